@@ -63,13 +63,22 @@ fn main() {
         expires: None,
     };
     let tokens = write("tokens.toml", entry.to_toml());
-    let (certificate, key) = (write("cert.pem", cert.pem()), write("key.pem", signing_key.serialize_pem()));
+    let (certificate, key) = (
+        write("cert.pem", cert.pem()),
+        write("key.pem", signing_key.serialize_pem()),
+    );
 
     let plain = |address| Box::new(connect(address)) as Box<dyn Connection>;
     let in_tls = |address| Box::new(secured(address, cert.der().clone())) as Box<dyn Connection>;
     let mut subjects = [
         Subject::new("idmint-open", folder.path(), |_| {}, "", plain),
-        Subject::new("idmint-token", folder.path(), |config| config.http.tokens = Some(tokens.clone()), &bearer, plain),
+        Subject::new(
+            "idmint-token",
+            folder.path(),
+            |config| config.http.tokens = Some(tokens.clone()),
+            &bearer,
+            plain,
+        ),
         Subject::new(
             "idmint-tls",
             folder.path(),
@@ -84,20 +93,60 @@ fn main() {
     // A start begins at the next whole second, and is ahead of its clock until that has come.
     thread::sleep(Duration::from_secs(3));
     for round in 0..=ROUNDS {
-        subjects.iter_mut().for_each(|subject| subject.measure(round > 0));
+        subjects
+            .iter_mut()
+            .for_each(|subject| subject.measure(round > 0));
     }
 
-    println!("\nOne id on a kept connection: median of {ROUNDS} rounds, and from the first tenth to the last");
-    for Subject { thread, busy_us, requests_per_second, .. } in &subjects {
-        report(&format!("{thread}: busy for a request"), "us", Target::None, &mut busy_us.clone());
-        report(&format!("{thread}: requests a second"), "/s", Target::None, &mut requests_per_second.clone());
+    println!(
+        "\nOne id on a kept connection: median of {ROUNDS} rounds, and from the first tenth to the last"
+    );
+    for Subject {
+        thread,
+        busy_us,
+        requests_per_second,
+        ..
+    } in &subjects
+    {
+        report(
+            &format!("{thread}: busy for a request"),
+            "us",
+            Target::None,
+            &mut busy_us.clone(),
+        );
+        report(
+            &format!("{thread}: requests a second"),
+            "/s",
+            Target::None,
+            &mut requests_per_second.clone(),
+        );
     }
     let [open, token, tls] = &subjects;
-    report("with a token / without: busy", "x", Target::Under(1.05), &mut ratios(&token.busy_us, &open.busy_us));
-    report("in TLS / without: busy", "x", Target::Under(1.30), &mut ratios(&tls.busy_us, &open.busy_us));
+    report(
+        "with a token / without: busy",
+        "x",
+        Target::Under(1.05),
+        &mut ratios(&token.busy_us, &open.busy_us),
+    );
+    report(
+        "in TLS / without: busy",
+        "x",
+        Target::Under(1.30),
+        &mut ratios(&tls.busy_us, &open.busy_us),
+    );
     let rates = |subject: &Subject| ratios(&subject.requests_per_second, &open.requests_per_second);
-    report("with a token / without: requests a second", "x", Target::AtLeast(0.95), &mut rates(token));
-    report("in TLS / without: requests a second", "x", Target::AtLeast(0.70), &mut rates(tls));
+    report(
+        "with a token / without: requests a second",
+        "x",
+        Target::AtLeast(0.95),
+        &mut rates(token),
+    );
+    report(
+        "in TLS / without: requests a second",
+        "x",
+        Target::AtLeast(0.70),
+        &mut rates(tls),
+    );
 }
 
 impl Subject {
@@ -114,7 +163,14 @@ impl Subject {
         let address = runtime.block_on(serve(config, &folder.join(thread)));
         let request = request("POST /ids/snowflake", headers, "").into_bytes();
         let (busy_us, requests_per_second) = (Vec::new(), Vec::new());
-        Subject { thread, connection: connect(address), request, busy_us, requests_per_second, _runtime: runtime }
+        Subject {
+            thread,
+            connection: connect(address),
+            request,
+            busy_us,
+            requests_per_second,
+            _runtime: runtime,
+        }
     }
 
     fn measure(&mut self, counts: bool) {
@@ -127,15 +183,20 @@ impl Subject {
         let (passed, busy) = (began.elapsed(), busy_nanos(self.thread) - busy_before);
         if counts {
             self.busy_us.push(busy / 1e3 / requests);
-            self.requests_per_second.push(requests / passed.as_secs_f64());
+            self.requests_per_second
+                .push(requests / passed.as_secs_f64());
         }
     }
 
     fn exchange(&mut self) {
-        self.connection.write_all(&self.request).expect("it is open");
+        self.connection
+            .write_all(&self.request)
+            .expect("it is open");
         let (mut parser, mut unread, mut buffer) = (AnswerParser::new(), Vec::new(), [0; 4096]);
         loop {
-            let (used, end) = parser.parse(&unread, |_| {}).expect("an answer of HTTP/1.1");
+            let (used, end) = parser
+                .parse(&unread, |_| {})
+                .expect("an answer of HTTP/1.1");
             unread.drain(..used);
             if let Some(end) = end {
                 return assert_eq!(end.status, 200);
@@ -153,12 +214,20 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-fn secured(address: SocketAddr, trusted: CertificateDer<'static>) -> StreamOwned<ClientConnection, TcpStream> {
+fn secured(
+    address: SocketAddr,
+    trusted: CertificateDer<'static>,
+) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted).expect("a certificate");
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().expect("ring has them");
+    let builder = builder
+        .with_safe_default_protocol_versions()
+        .expect("ring has them");
     let config = builder.with_root_certificates(roots).with_no_client_auth();
     let name = ServerName::try_from("localhost").expect("a name");
-    StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a configuration"), connect(address))
+    StreamOwned::new(
+        ClientConnection::new(Arc::new(config), name).expect("a configuration"),
+        connect(address),
+    )
 }

@@ -25,8 +25,12 @@ static ALLOC: AllocProfiler = AllocProfiler::system();
 static SERVER: LazyLock<(Runtime, Api)> = LazyLock::new(|| {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
-    let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    (runtime, Api::new(service, Arc::new(metrics), HostPolicy::default()))
+    let metrics =
+        HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+    (
+        runtime,
+        Api::new(service, Arc::new(metrics), HostPolicy::default()),
+    )
 });
 
 fn main() {
@@ -45,17 +49,29 @@ fn flax_as_json(bencher: Bencher<'_, '_>, count: u32) {
 
 fn mint(bencher: Bencher<'_, '_>, address: &str) {
     let (runtime, router) = &*SERVER;
-    let request = || (router.clone(), Request::post(address).body(Body::empty()).expect("a request"));
-    bencher.with_inputs(request).bench_values(|(router, request)| {
-        runtime.block_on(async {
-            let response = router.oneshot(request).await.expect("the router answers everything");
-            assert!(response.status().is_success());
-            let mut body = response.into_body();
-            while let Some(frame) = body.frame().await {
-                divan::black_box_drop(frame);
-            }
+    let request = || {
+        (
+            router.clone(),
+            Request::post(address)
+                .body(Body::empty())
+                .expect("a request"),
+        )
+    };
+    bencher
+        .with_inputs(request)
+        .bench_values(|(router, request)| {
+            runtime.block_on(async {
+                let response = router
+                    .oneshot(request)
+                    .await
+                    .expect("the router answers everything");
+                assert!(response.status().is_success());
+                let mut body = response.into_body();
+                while let Some(frame) = body.frame().await {
+                    divan::black_box_drop(frame);
+                }
+            });
         });
-    });
 }
 
 #[divan::bench(args = [1, 1_000, 10_000], sample_count = 20, sample_size = 5)]
@@ -73,13 +89,18 @@ fn chain_of_events(bencher: Bencher<'_, '_>, count: u64) {
 fn chain(count: u64) -> Vec<String> {
     let mut last: Option<EventId> = None;
     let line = |at| {
-        let time = EventTime::from_micros(1_700_000_000_000_000 + at).expect("long before the last");
+        let time =
+            EventTime::from_micros(1_700_000_000_000_000 + at).expect("long before the last");
         let members = format!(
             r#""data":{{"z":{at}.50,"a":["\u00e9",1e-7]}},"event":"e{at}","entities":{{}},"timestamp":"{time}""#
         );
         let event = Event::from_json(format!("{{{members}}}").as_bytes()).expect("an event");
         let ledger = last.map_or_else(|| LedgerId::of_genesis(&event, time), EventId::ledger);
-        let id = event.seal(time, ledger, last.unwrap_or_else(|| EventId::before_genesis(time, ledger)));
+        let id = event.seal(
+            time,
+            ledger,
+            last.unwrap_or_else(|| EventId::before_genesis(time, ledger)),
+        );
         last = Some(id);
         format!("{{{members},\"eventId\":\"{id}\"}}")
     };

@@ -9,7 +9,9 @@ use std::sync::LazyLock;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use idmint::ledger::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json};
+use idmint::ledger::{
+    ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::de::IgnoredAny;
@@ -31,7 +33,10 @@ fn main() {
 static CHAINS: LazyLock<Vec<String>> = LazyLock::new(|| SHAPES.map(chain).into());
 
 fn chain_of(shape: &str) -> &'static str {
-    &CHAINS[SHAPES.iter().position(|known| *known == shape).expect("a shape")]
+    &CHAINS[SHAPES
+        .iter()
+        .position(|known| *known == shape)
+        .expect("a shape")]
 }
 
 #[divan::bench(args = SHAPES)]
@@ -39,7 +44,10 @@ fn verify(bencher: Bencher<'_, '_>, shape: &str) {
     let chain = chain_of(shape);
     bencher.counter(BytesCount::of_str(chain)).bench(|| {
         let mut lines = ChainLines::new(ChainChecker::from_genesis());
-        chain.as_bytes().chunks(PIECE_LEN).for_each(|piece| lines.read(piece).expect("short lines"));
+        chain
+            .as_bytes()
+            .chunks(PIECE_LEN)
+            .for_each(|piece| lines.read(piece).expect("short lines"));
         let verdict = lines.end();
         assert_eq!(verdict.error, None);
         verdict.head
@@ -49,15 +57,20 @@ fn verify(bencher: Bencher<'_, '_>, shape: &str) {
 #[divan::bench(args = SHAPES)]
 fn canonical(bencher: Bencher<'_, '_>, shape: &str) {
     let chain = chain_of(shape);
-    bencher
-        .counter(BytesCount::of_str(chain))
-        .bench(|| chain.lines().map(|line| canonical_json(line.as_bytes()).expect("JSON").len()).sum::<usize>());
+    bencher.counter(BytesCount::of_str(chain)).bench(|| {
+        chain
+            .lines()
+            .map(|line| canonical_json(line.as_bytes()).expect("JSON").len())
+            .sum::<usize>()
+    });
 }
 
 #[divan::bench(args = SHAPES)]
 fn crc32c_alone(bencher: Bencher<'_, '_>, shape: &str) {
     let chain = chain_of(shape);
-    bencher.counter(BytesCount::of_str(chain)).bench(|| crc32c::crc32c(chain.as_bytes()));
+    bencher
+        .counter(BytesCount::of_str(chain))
+        .bench(|| crc32c::crc32c(chain.as_bytes()));
 }
 
 #[divan::bench(args = SHAPES)]
@@ -82,9 +95,16 @@ fn chain(shape: &str) -> String {
         let members = members(shape, &mut random);
         let event = Event::from_json(format!("{{{members}}}").as_bytes()).expect("an event");
         let ledger = last.map_or_else(|| LedgerId::of_genesis(&event, time), EventId::ledger);
-        let id = event.seal(time, ledger, last.unwrap_or_else(|| EventId::before_genesis(time, ledger)));
-        writeln!(chain, "{{{members},\"timestamp\":\"{time}\",\"eventId\":\"{id}\"}}")
-            .expect("a string takes everything");
+        let id = event.seal(
+            time,
+            ledger,
+            last.unwrap_or_else(|| EventId::before_genesis(time, ledger)),
+        );
+        writeln!(
+            chain,
+            "{{{members},\"timestamp\":\"{time}\",\"eventId\":\"{id}\"}}"
+        )
+        .expect("a string takes everything");
         last = Some(id);
     }
     chain
@@ -96,7 +116,8 @@ fn members(shape: &str, random: &mut StdRng) -> String {
     let mut members = format!(
         r#""event":"Item Ordered","entities":{{"patron":["patron-{order}"]}},"meta":{{"actor":"register-2","commandId":"e33692e9-3e73-4028-8962-{order:012x}"}},"data":"#
     );
-    let mut write = |text: std::fmt::Arguments<'_>| members.write_fmt(text).expect("a string takes everything");
+    let mut write =
+        |text: std::fmt::Arguments<'_>| members.write_fmt(text).expect("a string takes everything");
     match shape {
         "small" => write(format_args!(
             r#"{{"menuItem":"Bean Burrito","peppers":{},"price":{}.25,"spicy":true,"toppings":["chiles","salsa"]}}"#,
@@ -126,15 +147,23 @@ fn members(shape: &str, random: &mut StdRng) -> String {
                 let comma = if sample == 0 { "" } else { "," };
                 match sample % 4 {
                     0 => write(format_args!("{comma}{}", random.random::<u32>())),
-                    1 => write(format_args!("{comma}{:.3}", random.random_range(-100.0..100.0))),
-                    2 => write(format_args!("{comma}{:.7}", random.random_range(-180.0..180.0))),
+                    1 => write(format_args!(
+                        "{comma}{:.3}",
+                        random.random_range(-100.0..100.0)
+                    )),
+                    2 => write(format_args!(
+                        "{comma}{:.7}",
+                        random.random_range(-180.0..180.0)
+                    )),
                     _ => write(format_args!("{comma}{}", random.random::<f64>())),
                 }
             }
             write(format_args!("]}}"));
         }
         _ => {
-            let text = "Der Gast wünscht den Burrito ohne Zwiebeln, dafür mit \\\"extra\\\" Salsa.\\n".repeat(50);
+            let text =
+                "Der Gast wünscht den Burrito ohne Zwiebeln, dafür mit \\\"extra\\\" Salsa.\\n"
+                    .repeat(50);
             write(format_args!("{{\"note\":\"{text}\"}}"));
         }
     }

@@ -29,10 +29,17 @@ const BARE: &str = "bare-axum";
 const IDMINT: &str = "idmint-serve";
 
 const ONE_ID: &str = "POST /ids/snowflake";
-const ONE_ID_BODY: &str = "{\"format\":\"snowflake\",\"count\":1,\"ids\":[\"1587974656345886720\"]}\n";
+const ONE_ID_BODY: &str =
+    "{\"format\":\"snowflake\",\"count\":1,\"ids\":[\"1587974656345886720\"]}\n";
 
 /// What the ids of a large request to decode are minted by, [`IDS_OF_EACH`] each.
-const MIXED: [&str; 5] = ["snowflake?", "payment?", "siq?type=message&", "flax?", "uuid7?"];
+const MIXED: [&str; 5] = [
+    "snowflake?",
+    "payment?",
+    "siq?type=message&",
+    "flax?",
+    "uuid7?",
+];
 const IDS_OF_EACH: usize = 2_000;
 
 /// One request, asked over and over.
@@ -59,10 +66,29 @@ fn main() {
     let mut subjects = [
         Subject::new("bare axum, a constant body", BARE, bare, ONE_ID),
         Subject::new("one id", IDMINT, idmint, ONE_ID),
-        Subject::new("decoding one id", IDMINT, idmint, &format!("GET /decode/{id}")),
-        Subject::new("decoding a Flax ID", IDMINT, idmint, "GET /decode/0RdKJcxqVBiAiQr0"),
-        Subject::of("decoding 10 000 ids of five formats", IDMINT, mixed_ids(idmint)),
-        Subject::new("1 000 ids as JSON", IDMINT, idmint, "POST /ids/snowflake?count=1000"),
+        Subject::new(
+            "decoding one id",
+            IDMINT,
+            idmint,
+            &format!("GET /decode/{id}"),
+        ),
+        Subject::new(
+            "decoding a Flax ID",
+            IDMINT,
+            idmint,
+            "GET /decode/0RdKJcxqVBiAiQr0",
+        ),
+        Subject::of(
+            "decoding 10 000 ids of five formats",
+            IDMINT,
+            mixed_ids(idmint),
+        ),
+        Subject::new(
+            "1 000 ids as JSON",
+            IDMINT,
+            idmint,
+            "POST /ids/snowflake?count=1000",
+        ),
     ];
     for round in 0..=ROUNDS {
         for subject in &mut subjects {
@@ -75,27 +101,74 @@ fn main() {
     let rate = |subject: &Subject| subject.requests_per_second.clone();
     let busy = |subject: &Subject| subject.busy_us.clone();
     for subject in &subjects {
-        report(&format!("{}: requests a second", subject.name), "/s", Target::None, &mut rate(subject));
-        report(&format!("{}: the server was busy", subject.name), "us", Target::None, &mut busy(subject));
+        report(
+            &format!("{}: requests a second", subject.name),
+            "/s",
+            Target::None,
+            &mut rate(subject),
+        );
+        report(
+            &format!("{}: the server was busy", subject.name),
+            "us",
+            Target::None,
+            &mut busy(subject),
+        );
     }
     let least = Target::AtLeast(0.6);
-    report("one id / bare axum: requests a second", "x", least, &mut ratios(&rate(one), &rate(bare)));
-    report("bare axum / one id: busy", "x", Target::None, &mut ratios(&busy(bare), &busy(one)));
+    report(
+        "one id / bare axum: requests a second",
+        "x",
+        least,
+        &mut ratios(&rate(one), &rate(bare)),
+    );
+    report(
+        "bare axum / one id: busy",
+        "x",
+        Target::None,
+        &mut ratios(&busy(bare), &busy(one)),
+    );
     // A decimal number has ten readings, a Flax ID has one.
-    report("decoding / one id: requests a second", "x", Target::AtLeast(0.5), &mut ratios(&rate(decoded), &rate(one)));
+    report(
+        "decoding / one id: requests a second",
+        "x",
+        Target::AtLeast(0.5),
+        &mut ratios(&rate(decoded), &rate(one)),
+    );
     let of_flax = &mut ratios(&rate(decoded_flax), &rate(one));
-    report("decoding a Flax ID / one id: requests a second", "x", Target::AtLeast(0.5), of_flax);
+    report(
+        "decoding a Flax ID / one id: requests a second",
+        "x",
+        Target::AtLeast(0.5),
+        of_flax,
+    );
     let ids = (MIXED.len() * IDS_OF_EACH) as f64;
-    let mut ids_per_second: Vec<_> = rate(decoded_many).iter().map(|requests| requests * ids).collect();
-    report("decoding 10 000 ids: ids a second", "/s", Target::AtLeast(300_000.0), &mut ids_per_second);
-    report("1 000 ids / one id: requests a second", "x", Target::None, &mut ratios(&rate(thousand), &rate(one)));
+    let mut ids_per_second: Vec<_> = rate(decoded_many)
+        .iter()
+        .map(|requests| requests * ids)
+        .collect();
+    report(
+        "decoding 10 000 ids: ids a second",
+        "/s",
+        Target::AtLeast(300_000.0),
+        &mut ids_per_second,
+    );
+    report(
+        "1 000 ids / one id: requests a second",
+        "x",
+        Target::None,
+        &mut ratios(&rate(thousand), &rate(one)),
+    );
 }
 
 async fn bare_axum() -> SocketAddr {
     let constant = || async { ([(CONTENT_TYPE, "application/json")], ONE_ID_BODY) };
     let router = Router::new().route("/ids/snowflake", post(constant));
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let address = listener.local_addr().expect("a bound socket has an address");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .expect("a port");
+    let address = listener
+        .local_addr()
+        .expect("a bound socket has an address");
     let listener = listener.tap_io(|stream| stream.set_nodelay(true).expect("a socket"));
     tokio::spawn(async { axum::serve(listener, router).await });
     address
@@ -103,14 +176,23 @@ async fn bare_axum() -> SocketAddr {
 
 /// Clients that have a text of many ids decoded, answered as NDJSON.
 fn mixed_ids(idmint: SocketAddr) -> Clients {
-    let mint = |order| Clients::new(idmint, &format!("POST /ids/{order}count={IDS_OF_EACH}")).exchange_once().text();
+    let mint = |order| {
+        Clients::new(idmint, &format!("POST /ids/{order}count={IDS_OF_EACH}"))
+            .exchange_once()
+            .text()
+    };
     let minted = MIXED.map(mint);
     let ids = minted.iter().flat_map(|answer| {
         let (_, ids) = answer.split_once("\"ids\":[\"").expect("an answer in JSON");
         ids.trim_end_matches("\"]}\n").split("\",\"")
     });
     let body = ids.collect::<Vec<_>>().join("\n");
-    Clients::with_body(idmint, "POST /decode", "content-type: text/plain\r\naccept: application/x-ndjson\r\n", &body)
+    Clients::with_body(
+        idmint,
+        "POST /decode",
+        "content-type: text/plain\r\naccept: application/x-ndjson\r\n",
+        &body,
+    )
 }
 
 impl Subject {
@@ -119,7 +201,13 @@ impl Subject {
     }
 
     fn of(name: &'static str, server: &'static str, clients: Clients) -> Self {
-        Self { name, server, clients, requests_per_second: Vec::new(), busy_us: Vec::new() }
+        Self {
+            name,
+            server,
+            clients,
+            requests_per_second: Vec::new(),
+            busy_us: Vec::new(),
+        }
     }
 
     fn measure(&mut self, counts: bool) {
@@ -131,7 +219,8 @@ impl Subject {
         }
         let (passed, busy) = (began.elapsed(), busy_nanos(self.server) - busy_before);
         if counts {
-            self.requests_per_second.push(requests / passed.as_secs_f64());
+            self.requests_per_second
+                .push(requests / passed.as_secs_f64());
             self.busy_us.push(busy / 1e3 / requests);
         }
     }

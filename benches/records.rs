@@ -30,7 +30,8 @@ const EVENT: &str = r#"{"event":"Item Ordered","entities":{"patron":["Harold_Cho
 const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00.250Z","primary":25544,"secondary":48274}"#;
 
 fn main() {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a place on the disk of the build");
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("a place on the disk of the build");
     let runtime = single_thread_runtime("idmint-serve");
     let idmint = runtime.block_on(serve_in(directory.path()));
     // A start begins at the next whole second, and is ahead of its clock until that has come.
@@ -65,15 +66,55 @@ fn main() {
     let (mut one_to_disk, mut many_to_disk) = (ratios(one, disk), ratios(many, disk));
     let (mut groups_to_disk, mut reports_to_mints) = (ratios(groups, disk), ratios(reports, mints));
     report("the disk: synced blocks", "/s", Target::None, disk);
-    report("one client, one event at a time: events", "/s", Target::None, one);
-    report(&format!("{CLIENTS} clients, one event at a time: events"), "/s", Target::None, many);
-    report(&format!("{CLIENTS} clients, {EVENTS_OF_A_GROUP} events at a time: events"), "/s", Target::None, groups);
-    report("one client / the disk", "x", Target::AtLeast(0.35), &mut one_to_disk);
-    report(&format!("{CLIENTS} clients / the disk"), "x", Target::AtLeast(4.0), &mut many_to_disk);
-    report(&format!("{CLIENTS} clients in groups / the disk"), "x", Target::AtLeast(40.0), &mut groups_to_disk);
-    report("a report of a known conjunction: requests", "/s", Target::None, reports);
+    report(
+        "one client, one event at a time: events",
+        "/s",
+        Target::None,
+        one,
+    );
+    report(
+        &format!("{CLIENTS} clients, one event at a time: events"),
+        "/s",
+        Target::None,
+        many,
+    );
+    report(
+        &format!("{CLIENTS} clients, {EVENTS_OF_A_GROUP} events at a time: events"),
+        "/s",
+        Target::None,
+        groups,
+    );
+    report(
+        "one client / the disk",
+        "x",
+        Target::AtLeast(0.35),
+        &mut one_to_disk,
+    );
+    report(
+        &format!("{CLIENTS} clients / the disk"),
+        "x",
+        Target::AtLeast(4.0),
+        &mut many_to_disk,
+    );
+    report(
+        &format!("{CLIENTS} clients in groups / the disk"),
+        "x",
+        Target::AtLeast(40.0),
+        &mut groups_to_disk,
+    );
+    report(
+        "a report of a known conjunction: requests",
+        "/s",
+        Target::None,
+        reports,
+    );
     report("one id: requests", "/s", Target::None, mints);
-    report("a known report / one id", "x", Target::AtLeast(0.5), &mut reports_to_mints);
+    report(
+        "a known report / one id",
+        "x",
+        Target::AtLeast(0.5),
+        &mut reports_to_mints,
+    );
 }
 
 /// How many a second, of what `work` says it did.
@@ -104,14 +145,20 @@ const BLOCKS: u64 = 256;
 impl Disk {
     fn at(path: &Path) -> Disk {
         let file = File::create_new(path).expect("a new file");
-        file.write_all_at(&vec![0; 4096 * 256], 0).expect("room for 1 MiB");
+        file.write_all_at(&vec![0; 4096 * 256], 0)
+            .expect("room for 1 MiB");
         file.sync_all().expect("a disk");
-        Disk { file, next: Cell::new(0) }
+        Disk {
+            file,
+            next: Cell::new(0),
+        }
     }
 
     fn sync(&self) -> usize {
         let at = self.next.replace((self.next.get() + 1) % BLOCKS);
-        self.file.write_all_at(&[7; 4096], at * 4096).expect("a disk");
+        self.file
+            .write_all_at(&[7; 4096], at * 4096)
+            .expect("a disk");
         self.file.sync_data().expect("a disk");
         1
     }
@@ -128,16 +175,33 @@ struct Appenders {
 
 impl Appenders {
     fn new(idmint: SocketAddr, count: usize, events: usize) -> Appenders {
-        let body = format!(r#"{{"ledger":"{LEDGER}","events":[{}]}}"#, vec![EVENT; events].join(","));
-        Appenders { clients: Clients::connect(idmint, count), count, events, body, requests: 0 }
+        let body = format!(
+            r#"{{"ledger":"{LEDGER}","events":[{}]}}"#,
+            vec![EVENT; events].join(",")
+        );
+        Appenders {
+            clients: Clients::connect(idmint, count),
+            count,
+            events,
+            body,
+            requests: 0,
+        }
     }
 
     fn append(&mut self) -> usize {
-        let Appenders { clients, count, events, body, requests } = self;
+        let Appenders {
+            clients,
+            count,
+            events,
+            body,
+            requests,
+        } = self;
         let round = *requests;
         let append = |client| -> Cow<'static, [u8]> {
             let headers = format!("{JSON}idempotency-key: {count}-{events}-{client}-{round}\r\n");
-            request("POST /ids/evently", &headers, body).into_bytes().into()
+            request("POST /ids/evently", &headers, body)
+                .into_bytes()
+                .into()
         };
         clients.exchange_each(append);
         *requests += 1;

@@ -28,14 +28,23 @@ fn main() {
     let roomy = &*service(&runtime, YEARS);
     let mut comparison = Comparison::new();
     comparison.add("the clock alone", Target::None, || {
-        time_per_unit(RUNS, || (0..RUNS).for_each(|_| _ = black_box(roomy.clock().now())))
+        time_per_unit(RUNS, || {
+            (0..RUNS).for_each(|_| _ = black_box(roomy.clock().now()))
+        })
     });
-    for (name, held) in [("snowflake", ""), ("siq", ""), ("payment-90ms", ""), ("payment", ", held")] {
+    for (name, held) in [
+        ("snowflake", ""),
+        ("siq", ""),
+        ("payment-90ms", ""),
+        ("payment", ", held"),
+    ] {
         for count in [1, 4_096] {
             let mut reserve = reservation(roomy, name, count);
-            comparison.add(format!("{name}, a run of {count}{held}"), Target::Under(40.0), move || {
-                time_per_unit(RUNS, || (0..RUNS).for_each(|_| reserve()))
-            });
+            comparison.add(
+                format!("{name}, a run of {count}{held}"),
+                Target::Under(40.0),
+                move || time_per_unit(RUNS, || (0..RUNS).for_each(|_| reserve())),
+            );
         }
     }
     comparison.run("Reserving a run", ROUNDS);
@@ -44,16 +53,27 @@ fn main() {
     let usual = &*service(&runtime, Duration::from_millis(5));
     let mut comparison = Comparison::new();
     let mut reserve = reservation(usual, "payment", 1);
-    comparison.add("payment, a run of 1 that may leave at once", Target::Under(40.0), move || {
-        wait_for_next_second(usual);
-        time_per_unit(RUNS_IN_A_SECOND, || (0..RUNS_IN_A_SECOND).for_each(|_| reserve()))
-    });
+    comparison.add(
+        "payment, a run of 1 that may leave at once",
+        Target::Under(40.0),
+        move || {
+            wait_for_next_second(usual);
+            time_per_unit(RUNS_IN_A_SECOND, || {
+                (0..RUNS_IN_A_SECOND).for_each(|_| reserve())
+            })
+        },
+    );
     comparison.run("Reserving a run within the present second", SECONDS);
 }
 
 /// Reserves a run of `count` ids and forgets it.
 fn reservation<'a>(service: &'a Service, format: &str, count: u32) -> impl FnMut() + 'a {
-    let minter = service.formats().named(format).ok().and_then(|served| served.minter()).expect("a minted format");
+    let minter = service
+        .formats()
+        .named(format)
+        .ok()
+        .and_then(|served| served.minter())
+        .expect("a minted format");
     let of_type = minter.counted().format.has_types().then_some("message");
     let count = NonZeroU32::new(count).expect("at least one id");
     let request = minter.request(count, of_type).expect("a sound request");
@@ -65,5 +85,11 @@ fn reservation<'a>(service: &'a Service, format: &str, count: u32) -> impl FnMut
 
 fn wait_for_next_second(service: &Service) {
     let clock = service.clock();
-    thread::sleep(clock.now().after(Duration::from_millis(1)).ceil_to_second().since(clock.now()));
+    thread::sleep(
+        clock
+            .now()
+            .after(Duration::from_millis(1))
+            .ceil_to_second()
+            .since(clock.now()),
+    );
 }

@@ -45,28 +45,68 @@ fn main() {
 fn answers() {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
-    let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+    let metrics =
+        HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
     let router = Api::new(service, Arc::new(metrics), HostPolicy::default());
     let answer = |path: &'static str| {
         let (router, runtime) = (&router, &runtime);
-        move || time_per_unit(IDS, || assert!(runtime.block_on(answer_len(router, path)) > 0))
+        move || {
+            time_per_unit(IDS, || {
+                assert!(runtime.block_on(answer_len(router, path)) > 0)
+            })
+        }
     };
     let mut comparison = Comparison::new();
-    comparison.add("flax as base64_lex, drawn and spelled", Target::Under(12.0), answer("flax?encoding=base64_lex"));
-    comparison.add("uuid7 as uuid, drawn and spelled", Target::None, answer("uuid7?encoding=uuid"));
-    comparison.add("snowflake as hashids", Target::None, answer("snowflake?encoding=hashids"));
-    comparison.add("ids of that size, `write!`", Target::None, || time_per_unit(IDS, || write_plainly(with_write)));
+    comparison.add(
+        "flax as base64_lex, drawn and spelled",
+        Target::Under(12.0),
+        answer("flax?encoding=base64_lex"),
+    );
+    comparison.add(
+        "uuid7 as uuid, drawn and spelled",
+        Target::None,
+        answer("uuid7?encoding=uuid"),
+    );
+    comparison.add(
+        "snowflake as hashids",
+        Target::None,
+        answer("snowflake?encoding=hashids"),
+    );
+    comparison.add("ids of that size, `write!`", Target::None, || {
+        time_per_unit(IDS, || write_plainly(with_write))
+    });
     comparison.run("An id in an answer of 100 000", ROUNDS);
 
     for (path, plainly, plain, target) in [
-        ("snowflake?encoding=decimal", "itoa", with_itoa as Plain, Target::AtLeast(5.0)),
-        ("payment-90ms?encoding=base36", "a loop over digits", with_digits, Target::AtLeast(3.0)),
-        ("payment-90ms?encoding=base36", "itoa in decimal", with_itoa, Target::None),
-        ("siq?encoding=hex_padded", "format!", with_format, Target::AtLeast(3.0)),
+        (
+            "snowflake?encoding=decimal",
+            "itoa",
+            with_itoa as Plain,
+            Target::AtLeast(5.0),
+        ),
+        (
+            "payment-90ms?encoding=base36",
+            "a loop over digits",
+            with_digits,
+            Target::AtLeast(3.0),
+        ),
+        (
+            "payment-90ms?encoding=base36",
+            "itoa in decimal",
+            with_itoa,
+            Target::None,
+        ),
+        (
+            "siq?encoding=hex_padded",
+            "format!",
+            with_format,
+            Target::AtLeast(3.0),
+        ),
     ] {
         let ours = answer(path);
         let theirs = || time_per_unit(IDS, || write_plainly(plain));
-        let (mut figures, mut of): (Vec<f64>, Vec<f64>) = (0..=ROUNDS).map(|_| (ours(), theirs())).skip(1).unzip();
+        let (mut figures, mut of): (Vec<f64>, Vec<f64>) =
+            (0..=ROUNDS).map(|_| (ours(), theirs())).skip(1).unzip();
         let mut times = ratios(&of, &figures);
         println!("\n{path}, and the plain way: {plainly}");
         report("an id", "ns", Target::None, &mut figures);
@@ -91,32 +131,61 @@ fn encodings() {
                 piece.clear();
             }
         };
-        let step = format.variants[0].layout.field_of(FieldKind::Sequence).map_or(1, |field| field.stride);
-        let ids: Vec<u128> = (0..ROW).map(|_| random.random_range(0..=greatest)).collect();
+        let step = format.variants[0]
+            .layout
+            .field_of(FieldKind::Sequence)
+            .map_or(1, |field| field.stride);
+        let ids: Vec<u128> = (0..ROW)
+            .map(|_| random.random_range(0..=greatest))
+            .collect();
         let is_random = format.rule == Rule::Random;
-        comparison.add(format!("{} as {}", format.name, format.canonical().name()), Target::None, move || {
-            time_per_unit(4096, || {
-                for _ in 0..4096 / ROW {
-                    spell(match is_random {
-                        true => IdBlock::List(&ids),
-                        false => IdBlock::Progression(Progression { first, step, count: ROW as u64 }),
-                    });
-                }
-            })
-        });
+        comparison.add(
+            format!("{} as {}", format.name, format.canonical().name()),
+            Target::None,
+            move || {
+                time_per_unit(4096, || {
+                    for _ in 0..4096 / ROW {
+                        spell(match is_random {
+                            true => IdBlock::List(&ids),
+                            false => IdBlock::Progression(Progression {
+                                first,
+                                step,
+                                count: ROW as u64,
+                            }),
+                        });
+                    }
+                })
+            },
+        );
     }
     comparison.run("An id spelled in its format's default encoding", ROUNDS);
 }
 
 /// Mints, takes the answer as a connection does, and says how long it was.
 async fn answer_len(router: &Api, path: &str) -> usize {
-    let request = Request::post(format!("/ids/{path}&count={IDS}")).body(Body::empty()).expect("a request");
-    let response = router.clone().oneshot(request).await.expect("the router answers everything");
-    assert!(response.status().is_success(), "{path}: {}", response.status());
+    let request = Request::post(format!("/ids/{path}&count={IDS}"))
+        .body(Body::empty())
+        .expect("a request");
+    let response = router
+        .clone()
+        .oneshot(request)
+        .await
+        .expect("the router answers everything");
+    assert!(
+        response.status().is_success(),
+        "{path}: {}",
+        response.status()
+    );
     let mut body = response.into_body();
     let mut len = 0;
     while let Some(frame) = body.frame().await {
-        len += black_box(frame.expect("bodies do not fail").into_data().expect("no trailers")).len();
+        len += black_box(
+            frame
+                .expect("bodies do not fail")
+                .into_data()
+                .expect("no trailers"),
+        )
+        .len();
     }
     len
 }
@@ -165,7 +234,8 @@ fn with_digits(number: u64, piece: &mut String) {
     let mut rest = black_box(PAYMENT) + number;
     let mut digits = [b'0'; 9];
     for digit in digits.iter_mut().rev() {
-        *digit = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[usize::try_from(rest % 36).expect("a digit")];
+        *digit =
+            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[usize::try_from(rest % 36).expect("a digit")];
         rest /= 36;
     }
     piece.push_str(&format!("\"{}\",", str::from_utf8(&digits).expect("ASCII")));

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::id::{FieldKind, Format, Rule};
 use crate::minting::{
-    BatchRequest, Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Refusal, Session,
-    SessionStart, StampLine,
+    BatchRequest, Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Refusal,
+    Session, SessionStart, StampLine,
 };
 use crate::time::{Clock, READ_APART_MAX, Tick, UnixNanos, UnixTime};
 
@@ -147,28 +147,51 @@ impl InProcess {
         let lanes = lanes(&format, worker)?;
         let claim = Claim::take(&format.name, worker)?;
         if clock.is_before_build() {
-            return Err(InProcessError::ClockNotSet { shown: clock.now().into() });
+            return Err(InProcessError::ClockNotSet {
+                shown: clock.now().into(),
+            });
         }
         let now = clock.now();
         // An earlier process may have used the tick that its clock showed up to its end, and no later one: see below.
         let seen = now.after(READ_APART_MAX);
-        let start = StampLine::new(tick, format.epoch, 1, seen).tick_start(1).max(claim.minted_below);
+        let start = StampLine::new(tick, format.epoch, 1, seen)
+            .tick_start(1)
+            .max(claim.minted_below);
         let wait = start.since(now);
         if wait > WAIT_MAX {
-            return Err(InProcessError::NotYet { format: format.name, worker, start, wait });
+            return Err(InProcessError::NotYet {
+                format: format.name,
+                worker,
+                start,
+                wait,
+            });
         }
         // A session that begins ahead of its clock mints there at once, and so above the tick of the clock; one that begins
         // when its start has passed mints up to the end of the tick of the clock, since it has no lead.
         wait_until(&clock, start);
         let (format, clock) = (Arc::new(format), Arc::new(clock));
-        let settings = MintSettings { wait_max: WAIT_MAX, lead_max: Duration::ZERO, window: Duration::ZERO, shard: 0 };
+        let settings = MintSettings {
+            wait_max: WAIT_MAX,
+            lead_max: Duration::ZERO,
+            window: Duration::ZERO,
+            shard: 0,
+        };
         let mut mint = Mint::new(Arc::clone(&clock), settings);
         let minter = mint.add_sequenced(Arc::clone(&format), lanes);
         let session = mint.prepare(SessionStart::at(start));
         reserve_for_good(&session, clock.now());
         mint.begin(Arc::clone(&session));
-        let one = minter.request(NonZeroU32::MIN, None).expect("one id without a type, of a format that has none");
-        Ok(InProcess { format, clock, session, minter, one, claim })
+        let one = minter
+            .request(NonZeroU32::MIN, None)
+            .expect("one id without a type, of a format that has none");
+        Ok(InProcess {
+            format,
+            clock,
+            session,
+            minter,
+            one,
+            claim,
+        })
     }
 
     /// The next id. Waits for a tick whose sequence is not used up, up to two seconds.
@@ -186,9 +209,9 @@ impl InProcess {
                 Ok(id[0])
             }
             // Where the clock ends.
-            Err(Denied::Horizon { needed }) => {
-                Err(Refusal::HorizonReached { retry_after: needed.since(self.clock.now()) })
-            }
+            Err(Denied::Horizon { needed }) => Err(Refusal::HorizonReached {
+                retry_after: needed.since(self.clock.now()),
+            }),
             Err(Denied::Refused(refusal)) => Err(refusal),
         }
     }
@@ -220,16 +243,32 @@ impl Claim {
         let minted_below = match workers().insert(worker.clone(), State::Held) {
             None => UnixNanos::new(0),
             Some(State::Free { minted_below }) => minted_below,
-            Some(State::Held) => return Err(InProcessError::InUse { format: worker.0, worker: number }),
+            Some(State::Held) => {
+                return Err(InProcessError::InUse {
+                    format: worker.0,
+                    worker: number,
+                });
+            }
         };
-        Ok(Claim { worker, minted_below })
+        Ok(Claim {
+            worker,
+            minted_below,
+        })
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let state = workers().insert(self.worker.clone(), State::Free { minted_below: self.minted_below });
-        debug_assert!(matches!(state, Some(State::Held)), "who has a claim gives it back once");
+        let state = workers().insert(
+            self.worker.clone(),
+            State::Free {
+                minted_below: self.minted_below,
+            },
+        );
+        debug_assert!(
+            matches!(state, Some(State::Held)),
+            "who has a claim gives it back once"
+        );
     }
 }
 
@@ -240,9 +279,16 @@ fn workers() -> MutexGuard<'static, BTreeMap<Worker, State>> {
 /// The tick of a format that can be minted without a service.
 fn check(format: &Format) -> Result<Tick, InProcessError> {
     let Some(tick) = format.tick.filter(|_| format.rule == Rule::Sequenced) else {
-        return Err(InProcessError::NotSequenced { format: format.name.clone() });
+        return Err(InProcessError::NotSequenced {
+            format: format.name.clone(),
+        });
     };
-    let only_by_service = |what| Err(InProcessError::OnlyByService { format: format.name.clone(), what });
+    let only_by_service = |what| {
+        Err(InProcessError::OnlyByService {
+            format: format.name.clone(),
+            what,
+        })
+    };
     if format.has_types() {
         return only_by_service("types");
     }
@@ -256,12 +302,28 @@ fn check(format: &Format) -> Result<Tick, InProcessError> {
 fn lanes(format: &Format, worker: u32) -> Result<Lanes, InProcessError> {
     let first = format.first_worker;
     let field = format.variants[0].layout.field_of(FieldKind::Worker);
-    let last = field.map_or(0, |field| field.max.min(format.last_worker.map_or(u128::MAX, u128::from)));
-    let slot = worker.checked_sub(first).filter(|_| u128::from(worker) <= last);
+    let last = field.map_or(0, |field| {
+        field
+            .max
+            .min(format.last_worker.map_or(u128::MAX, u128::from))
+    });
+    let slot = worker
+        .checked_sub(first)
+        .filter(|_| u128::from(worker) <= last);
     let Some(slot) = slot else {
-        return Err(InProcessError::NoSuchWorker { format: format.name.clone(), worker, first, last });
+        return Err(InProcessError::NoSuchWorker {
+            format: format.name.clone(),
+            worker,
+            first,
+            last,
+        });
     };
-    let rule = LaneRule { slot, slots: slot.saturating_add(1), lanes: LaneCount::UpTo(1), shard: 0 };
+    let rule = LaneRule {
+        slot,
+        slots: slot.saturating_add(1),
+        lanes: LaneCount::UpTo(1),
+        shard: 0,
+    };
     Ok(Lanes::of(format, &rule).expect("the format has this worker number, checked above"))
 }
 
@@ -325,7 +387,11 @@ mod tests {
     }
 
     fn assert_ascend(ids: &[u128]) {
-        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{} ids, not all above the one before", ids.len());
+        assert!(
+            ids.windows(2).all(|pair| pair[0] < pair[1]),
+            "{} ids, not all above the one before",
+            ids.len()
+        );
     }
 
     #[test]
@@ -342,7 +408,10 @@ mod tests {
             let mint = || (0..1_000).map(|_| next(&ids)).collect::<Vec<_>>();
             seen.extend(thread::scope(|scope| {
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(mint)).collect();
-                threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+                threads
+                    .into_iter()
+                    .flat_map(|thread| thread.join().expect("no panic"))
+                    .collect::<Vec<_>>()
             }));
         }
         assert_eq!(seen.len(), 80_000);
@@ -373,11 +442,19 @@ mod tests {
 
     #[test]
     fn built_in_formats_go_on_in_the_next_process() {
-        for name in ["js53", "twitter", "instagram", "payment", "payment-wide", "conjunction-v1"] {
+        for name in [
+            "js53",
+            "twitter",
+            "instagram",
+            "payment",
+            "payment-wide",
+            "conjunction-v1",
+        ] {
             let worker = preset(name).first_worker;
             let mut minted = Vec::new();
             for _ in 0..2 {
-                let ids = InProcess::new(preset(name), worker).expect("a free worker of the format");
+                let ids =
+                    InProcess::new(preset(name), worker).expect("a free worker of the format");
                 minted.extend((0..10).map(|_| next(&ids)));
                 drop(ids);
                 forget(name, worker);
@@ -390,8 +467,14 @@ mod tests {
     fn a_worker_number_is_for_one_object_at_a_time() {
         let first = snowflakes(4);
         let second = InProcess::new(preset("snowflake"), 4).expect_err("refused");
-        assert_eq!(second.to_string(), "worker 4 of format `snowflake` is in use in this process");
-        let (other_worker, other_format) = (snowflakes(5), InProcess::new(preset("twitter"), 4).expect("is free"));
+        assert_eq!(
+            second.to_string(),
+            "worker 4 of format `snowflake` is in use in this process"
+        );
+        let (other_worker, other_format) = (
+            snowflakes(5),
+            InProcess::new(preset("twitter"), 4).expect("is free"),
+        );
         assert_ne!(next(&first), next(&other_worker));
         next(&other_format);
         let last = next(&first);
@@ -431,28 +514,52 @@ mod tests {
         let after = next(&begin().expect("waits for a second"));
         assert!(last < after);
         hand.set_wall(hand.wall().before(Duration::from_secs(3_600)));
-        assert!(matches!(begin().expect_err("an hour"), InProcessError::NotYet { wait, .. } if wait.as_secs() > 3_500));
+        assert!(
+            matches!(begin().expect_err("an hour"), InProcessError::NotYet { wait, .. } if wait.as_secs() > 3_500)
+        );
         hand.set_wall(UnixNanos::from_seconds(1_000_000_000));
-        assert!(matches!(begin().expect_err("the year 2001"), InProcessError::ClockNotSet { .. }));
+        assert!(matches!(
+            begin().expect_err("the year 2001"),
+            InProcessError::ClockNotSet { .. }
+        ));
         hand.set_wall(START.after(Duration::from_hours(24)));
         assert!(after < next(&begin().expect("what was refused has not taken the worker")));
     }
 
     #[test]
     fn what_has_no_such_worker_or_needs_the_service_is_refused() {
-        let refused = |format, worker| InProcess::new(format, worker).expect_err("refused").to_string();
-        assert_eq!(refused(preset("uuid7"), 0), "format `uuid7` is not sequenced: its ids need no worker number");
-        assert_eq!(refused(preset("siq"), 0), "format `siq` has types, which only the service mints by");
+        let refused = |format, worker| {
+            InProcess::new(format, worker)
+                .expect_err("refused")
+                .to_string()
+        };
+        assert_eq!(
+            refused(preset("uuid7"), 0),
+            "format `uuid7` is not sequenced: its ids need no worker number"
+        );
+        assert_eq!(
+            refused(preset("siq"), 0),
+            "format `siq` has types, which only the service mints by"
+        );
         let excluding = changed(|format| format.exclude = Some("ids.txt".into()));
-        assert_eq!(refused(excluding, 0), "format `snowflake` has `exclude`, which only the service mints by");
-        let beyond = |worker| format!("format `snowflake` mints with workers 0 to 31, not with {worker}");
+        assert_eq!(
+            refused(excluding, 0),
+            "format `snowflake` has `exclude`, which only the service mints by"
+        );
+        let beyond =
+            |worker| format!("format `snowflake` mints with workers 0 to 31, not with {worker}");
         assert_eq!(refused(preset("snowflake"), 32), beyond(32));
         assert_eq!(refused(preset("snowflake"), u32::MAX), beyond(u32::MAX));
         let ranged = changed(|format| (format.first_worker, format.last_worker) = (20, Some(29)));
-        assert_eq!(refused(ranged, 19), "format `snowflake` mints with workers 20 to 29, not with 19");
+        assert_eq!(
+            refused(ranged, 19),
+            "format `snowflake` mints with workers 20 to 29, not with 19"
+        );
         let hourly = changed(|format| format.tick = Some("3600s".parse().expect("a tick")));
-        let refused = InProcess::by(ManualClock::at(START).clock(), hourly, 9).expect_err("an hour");
-        let told = "worker 9 of format `snowflake` can begin at 2027-01-15T09:00:00.000Z, in 3600 s";
+        let refused =
+            InProcess::by(ManualClock::at(START).clock(), hourly, 9).expect_err("an hour");
+        let told =
+            "worker 9 of format `snowflake` can begin at 2027-01-15T09:00:00.000Z, in 3600 s";
         assert_eq!(refused.to_string(), told);
     }
 }

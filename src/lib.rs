@@ -50,7 +50,13 @@ pub mod conjunction;
 pub mod id;
 pub mod ledger;
 pub mod minting;
-#[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the one folder that reads the wall clock"))]
+#[cfg_attr(
+    not(test),
+    expect(
+        clippy::disallowed_methods,
+        reason = "the one folder that reads the wall clock"
+    )
+)]
 pub mod time;
 pub mod wire;
 
@@ -72,5 +78,8 @@ pub mod server;
 #[cfg(feature = "server")]
 pub mod service;
 #[cfg(feature = "server")]
-#[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the folder that writes files"))]
+#[cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "the folder that writes files")
+)]
 pub mod storage;

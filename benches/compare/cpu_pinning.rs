@@ -30,8 +30,17 @@ impl CpuPinning {
         if let Some((_, load)) = cpus {
             let thread = fs::read_link("/proc/thread-self").expect("Linux tells about threads");
             let thread = thread.file_name().expect("the last part is its number");
-            let moved = Command::new("taskset").args(["-cp", &load.to_string()]).arg(thread).output();
-            assert!(moved.expect("taskset runs: Debian package util-linux").status.success(), "CPU {load} is ours");
+            let moved = Command::new("taskset")
+                .args(["-cp", &load.to_string()])
+                .arg(thread)
+                .output();
+            assert!(
+                moved
+                    .expect("taskset runs: Debian package util-linux")
+                    .status
+                    .success(),
+                "CPU {load} is ours"
+            );
         }
         Self { cpus }
     }
@@ -44,10 +53,24 @@ impl CpuPinning {
     /// The same as another user where this one is root, which some servers refuse to run as.
     ///
     /// Should this process die without tidying up, the program is sent `end`.
-    pub(crate) fn command_as(&self, user: &str, side: Side, program: impl AsRef<Path>, end: Signal) -> Command {
-        let mut setpriv = vec!["setpriv".to_owned(), "--pdeathsig".to_owned(), name_of(end).to_owned()];
+    pub(crate) fn command_as(
+        &self,
+        user: &str,
+        side: Side,
+        program: impl AsRef<Path>,
+        end: Signal,
+    ) -> Command {
+        let mut setpriv = vec![
+            "setpriv".to_owned(),
+            "--pdeathsig".to_owned(),
+            name_of(end).to_owned(),
+        ];
         if geteuid().is_root() && user != "root" {
-            setpriv.extend([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]);
+            setpriv.extend([
+                format!("--reuid={user}"),
+                format!("--regid={user}"),
+                "--clear-groups".to_owned(),
+            ]);
         }
         let mut words = self.cpus.map_or_else(Vec::new, |(server, load)| {
             let cpu = match side {
@@ -59,14 +82,21 @@ impl CpuPinning {
         words.append(&mut setpriv);
         let mut command = Command::new(&words[0]);
         // A folder that every user may be in.
-        command.args(&words[1..]).arg("--").arg(program.as_ref()).current_dir("/");
+        command
+            .args(&words[1..])
+            .arg("--")
+            .arg(program.as_ref())
+            .current_dir("/");
         command
     }
 
     pub(crate) fn description(&self) -> String {
         match self.cpus {
             Some((server, load)) => format!("servers on CPU {server}, load on CPU {load}"),
-            None => "one CPU for servers and load: they take turns, so requests a second say little".to_owned(),
+            None => {
+                "one CPU for servers and load: they take turns, so requests a second say little"
+                    .to_owned()
+            }
         }
     }
 }
@@ -83,7 +113,10 @@ fn name_of(signal: Signal) -> &'static str {
 /// What `/proc` writes as `0-2,5`.
 fn allowed_cpus() -> Vec<usize> {
     let status = fs::read_to_string("/proc/self/status").expect("Linux tells about processes");
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or_default();
     let numbers = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)

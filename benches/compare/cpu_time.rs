@@ -21,7 +21,10 @@ impl Add for CpuTime {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
+        Self {
+            running: self.running + other.running,
+            waiting: self.waiting + other.waiting,
+        }
     }
 }
 
@@ -37,33 +40,56 @@ impl Sub for CpuTime {
     /// Never below zero: what a process that has ended was waiting is forgotten.
     fn sub(self, before: Self) -> Self {
         let running = self.running.saturating_sub(before.running);
-        Self { running, waiting: self.waiting.saturating_sub(before.waiting) }
+        Self {
+            running,
+            waiting: self.waiting.saturating_sub(before.waiting),
+        }
     }
 }
 
 /// All threads of a process, of those it started, and of those that have ended since.
 pub(crate) fn of_server(pid: u32) -> CpuTime {
-    let ended = CpuTime { running: of_ended(pid).unwrap_or_default(), waiting: Duration::ZERO };
+    let ended = CpuTime {
+        running: of_ended(pid).unwrap_or_default(),
+        waiting: Duration::ZERO,
+    };
     of_threads(pid) + ended + children_of(pid).into_iter().map(of_server).sum()
 }
 
 /// All threads of one process.
 pub(crate) fn of_threads(pid: u32) -> CpuTime {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
     tasks.filter_map(|task| of_thread(&task.path())).sum()
 }
 
 /// The first two numbers of `schedstat`, in nanoseconds.
 fn of_thread(task: &Path) -> Option<CpuTime> {
     let text = fs::read_to_string(task.join("schedstat")).ok()?;
-    let mut nanos = text.split(' ').map(|nanos| nanos.parse().map(Duration::from_nanos));
-    Some(CpuTime { running: nanos.next()?.ok()?, waiting: nanos.next()?.ok()? })
+    let mut nanos = text
+        .split(' ')
+        .map(|nanos| nanos.parse().map(Duration::from_nanos));
+    Some(CpuTime {
+        running: nanos.next()?.ok()?,
+        waiting: nanos.next()?.ok()?,
+    })
 }
 
 fn children_of(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    children.flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+    children
+        .flat_map(|list| {
+            list.split(' ')
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Processes that were started and waited for, such as the sessions of PostgreSQL.
@@ -71,6 +97,11 @@ fn of_ended(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Behind the name, which may contain anything, fields are numbered from 3: these are cutime (16) and cstime (17).
     let (_, fields) = stat.rsplit_once(')')?;
-    let ticks: Vec<u32> = fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse().ok()).collect();
+    let ticks: Vec<u32> = fields
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .filter_map(|field| field.parse().ok())
+        .collect();
     Some(Duration::from_secs(ticks.iter().sum::<u32>().into()) / TICKS_PER_SECOND)
 }

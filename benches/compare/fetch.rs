@@ -8,11 +8,21 @@ use crate::harness::http1::{Client, request};
 ///
 /// # Errors
 /// Says what else came.
-pub(crate) fn fetch(address: SocketAddr, method_and_target: &str, headers: &str) -> Result<Vec<u8>, String> {
+pub(crate) fn fetch(
+    address: SocketAddr,
+    method_and_target: &str,
+    headers: &str,
+) -> Result<Vec<u8>, String> {
     let failed = |cause: &dyn std::fmt::Display| format!("{method_and_target}: {cause}");
     let mut client = Client::try_connect(address).map_err(|error| failed(&error))?;
-    let answer = client.try_exchange(request(method_and_target, headers, "")).map_err(|error| failed(&error))?;
-    if answer.status == 200 { Ok(answer.body) } else { Err(failed(&answer.head)) }
+    let answer = client
+        .try_exchange(request(method_and_target, headers, ""))
+        .map_err(|error| failed(&error))?;
+    if answer.status == 200 {
+        Ok(answer.body)
+    } else {
+        Err(failed(&answer.head))
+    }
 }
 
 /// A request for so many ids of a format.

@@ -34,14 +34,29 @@ impl Verdict {
         let (wanted, verdict) = match bound {
             Bound::AtLeast(least) => (format!("≥ {least}"), said(middle >= least)),
             Bound::AtMost(most) => (format!("≤ {most}"), said(middle <= most)),
-            Bound::NeverAbove(most) => (format!("never > {most}"), said(figures.iter().all(|figure| *figure <= most))),
+            Bound::NeverAbove(most) => (
+                format!("never > {most}"),
+                said(figures.iter().all(|figure| *figure <= most)),
+            ),
             Bound::Shown => (String::new(), String::new()),
         };
-        Self { claim, unit, figures, wanted, verdict }
+        Self {
+            claim,
+            unit,
+            figures,
+            wanted,
+            verdict,
+        }
     }
 
     fn missing(claim: String, reason: &str) -> Self {
-        Self { claim, unit: "", figures: Vec::new(), wanted: String::new(), verdict: reason.to_owned() }
+        Self {
+            claim,
+            unit: "",
+            figures: Vec::new(),
+            wanted: String::new(),
+            verdict: reason.to_owned(),
+        }
     }
 }
 
@@ -63,10 +78,34 @@ const LANE_IDS_PER_SECOND: f64 = 8_192_000.0;
 
 /// Claim, scenario, figure, what it is measured against, bound.
 const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
-    ("one id / axum: requests/s", "one", REQUESTS, Baseline::Scenario("axum"), Bound::AtLeast(0.95)),
-    ("one id / hyper: server CPU for each request", "one", SERVER, Baseline::Scenario("hyper"), Bound::AtMost(1.10)),
-    ("one id / axum: server CPU for each request", "one", SERVER, Baseline::Scenario("axum"), Bound::Shown),
-    ("one id / nginx: requests/s", "one", REQUESTS, Baseline::Scenario("nginx"), Bound::Shown),
+    (
+        "one id / axum: requests/s",
+        "one",
+        REQUESTS,
+        Baseline::Scenario("axum"),
+        Bound::AtLeast(0.95),
+    ),
+    (
+        "one id / hyper: server CPU for each request",
+        "one",
+        SERVER,
+        Baseline::Scenario("hyper"),
+        Bound::AtMost(1.10),
+    ),
+    (
+        "one id / axum: server CPU for each request",
+        "one",
+        SERVER,
+        Baseline::Scenario("axum"),
+        Bound::Shown,
+    ),
+    (
+        "one id / nginx: requests/s",
+        "one",
+        REQUESTS,
+        Baseline::Scenario("nginx"),
+        Bound::Shown,
+    ),
     (
         "one id / axum, both pipelined: requests/s",
         "one-pipelined",
@@ -95,7 +134,13 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Scenario("hyper-1000"),
         Bound::AtLeast(0.75),
     ),
-    ("the same: server CPU for each request", "json-1000", SERVER, Baseline::Scenario("hyper-1000"), Bound::Shown),
+    (
+        "the same: server CPU for each request",
+        "json-1000",
+        SERVER,
+        Baseline::Scenario("hyper-1000"),
+        Bound::Shown,
+    ),
     (
         "10 000 ids / hyper, same length: requests/s",
         "json-10000",
@@ -103,7 +148,13 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Scenario("hyper-10000"),
         Bound::AtLeast(0.65),
     ),
-    ("the same: server CPU for each request", "json-10000", SERVER, Baseline::Scenario("hyper-10000"), Bound::Shown),
+    (
+        "the same: server CPU for each request",
+        "json-10000",
+        SERVER,
+        Baseline::Scenario("hyper-10000"),
+        Bound::Shown,
+    ),
     (
         "10 000 ids as bytes / as JSON: ids/s",
         "packed-10000",
@@ -111,7 +162,13 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Scenario("json-10000"),
         Bound::AtLeast(1.5),
     ),
-    ("one id / Redis INCR: requests/s", "one", REQUESTS, Baseline::Scenario("incr"), Bound::AtLeast(1.2)),
+    (
+        "one id / Redis INCR: requests/s",
+        "one",
+        REQUESTS,
+        Baseline::Scenario("incr"),
+        Bound::AtLeast(1.2),
+    ),
     (
         "1 000 ids as JSON / Redis INCR pipelined: ids/s",
         "json-1000",
@@ -133,7 +190,13 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Scenario("incrby-pipelined"),
         Bound::AtLeast(0.8),
     ),
-    ("one id / PostgreSQL nextval: requests/s", "one", REQUESTS, Baseline::Scenario("nextval"), Bound::AtLeast(2.5)),
+    (
+        "one id / PostgreSQL nextval: requests/s",
+        "one",
+        REQUESTS,
+        Baseline::Scenario("nextval"),
+        Bound::AtLeast(2.5),
+    ),
     (
         "one lane of conjunction-v1 / 8 192 000 ids/s",
         "lane",
@@ -141,8 +204,20 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Figure(LANE_IDS_PER_SECOND),
         Bound::AtLeast(0.97),
     ),
-    ("the same, highest round", "lane", IDS, Baseline::Figure(LANE_IDS_PER_SECOND), Bound::NeverAbove(1.01)),
-    ("one id / axum at 10 000 requests/s: p99", "one-fixed", P99, Baseline::Scenario("axum-fixed"), Bound::AtMost(1.5)),
+    (
+        "the same, highest round",
+        "lane",
+        IDS,
+        Baseline::Figure(LANE_IDS_PER_SECOND),
+        Bound::NeverAbove(1.01),
+    ),
+    (
+        "one id / axum at 10 000 requests/s: p99",
+        "one-fixed",
+        P99,
+        Baseline::Scenario("axum-fixed"),
+        Bound::AtMost(1.5),
+    ),
     (
         "one id at 35 000 requests/s beside a scraper and a lister: p99.9 / 2 ms",
         "one-half",
@@ -150,7 +225,13 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Figure(2_000.0),
         Bound::AtMost(1.0),
     ),
-    ("the same / axum", "one-half", P999, Baseline::Scenario("axum-half"), Bound::Shown),
+    (
+        "the same / axum",
+        "one-half",
+        P999,
+        Baseline::Scenario("axum-half"),
+        Bound::Shown,
+    ),
     (
         "decoding a decimal snowflake / one id: requests/s",
         "decode-decimal",
@@ -165,7 +246,13 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Scenario("one"),
         Bound::AtLeast(0.6),
     ),
-    ("decoding 10 000 ids / 1 000 000 ids/s", "decode-many", IDS, Baseline::Figure(1e6), Bound::AtLeast(0.5)),
+    (
+        "decoding 10 000 ids / 1 000 000 ids/s",
+        "decode-many",
+        IDS,
+        Baseline::Figure(1e6),
+        Bound::AtLeast(0.5),
+    ),
 ];
 
 /// Checks every goal by the ratios of figures that one round measured, since they met the same machine.
@@ -176,13 +263,24 @@ pub(crate) fn check(scenarios: &[Scenario], startup: &Result<Startup, String>) -
             Baseline::Scenario(key) => Ok(find(scenarios, key)),
             Baseline::Figure(figure) => Err(*figure),
         };
-        let failure = over.failure.as_ref().or(baseline.as_ref().ok().and_then(|scenario| scenario.failure.as_ref()));
+        let failure = over.failure.as_ref().or(baseline
+            .as_ref()
+            .ok()
+            .and_then(|scenario| scenario.failure.as_ref()));
         if let Some(failure) = failure {
             return Verdict::missing((*claim).to_owned(), failure);
         }
         let figures = over.figures(figure);
-        let baseline = baseline.map_or_else(|figure| vec![figure; figures.len()], |scenario| scenario.figures(figure));
-        Verdict::of((*claim).to_owned(), "×", ratios(&figures, &baseline), *bound)
+        let baseline = baseline.map_or_else(
+            |figure| vec![figure; figures.len()],
+            |scenario| scenario.figures(figure),
+        );
+        Verdict::of(
+            (*claim).to_owned(),
+            "×",
+            ratios(&figures, &baseline),
+            *bound,
+        )
     };
     let mut verdicts: Vec<Verdict> = GOALS.iter().map(ratio).collect();
     verdicts.extend(check_startup(startup));
@@ -192,16 +290,46 @@ pub(crate) fn check(scenarios: &[Scenario], startup: &Result<Startup, String>) -
 fn check_startup(startup: &Result<Startup, String>) -> Vec<Verdict> {
     let startup = match startup {
         Ok(startup) => startup,
-        Err(reason) => return vec![Verdict::missing("starts".to_owned(), &format!("not measured: {reason}"))],
+        Err(reason) => {
+            return vec![Verdict::missing(
+                "starts".to_owned(),
+                &format!("not measured: {reason}"),
+            )];
+        }
     };
     let of = |claim: &str, unit, figures: &[f64], most| {
-        Verdict::of(claim.to_owned(), unit, figures.to_vec(), Bound::AtMost(most))
+        Verdict::of(
+            claim.to_owned(),
+            unit,
+            figures.to_vec(),
+            Bound::AtMost(most),
+        )
     };
     vec![
-        of("resident memory after the start", "MB", &startup.started_mb, 15.0),
-        of("resident memory after batches of 100 000", "MB", &startup.loaded_mb, 40.0),
-        of("start to first id, empty data directory", "ms", &startup.fresh_ms, 50.0),
-        of("start to first id, data directory used before", "ms", &startup.again_ms, 50.0),
+        of(
+            "resident memory after the start",
+            "MB",
+            &startup.started_mb,
+            15.0,
+        ),
+        of(
+            "resident memory after batches of 100 000",
+            "MB",
+            &startup.loaded_mb,
+            40.0,
+        ),
+        of(
+            "start to first id, empty data directory",
+            "ms",
+            &startup.fresh_ms,
+            50.0,
+        ),
+        of(
+            "start to first id, data directory used before",
+            "ms",
+            &startup.again_ms,
+            50.0,
+        ),
         of("binary, stripped", "MB", &[startup.binary_mb], 12.0),
     ]
 }

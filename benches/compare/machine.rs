@@ -17,15 +17,37 @@ impl Machine {
     /// Before anything runs, so that the load is that of others.
     pub(crate) fn inspect() -> Self {
         let cpus = available_parallelism().map_or_else(|_| "?".to_owned(), |cpus| cpus.to_string());
-        let model = read("/proc/cpuinfo").lines().find_map(|line| Some(line.strip_prefix("model name")?.to_owned()));
-        let model = model.unwrap_or_default().trim_start_matches(['\t', ' ', ':']).to_owned();
-        let postgres = postgresql::programs().map(|programs| programs.join("postgres").display().to_string());
+        let model = read("/proc/cpuinfo")
+            .lines()
+            .find_map(|line| Some(line.strip_prefix("model name")?.to_owned()));
+        let model = model
+            .unwrap_or_default()
+            .trim_start_matches(['\t', ' ', ':'])
+            .to_owned();
+        let postgres =
+            postgresql::programs().map(|programs| programs.join("postgres").display().to_string());
         Self(vec![
             ("CPU", format!("{model}, {cpus} to be used")),
-            ("Kernel", format!("Linux {}", read("/proc/sys/kernel/osrelease").trim())),
-            ("Load before the run", read("/proc/loadavg").split(' ').take(3).collect::<Vec<_>>().join(" ")),
-            ("idmint", first_line_of(&binary().display().to_string(), &["--version"])),
-            ("Commit", first_line_of("git", &["describe", "--always", "--dirty"])),
+            (
+                "Kernel",
+                format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            ),
+            (
+                "Load before the run",
+                read("/proc/loadavg")
+                    .split(' ')
+                    .take(3)
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            ),
+            (
+                "idmint",
+                first_line_of(&binary().display().to_string(), &["--version"]),
+            ),
+            (
+                "Commit",
+                first_line_of("git", &["describe", "--always", "--dirty"]),
+            ),
             ("Rust", first_line_of("rustc", &["--version"])),
             ("hyper", version_of("hyper")),
             ("axum", version_of("axum")),
@@ -34,8 +56,10 @@ impl Machine {
             ("Redis", first_line_of("redis-server", &["--version"])),
             (
                 "PostgreSQL",
-                postgres
-                    .map_or_else(|| "not installed".to_owned(), |postgres| first_line_of(&postgres, &["--version"])),
+                postgres.map_or_else(
+                    || "not installed".to_owned(),
+                    |postgres| first_line_of(&postgres, &["--version"]),
+                ),
             ),
         ])
     }
@@ -47,15 +71,32 @@ fn read(path: &str) -> String {
 
 /// The first line a program prints, wherever it prints it.
 fn first_line_of(program: &str, words: &[&str]) -> String {
-    let Ok(output) = Command::new(program).args(words).output() else { return "not installed".to_owned() };
-    let printed = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-    String::from_utf8_lossy(&printed).lines().next().unwrap_or_default().to_owned()
+    let Ok(output) = Command::new(program).args(words).output() else {
+        return "not installed".to_owned();
+    };
+    let printed = if output.stdout.is_empty() {
+        output.stderr
+    } else {
+        output.stdout
+    };
+    String::from_utf8_lossy(&printed)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// The version of a crate that this program is built with.
 fn version_of(name: &str) -> String {
     let lock: toml::Table = include_str!("../../Cargo.lock").parse().unwrap_or_default();
-    let packages = lock.get("package").and_then(|packages| packages.as_array()).into_iter().flatten();
+    let packages = lock
+        .get("package")
+        .and_then(|packages| packages.as_array())
+        .into_iter()
+        .flatten();
     let versions = packages.filter(|package| package["name"].as_str() == Some(name));
-    versions.filter_map(|package| package["version"].as_str()).collect::<Vec<_>>().join(", ")
+    versions
+        .filter_map(|package| package["version"].as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -57,6 +57,16 @@ fn compare(settings: &Settings) -> Result<(), String> {
     scenario::measure_all("scenarios", &mut scenarios, settings.rounds, settings.time);
     let verdicts = goals::check(&scenarios, &startup);
     let scaling = scaling::measure(&pinning, &servers, settings)?;
-    let results = Results { machine, pinning, settings, scenarios, verdicts, scaling, passed: began.elapsed() };
-    results.write().map_err(|error| format!("{}: {error}", settings.output.display()))
+    let results = Results {
+        machine,
+        pinning,
+        settings,
+        scenarios,
+        verdicts,
+        scaling,
+        passed: began.elapsed(),
+    };
+    results
+        .write()
+        .map_err(|error| format!("{}: {error}", settings.output.display()))
 }

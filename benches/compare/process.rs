@@ -23,8 +23,13 @@ impl Process {
     /// # Errors
     /// Says why it cannot be run.
     pub(crate) fn start(mut command: Command, end: Signal) -> Result<Self, String> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| format!("{command:?} does not run: {error}"))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{command:?} does not run: {error}"))?;
         let stdout = child.stdout.take().map(BufReader::new);
         Ok(Self { child, end, stdout })
     }
@@ -40,8 +45,14 @@ impl Process {
     pub(crate) fn address(&mut self) -> Result<SocketAddr, String> {
         let mut line = String::new();
         let stdout = self.stdout.as_mut().ok_or("its output is not read")?;
-        stdout.read_line(&mut line).map_err(|error| format!("it cannot be read: {error}"))?;
-        let address = line.trim_end().rsplit(['/', ' ']).next().and_then(|address| address.parse().ok());
+        stdout
+            .read_line(&mut line)
+            .map_err(|error| format!("it cannot be read: {error}"))?;
+        let address = line
+            .trim_end()
+            .rsplit(['/', ' '])
+            .next()
+            .and_then(|address| address.parse().ok());
         address.ok_or_else(|| format!("it printed {line:?} where its address should be"))
     }
 
@@ -66,7 +77,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process has a number");
+        let pid = i32::try_from(self.child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a process has a number");
         let _ = kill_process(pid, self.end);
         let began = Instant::now();
         while began.elapsed() < LONG {
@@ -83,7 +97,9 @@ impl Drop for Process {
 /// A port that was free a moment ago, for servers that cannot take whichever is.
 pub(crate) fn free_port() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of this machine");
-    listener.local_addr().expect("a bound socket has an address")
+    listener
+        .local_addr()
+        .expect("a bound socket has an address")
 }
 
 /// Runs a program to its end.
@@ -92,9 +108,16 @@ pub(crate) fn free_port() -> SocketAddr {
 /// Says what it wrote to standard error.
 pub(crate) fn run_to_end(mut command: Command) -> Result<String, String> {
     let run = command.stdin(Stdio::null()).output();
-    let Output { status, stdout, stderr } = run.map_err(|error| format!("{command:?} does not run: {error}"))?;
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = run.map_err(|error| format!("{command:?} does not run: {error}"))?;
     if !status.success() {
-        return Err(format!("{status}: {}", String::from_utf8_lossy(&stderr).trim()));
+        return Err(format!(
+            "{status}: {}",
+            String::from_utf8_lossy(&stderr).trim()
+        ));
     }
     Ok(String::from_utf8_lossy(&stdout).into_owned())
 }

@@ -64,7 +64,14 @@ impl Scenario {
             Err(reason) => (None, Some(format!("not measured: {reason}"))),
         };
         let [key, server, asked] = [key, server, asked].map(str::to_owned);
-        Self { key, server, asked, rounds: Vec::new(), failure, measure }
+        Self {
+            key,
+            server,
+            asked,
+            rounds: Vec::new(),
+            failure,
+            measure,
+        }
     }
 
     /// A request that is sent over and over; each answer brings so many ids.
@@ -76,17 +83,23 @@ impl Scenario {
         workload: Workload,
         ids: u32,
     ) -> Self {
-        let measure = target.map(|target| move |time| measure_over_http(target, &workload, ids, time));
+        let measure =
+            target.map(|target| move |time| measure_over_http(target, &workload, ids, time));
         Self::new(key, server, asked, measure)
     }
 
     /// Measures once. What does not work is not tried again.
     pub(crate) fn measure(&mut self, time: Duration, counts: bool) {
-        let Some(measure) = &mut self.measure else { return };
+        let Some(measure) = &mut self.measure else {
+            return;
+        };
         match measure(time) {
             Ok(round) => {
                 if round.refused > 0 {
-                    let said = format!("failed: {} answers of a round were {}", round.refused, round.refusal);
+                    let said = format!(
+                        "failed: {} answers of a round were {}",
+                        round.refused, round.refusal
+                    );
                     self.failure.get_or_insert(said);
                 }
                 if counts {
@@ -108,28 +121,53 @@ impl Scenario {
 
 /// The scenario with this key.
 pub(crate) fn find<'a>(scenarios: &'a [Scenario], key: &str) -> &'a Scenario {
-    scenarios.iter().find(|scenario| scenario.key == key).expect("there is a scenario of that key")
+    scenarios
+        .iter()
+        .find(|scenario| scenario.key == key)
+        .expect("there is a scenario of that key")
 }
 
 /// Measures all of them in each round, so that a slow moment of the machine slows all and not the one whose turn it was.
 pub(crate) fn measure_all(title: &str, scenarios: &mut [Scenario], rounds: usize, time: Duration) {
     for round in 0..=rounds {
-        eprintln!("{title}: round {round} of {rounds}{}", if round == 0 { ", which does not count" } else { "" });
+        eprintln!(
+            "{title}: round {round} of {rounds}{}",
+            if round == 0 {
+                ", which does not count"
+            } else {
+                ""
+            }
+        );
         for scenario in &mut *scenarios {
             scenario.measure(time, round > 0);
         }
     }
 }
 
-fn measure_over_http(target: Target, workload: &Workload, ids: u32, time: Duration) -> Result<Round, String> {
+fn measure_over_http(
+    target: Target,
+    workload: &Workload,
+    ids: u32,
+    time: Duration,
+) -> Result<Round, String> {
     let told = |error: std::io::Error| error.to_string();
     let mut generator = Generator::connect(target.address, workload).map_err(told)?;
     generator.run(WARM_UP).map_err(told)?;
-    let (server, load) = (cpu_time::of_server(target.pid), cpu_time::of_threads(process::id()));
-    let readers = workload.is_read_beside.then(|| Readers::start(target.address)).transpose().map_err(told)?;
+    let (server, load) = (
+        cpu_time::of_server(target.pid),
+        cpu_time::of_threads(process::id()),
+    );
+    let readers = workload
+        .is_read_beside
+        .then(|| Readers::start(target.address))
+        .transpose()
+        .map_err(told)?;
     let mut tally = generator.run(time).map_err(told)?;
     readers.map_or(Ok(()), Readers::end).map_err(told)?;
-    let (server, load) = (cpu_time::of_server(target.pid) - server, cpu_time::of_threads(process::id()) - load);
+    let (server, load) = (
+        cpu_time::of_server(target.pid) - server,
+        cpu_time::of_threads(process::id()) - load,
+    );
     let (answered, seconds) = (tally.answered as f64, tally.passed.as_secs_f64());
     let all = (tally.answered + tally.refused) as f64;
     Ok(Round {

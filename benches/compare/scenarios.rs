@@ -23,7 +23,13 @@ const FIXED: LoadModel = LoadModel::Open { per_second: 10_000 };
 const HALF: LoadModel = LoadModel::Open { per_second: 35_000 };
 
 /// What many ids are decoded of: so many of each format.
-const MIXED: [&str; 5] = ["snowflake?", "payment?", "siq?type=message&", "flax?", "uuid7?"];
+const MIXED: [&str; 5] = [
+    "snowflake?",
+    "payment?",
+    "siq?type=message&",
+    "flax?",
+    "uuid7?",
+];
 const IDS_OF_EACH: u32 = 2_000;
 
 /// What large batches are minted of: `snowflake`, but for the 4096 ids that one worker number has in a millisecond, which
@@ -61,9 +67,14 @@ impl Servers {
         let wide = Idmint::start(pinning, WIDE_CONFIG)?;
         wait_until_minting(idmint.address())?;
         wait_until_minting(wide.address())?;
-        let body_len = |format, count| Ok::<_, String>(fetch(wide.address(), &batch(format, count), "")?.len());
-        let [one, thousand, ten_thousand] =
-            [body_len("snowflake", 1)?, body_len(WIDE, 1_000)?, body_len(WIDE, 10_000)?];
+        let body_len = |format, count| {
+            Ok::<_, String>(fetch(wide.address(), &batch(format, count), "")?.len())
+        };
+        let [one, thousand, ten_thousand] = [
+            body_len("snowflake", 1)?,
+            body_len(WIDE, 1_000)?,
+            body_len(WIDE, 10_000)?,
+        ];
         Ok(Self {
             hyper: Bare::start(pinning, Kind::Hyper, one),
             hyper_flush: Bare::start(pinning, Kind::HyperFlush, one),
@@ -84,14 +95,23 @@ impl Servers {
     /// When `idmint` mints nothing that could be decoded.
     pub(crate) fn scenarios(&self) -> Result<Vec<Scenario>, String> {
         let (idmint, wide) = (Ok(self.idmint.target()), Ok(self.wide.target()));
-        let bare = |bare: &Result<Bare, String>| bare.as_ref().map(Bare::target).map_err(Clone::clone);
+        let bare =
+            |bare: &Result<Bare, String>| bare.as_ref().map(Bare::target).map_err(Clone::clone);
         let one = || Workload::of(ONE_ID, "", "");
         let large = |count, accept| Workload::of(&batch(WIDE, count), accept, "");
         let http = |key, server, asked, target: &Result<Target, String>, workload, ids| {
             Scenario::over_http(key, server, asked, target.clone(), workload, ids)
         };
-        let (axum, hyper, flush) = (&bare(&self.axum), &bare(&self.hyper), &bare(&self.hyper_flush));
-        let nginx = self.nginx.as_ref().map(|nginx| nginx.target).map_err(Clone::clone);
+        let (axum, hyper, flush) = (
+            &bare(&self.axum),
+            &bare(&self.hyper),
+            &bare(&self.hyper_flush),
+        );
+        let nginx = self
+            .nginx
+            .as_ref()
+            .map(|nginx| nginx.target)
+            .map_err(Clone::clone);
         let constant = "constant answer";
         let pipelined = "constant answer, pipelined 16 deep";
         let at_rate = "constant answer, at 10 000 requests/s";
@@ -100,15 +120,78 @@ impl Servers {
             http("axum", "axum::serve", constant, axum, one(), 0),
             http("hyper", "hyper", constant, hyper, one(), 0),
             http("nginx", "nginx", constant, &nginx, one(), 0),
-            http("one-pipelined", "idmint", "one id, pipelined 16 deep", &idmint, one().load_model(PIPELINED), 1),
-            http("axum-pipelined", "axum::serve", pipelined, axum, one().load_model(PIPELINED), 0),
-            http("hyper-pipelined", "hyper", pipelined, hyper, one().load_model(PIPELINED), 0),
-            http("flush-pipelined", "hyper, pipeline_flush", pipelined, flush, one().load_model(PIPELINED), 0),
-            http("json-1000", "idmint", "1 000 ids as JSON", &wide, large(1_000, ""), 1_000),
-            http("hyper-1000", "hyper", "constant answer of that length", &bare(&self.hyper_1000), one(), 0),
-            http("json-10000", "idmint", "10 000 ids as JSON", &wide, large(10_000, ""), 10_000),
-            http("hyper-10000", "hyper", "constant answer of that length", &bare(&self.hyper_10000), one(), 0),
-            http("packed-10000", "idmint", "10 000 ids as bytes", &wide, large(10_000, PACKED), 10_000),
+            http(
+                "one-pipelined",
+                "idmint",
+                "one id, pipelined 16 deep",
+                &idmint,
+                one().load_model(PIPELINED),
+                1,
+            ),
+            http(
+                "axum-pipelined",
+                "axum::serve",
+                pipelined,
+                axum,
+                one().load_model(PIPELINED),
+                0,
+            ),
+            http(
+                "hyper-pipelined",
+                "hyper",
+                pipelined,
+                hyper,
+                one().load_model(PIPELINED),
+                0,
+            ),
+            http(
+                "flush-pipelined",
+                "hyper, pipeline_flush",
+                pipelined,
+                flush,
+                one().load_model(PIPELINED),
+                0,
+            ),
+            http(
+                "json-1000",
+                "idmint",
+                "1 000 ids as JSON",
+                &wide,
+                large(1_000, ""),
+                1_000,
+            ),
+            http(
+                "hyper-1000",
+                "hyper",
+                "constant answer of that length",
+                &bare(&self.hyper_1000),
+                one(),
+                0,
+            ),
+            http(
+                "json-10000",
+                "idmint",
+                "10 000 ids as JSON",
+                &wide,
+                large(10_000, ""),
+                10_000,
+            ),
+            http(
+                "hyper-10000",
+                "hyper",
+                "constant answer of that length",
+                &bare(&self.hyper_10000),
+                one(),
+                0,
+            ),
+            http(
+                "packed-10000",
+                "idmint",
+                "10 000 ids as bytes",
+                &wide,
+                large(10_000, PACKED),
+                10_000,
+            ),
             http(
                 "rows-pipelined",
                 "idmint",
@@ -121,9 +204,23 @@ impl Servers {
         scenarios.extend(self.counter_scenarios());
         let built_in = |format| Workload::of(&batch(format, 1_000), "", "");
         let lane = built_in("conjunction-v1");
-        scenarios.push(http("lane", "idmint", "1 000 ids of conjunction-v1, one lane", &idmint, lane, 1_000));
+        scenarios.push(http(
+            "lane",
+            "idmint",
+            "1 000 ids of conjunction-v1, one lane",
+            &idmint,
+            lane,
+            1_000,
+        ));
         let lanes = built_in("snowflake");
-        scenarios.push(http("lanes", "idmint", "1 000 ids of snowflake, default lanes", &idmint, lanes, 1_000));
+        scenarios.push(http(
+            "lanes",
+            "idmint",
+            "1 000 ids of snowflake, default lanes",
+            &idmint,
+            lanes,
+            1_000,
+        ));
         scenarios.push(http(
             "one-fixed",
             "idmint",
@@ -133,11 +230,20 @@ impl Servers {
             1,
         ));
         let half = || one().connections(64).load_model(HALF).beside_readers();
-        let (asked, at_half) =
-            ("one id, at 35 000 requests/s, read beside", "constant answer, at 35 000 requests/s, read beside");
+        let (asked, at_half) = (
+            "one id, at 35 000 requests/s, read beside",
+            "constant answer, at 35 000 requests/s, read beside",
+        );
         scenarios.push(http("one-half", "idmint", asked, &idmint, half(), 1));
         scenarios.push(http("axum-half", "axum::serve", at_half, axum, half(), 0));
-        scenarios.push(http("axum-fixed", "axum::serve", at_rate, axum, one().load_model(FIXED), 0));
+        scenarios.push(http(
+            "axum-fixed",
+            "axum::serve",
+            at_rate,
+            axum,
+            one().load_model(FIXED),
+            0,
+        ));
         scenarios.extend(self.decode_scenarios()?);
         Ok(scenarios)
     }
@@ -145,16 +251,30 @@ impl Servers {
     /// What other servers hand out numbers with.
     fn counter_scenarios(&self) -> Vec<Scenario> {
         let redis = |key, asked, words, depth, ids| {
-            let benchmark = self.redis.as_ref().map(|redis| redis.benchmark(words, depth, ids)).map_err(Clone::clone);
+            let benchmark = self
+                .redis
+                .as_ref()
+                .map(|redis| redis.benchmark(words, depth, ids))
+                .map_err(Clone::clone);
             Scenario::new(key, "Redis", asked, benchmark)
         };
         let (one, thousand) = (&["INCR", "ids"], &["INCRBY", "ids", "1000"]);
-        let nextval = self.postgresql.as_ref().map(Postgresql::benchmark).map_err(Clone::clone);
+        let nextval = self
+            .postgresql
+            .as_ref()
+            .map(Postgresql::benchmark)
+            .map_err(Clone::clone);
         vec![
             redis("incr", "INCR", one, 1, 1),
             redis("incrby", "INCRBY 1000", thousand, 1, 1_000),
             redis("incr-pipelined", "INCR, pipelined 16 deep", one, 16, 1),
-            redis("incrby-pipelined", "INCRBY 1000, pipelined 16 deep", thousand, 16, 1_000),
+            redis(
+                "incrby-pipelined",
+                "INCRBY 1000, pipelined 16 deep",
+                thousand,
+                16,
+                1_000,
+            ),
             Scenario::new("nextval", "PostgreSQL", "select nextval", nextval),
         ]
     }
@@ -176,7 +296,11 @@ impl Servers {
         let workload = Workload::of("POST /decode", headers, &body).connections(1);
         let ids = u32::try_from(mixed.len()).expect("as many as were asked for");
         Ok(vec![
-            one("decode-decimal", "decoding a decimal snowflake", one_of("snowflake")?),
+            one(
+                "decode-decimal",
+                "decoding a decimal snowflake",
+                one_of("snowflake")?,
+            ),
             one("decode-flax", "decoding a Flax ID", one_of("flax")?),
             Scenario::over_http(
                 "decode-many",
@@ -192,6 +316,13 @@ impl Servers {
 
 /// Ids as texts; `format` ends where `count=` can follow.
 fn mint(address: SocketAddr, format: &str, count: u32) -> Result<Vec<String>, String> {
-    let text = fetch(address, &format!("POST /ids/{format}count={count}"), "accept: text/plain\r\n")?;
-    Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
+    let text = fetch(
+        address,
+        &format!("POST /ids/{format}count={count}"),
+        "accept: text/plain\r\n",
+    )?;
+    Ok(String::from_utf8_lossy(&text)
+        .lines()
+        .map(str::to_owned)
+        .collect())
 }

@@ -21,15 +21,33 @@ impl Settings {
     /// # Errors
     /// Names the variable that cannot be used.
     pub(crate) fn from_environment() -> Result<Self, String> {
-        let rounds = read("COMPARE_ROUNDS", 9_usize, |rounds| (1..=1_000).contains(rounds))?;
-        let seconds = read("COMPARE_SECONDS", 1.0_f64, |seconds| (0.05..=60.0).contains(seconds))?;
-        let output = env::var_os("COMPARE_OUTPUT").map_or_else(|| PathBuf::from("target/compare"), PathBuf::from);
-        Ok(Self { rounds, scaling_rounds: rounds.min(3), time: Duration::from_secs_f64(seconds), output })
+        let rounds = read("COMPARE_ROUNDS", 9_usize, |rounds| {
+            (1..=1_000).contains(rounds)
+        })?;
+        let seconds = read("COMPARE_SECONDS", 1.0_f64, |seconds| {
+            (0.05..=60.0).contains(seconds)
+        })?;
+        let output = env::var_os("COMPARE_OUTPUT")
+            .map_or_else(|| PathBuf::from("target/compare"), PathBuf::from);
+        Ok(Self {
+            rounds,
+            scaling_rounds: rounds.min(3),
+            time: Duration::from_secs_f64(seconds),
+            output,
+        })
     }
 }
 
-fn read<T: FromStr + Display>(name: &str, default: T, is_sound: impl Fn(&T) -> bool) -> Result<T, String> {
-    let Ok(text) = env::var(name) else { return Ok(default) };
+fn read<T: FromStr + Display>(
+    name: &str,
+    default: T,
+    is_sound: impl Fn(&T) -> bool,
+) -> Result<T, String> {
+    let Ok(text) = env::var(name) else {
+        return Ok(default);
+    };
     let value = text.parse().ok().filter(is_sound);
-    value.ok_or_else(|| format!("{name} is {text}: a positive number of sensible size is needed, such as {default}"))
+    value.ok_or_else(|| {
+        format!("{name} is {text}: a positive number of sensible size is needed, such as {default}")
+    })
 }

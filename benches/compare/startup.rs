@@ -47,7 +47,13 @@ impl Startup {
             started_mb.push(memory);
         }
         let loaded_mb = vec![load(pinning, time)?];
-        Ok(Self { fresh_ms, again_ms, started_mb, loaded_mb, binary_mb })
+        Ok(Self {
+            fresh_ms,
+            again_ms,
+            started_mb,
+            loaded_mb,
+            binary_mb,
+        })
     }
 }
 
@@ -80,16 +86,21 @@ fn load(pinning: &CpuPinning, time: Duration) -> Result<f64, String> {
     let idmint = Idmint::start(pinning, "")?;
     wait_until_minting(idmint.address())?;
     let told = |error: std::io::Error| error.to_string();
-    Generator::connect(idmint.address(), &Workload::of(&batch("snowflake", 100_000), "", ""))
-        .map_err(told)?
-        .run(time)
-        .map_err(told)?;
+    Generator::connect(
+        idmint.address(),
+        &Workload::of(&batch("snowflake", 100_000), "", ""),
+    )
+    .map_err(told)?
+    .run(time)
+    .map_err(told)?;
     resident_mb(idmint.target().pid)
 }
 
 fn resident_mb(pid: u32) -> Result<f64, String> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
+    let status =
+        fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: Option<f64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-    kib.map(|kib| kib * 1024.0 / 1e6).ok_or_else(|| "it has no memory".to_owned())
+    kib.map(|kib| kib * 1024.0 / 1e6)
+        .ok_or_else(|| "it has no memory".to_owned())
 }

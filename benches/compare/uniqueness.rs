@@ -16,13 +16,26 @@ const BYTES: usize = 8;
 /// # Errors
 /// When an answer is not what was asked for.
 pub(crate) fn check(address: SocketAddr) -> Result<(), String> {
-    let json: Value =
-        serde_json::from_slice(&fetch(address, &batch(WIDE, COUNT), "")?).map_err(|error| error.to_string())?;
+    let json: Value = serde_json::from_slice(&fetch(address, &batch(WIDE, COUNT), "")?)
+        .map_err(|error| error.to_string())?;
     let texts = json["ids"].as_array().ok_or("an answer without ids")?;
-    let packed = fetch(address, &batch(WIDE, COUNT), "accept: application/octet-stream\r\n")?;
+    let packed = fetch(
+        address,
+        &batch(WIDE, COUNT),
+        "accept: application/octet-stream\r\n",
+    )?;
     let of_texts = texts.iter().filter_map(|id| id.as_str()?.parse().ok());
-    let of_bytes = packed.chunks(BYTES).filter_map(|id| Some(u64::from_be_bytes(id.try_into().ok()?)));
+    let of_bytes = packed
+        .chunks(BYTES)
+        .filter_map(|id| Some(u64::from_be_bytes(id.try_into().ok()?)));
     let ids: HashSet<u64> = of_texts.chain(of_bytes).collect();
     let wanted = 2 * COUNT as usize;
-    if ids.len() == wanted { Ok(()) } else { Err(format!("{} different ids came, {wanted} were wanted", ids.len())) }
+    if ids.len() == wanted {
+        Ok(())
+    } else {
+        Err(format!(
+            "{} different ids came, {wanted} were wanted",
+            ids.len()
+        ))
+    }
 }

@@ -21,13 +21,24 @@ impl Clients {
     }
 
     /// `headers` are whole lines.
-    pub(crate) fn with_body(address: SocketAddr, method_and_target: &str, headers: &str, body: &str) -> Self {
-        Self { request: request(method_and_target, headers, body), ..Self::connect(address, CONNECTIONS) }
+    pub(crate) fn with_body(
+        address: SocketAddr,
+        method_and_target: &str,
+        headers: &str,
+        body: &str,
+    ) -> Self {
+        Self {
+            request: request(method_and_target, headers, body),
+            ..Self::connect(address, CONNECTIONS)
+        }
     }
 
     /// So many connections, to be used with [`Clients::exchange_each`].
     pub(crate) fn connect(address: SocketAddr, connections: usize) -> Self {
-        Self { clients: (0..connections).map(|_| Client::connect(address)).collect(), request: String::new() }
+        Self {
+            clients: (0..connections).map(|_| Client::connect(address)).collect(),
+            request: String::new(),
+        }
     }
 
     /// Sends the request once, on one connection.

@@ -29,12 +29,24 @@ struct Subject<'a> {
 
 impl<'a> Comparison<'a> {
     pub(crate) fn new() -> Self {
-        Self { subjects: Vec::new() }
+        Self {
+            subjects: Vec::new(),
+        }
     }
 
     /// `round` does some work and returns the nanoseconds that a unit of it took.
-    pub(crate) fn add(&mut self, name: impl Into<String>, target: Target, round: impl FnMut() -> f64 + 'a) {
-        self.subjects.push(Subject { name: name.into(), target, round: Box::new(round), figures: Vec::new() });
+    pub(crate) fn add(
+        &mut self,
+        name: impl Into<String>,
+        target: Target,
+        round: impl FnMut() -> f64 + 'a,
+    ) {
+        self.subjects.push(Subject {
+            name: name.into(),
+            target,
+            round: Box::new(round),
+            figures: Vec::new(),
+        });
     }
 
     /// Measures every subject once in each round, after one round that does not count, and prints a table.
@@ -48,7 +60,13 @@ impl<'a> Comparison<'a> {
             }
         }
         println!("\n{title}: median of {rounds} rounds, and from the first tenth to the last");
-        for Subject { name, target, figures, .. } in &mut self.subjects {
+        for Subject {
+            name,
+            target,
+            figures,
+            ..
+        } in &mut self.subjects
+        {
             report(name, "ns", *target, figures);
         }
     }
@@ -64,8 +82,14 @@ pub(crate) fn report(name: &str, unit: &str, target: Target, figures: &mut [f64]
         Target::AtLeast(least) => format!("MISS (at least {least} {unit})"),
         Target::None => String::new(),
     };
-    let (low, high) = (figures[figures.len() / 10], figures[figures.len() - 1 - figures.len() / 10]);
-    println!("  {name:<52} {middle:>9.2} {unit:<3} {:>21}   {verdict}", format!("{low:.2} .. {high:.2}"));
+    let (low, high) = (
+        figures[figures.len() / 10],
+        figures[figures.len() - 1 - figures.len() / 10],
+    );
+    println!(
+        "  {name:<52} {middle:>9.2} {unit:<3} {:>21}   {verdict}",
+        format!("{low:.2} .. {high:.2}")
+    );
 }
 
 /// The middle figure; sorts them all.
@@ -87,5 +111,9 @@ fn nanos(duration: Duration) -> f64 {
 
 /// Round by round, since two figures of one round met the same machine.
 pub(crate) fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
-    figures.iter().zip(of).map(|(figure, of)| figure / of).collect()
+    figures
+        .iter()
+        .zip(of)
+        .map(|(figure, of)| figure / of)
+        .collect()
 }

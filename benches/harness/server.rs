@@ -10,7 +10,12 @@ use idmint::time::Clock;
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) fn single_thread_runtime(name: &str) -> Runtime {
-    Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().expect("a thread")
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name(name)
+        .enable_all()
+        .build()
+        .expect("a thread")
 }
 
 /// As `idmint serve` does it, with its default configuration and its files.
@@ -23,7 +28,9 @@ pub(crate) async fn serve(mut config: Config, directory: &Path) -> SocketAddr {
     config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.storage.data_dir = directory.to_owned();
     let clock = Arc::new(Clock::system());
-    let running = open(&config, RunOptions::default(), None, clock).await.expect("an empty directory");
+    let running = open(&config, RunOptions::default(), None, clock)
+        .await
+        .expect("an empty directory");
     let address = running.address();
     tokio::spawn(async move { running.serve(&config, std::future::pending()).await });
     address

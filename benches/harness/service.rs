@@ -48,7 +48,12 @@ pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
 /// The same with every built-in format and [`YEARS`] of lead, but no time passes, and random bits are the same every time.
 pub(crate) fn frozen_service(runtime: &Runtime) -> Arc<Service> {
     let mut config = config(YEARS);
-    config.formats.enabled = Some(PRESETS.iter().map(|preset| preset.name.to_owned()).collect());
+    config.formats.enabled = Some(
+        PRESETS
+            .iter()
+            .map(|preset| preset.name.to_owned())
+            .collect(),
+    );
     let hand = ManualClock::at(STILL);
     let service = start(runtime, &config, hand.clock(), &Randomness::seeded(1));
     // Past its start, as above.
@@ -63,8 +68,14 @@ fn config(lead: Duration) -> Config {
     config
 }
 
-fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomness) -> Arc<Service> {
-    let service = assemble(config, Arc::new(clock), randomness, &Registry::new()).expect("the defaults are sound");
+fn start(
+    runtime: &Runtime,
+    config: &Config,
+    clock: Clock,
+    randomness: &Randomness,
+) -> Arc<Service> {
+    let service = assemble(config, Arc::new(clock), randomness, &Registry::new())
+        .expect("the defaults are sound");
     let store = OwnEngine::Memory.open(0, None).expect("a store in memory");
     let rule = StartRule {
         slots: 1,
@@ -75,12 +86,17 @@ fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomne
         run_ahead: false,
         founding: idmint::cluster::Founding::First,
     };
-    runtime.block_on(begin(&service, store, rule)).expect("an empty store");
+    runtime
+        .block_on(begin(&service, store, rule))
+        .expect("an empty store");
     service
 }
 
 fn raise_horizon(runtime: &Runtime, service: &Service) {
     let keeper = service.reserver().expect("it has begun");
     let horizon = service.clock().now().after(2 * YEARS);
-    assert!(runtime.block_on(keeper.raise_to(horizon)), "memory does not fail");
+    assert!(
+        runtime.block_on(keeper.raise_to(horizon)),
+        "memory does not fail"
+    );
 }

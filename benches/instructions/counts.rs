@@ -42,13 +42,19 @@ impl Counts {
             let name = name.clone();
             match recorded.0.get(&name) {
                 None => Some(Change::NotRecorded { name, count: to }),
-                Some(&from) if to * 100 > from * (100 + APART_PERCENT) => Some(Change::Rose { name, from, to }),
-                Some(&from) if to * 100 < from * (100 - APART_PERCENT) => Some(Change::Fell { name, from, to }),
+                Some(&from) if to * 100 > from * (100 + APART_PERCENT) => {
+                    Some(Change::Rose { name, from, to })
+                }
+                Some(&from) if to * 100 < from * (100 - APART_PERCENT) => {
+                    Some(Change::Fell { name, from, to })
+                }
                 Some(_) => None,
             }
         });
         let gone = recorded.0.keys().filter(|name| !self.0.contains_key(*name));
-        counted.chain(gone.map(|name| Change::NotCounted { name: name.clone() })).collect()
+        counted
+            .chain(gone.map(|name| Change::NotCounted { name: name.clone() }))
+            .collect()
     }
 }
 
@@ -62,9 +68,19 @@ impl Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Change::Rose { name, from, to } => write!(f, "{name}: {from} -> {to}, {} % more", (to - from) * 100 / from),
-            Change::Fell { name, from, to } => write!(f, "{name}: {from} -> {to}, {} % less", (from - to) * 100 / from),
-            Change::NotRecorded { name, count } => write!(f, "{name}: {count}, and no count is recorded"),
+            Change::Rose { name, from, to } => write!(
+                f,
+                "{name}: {from} -> {to}, {} % more",
+                (to - from) * 100 / from
+            ),
+            Change::Fell { name, from, to } => write!(
+                f,
+                "{name}: {from} -> {to}, {} % less",
+                (from - to) * 100 / from
+            ),
+            Change::NotRecorded { name, count } => {
+                write!(f, "{name}: {count}, and no count is recorded")
+            }
             Change::NotCounted { name } => write!(f, "{name}: recorded, and not counted any more"),
         }
     }
@@ -74,7 +90,9 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HEADING)?;
         let width = self.0.keys().map(String::len).max().unwrap_or(0);
-        self.0.iter().try_for_each(|(name, count)| writeln!(f, "{name:<width$} {count:>7}"))
+        self.0
+            .iter()
+            .try_for_each(|(name, count)| writeln!(f, "{name:<width$} {count:>7}"))
     }
 }
 
@@ -84,8 +102,11 @@ impl FromStr for Counts {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut counts = Counts::default();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let pair = line.rsplit_once(' ').and_then(|(name, count)| Some((name.trim_end(), count.parse().ok()?)));
-            let (name, count) = pair.ok_or_else(|| format!("{line:?} is not a name and a count"))?;
+            let pair = line
+                .rsplit_once(' ')
+                .and_then(|(name, count)| Some((name.trim_end(), count.parse().ok()?)));
+            let (name, count) =
+                pair.ok_or_else(|| format!("{line:?} is not a name and a count"))?;
             counts.insert(name, count);
         }
         Ok(counts)

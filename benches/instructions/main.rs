@@ -20,7 +20,10 @@ use counts::Counts;
 const UNDER_CALLGRIND: &str = "under-callgrind";
 
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/instructions");
-const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions/counts.txt");
+const RECORDED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/benches/instructions/counts.txt"
+);
 
 /// Another instruction set has other counts.
 const ARCHITECTURE: &str = "x86_64";
@@ -42,7 +45,10 @@ fn main() -> ExitCode {
 /// Runs every subject under callgrind.
 fn count_all() -> Result<Counts, String> {
     if env::consts::ARCH != ARCHITECTURE {
-        return Err(format!("the counts are of {ARCHITECTURE}, this is {}: nothing was compared", env::consts::ARCH));
+        return Err(format!(
+            "the counts are of {ARCHITECTURE}, this is {}: nothing was compared",
+            env::consts::ARCH
+        ));
     }
     let failed = |what: &str, cause: io::Error| format!("{what}: {cause}");
     if Path::new(PROFILES).exists() {
@@ -58,7 +64,12 @@ fn count_all() -> Result<Counts, String> {
         .arg(UNDER_CALLGRIND)
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|cause| failed("valgrind (Debian package valgrind, installed by .ci/install-packages)", cause))?;
+        .map_err(|cause| {
+            failed(
+                "valgrind (Debian package valgrind, installed by .ci/install-packages)",
+                cause,
+            )
+        })?;
     if !output.status.success() {
         return Err(format!("the counted program failed: {}", output.status));
     }
@@ -75,11 +86,20 @@ fn count_all() -> Result<Counts, String> {
 /// The instructions in the profile of that number, which gets the name of its subject.
 fn total_of_profile(number: usize, name: &str) -> Result<u64, String> {
     let part = format!("{PROFILES}/part.{number}");
-    let text = fs::read_to_string(&part).map_err(|cause| format!("no profile of {name} in {part}: {cause}"))?;
-    let total = text.lines().find_map(|line| line.strip_prefix("totals: ")).and_then(|total| total.parse().ok());
-    fs::rename(&part, format!("{PROFILES}/{}", name.replace(['/', ' ', '?'], "-")))
-        .map_err(|cause| format!("{part}: {cause}"))?;
-    total.filter(|total| *total > 0).ok_or_else(|| format!("nothing was counted of {name}"))
+    let text = fs::read_to_string(&part)
+        .map_err(|cause| format!("no profile of {name} in {part}: {cause}"))?;
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("totals: "))
+        .and_then(|total| total.parse().ok());
+    fs::rename(
+        &part,
+        format!("{PROFILES}/{}", name.replace(['/', ' ', '?'], "-")),
+    )
+    .map_err(|cause| format!("{part}: {cause}"))?;
+    total
+        .filter(|total| *total > 0)
+        .ok_or_else(|| format!("nothing was counted of {name}"))
 }
 
 /// Writes the counts down with `UPDATE_INSTRUCTIONS` set; else tells how they differ from those that are written down.
@@ -89,18 +109,30 @@ fn record_or_compare(counted: &Counts) -> Result<(), String> {
         println!("{} counts are recorded in {RECORDED}", counted.len());
         return Ok(());
     }
-    let recorded = fs::read_to_string(RECORDED).map_err(|cause| format!("{RECORDED}: {cause}"))?.parse::<Counts>()?;
+    let recorded = fs::read_to_string(RECORDED)
+        .map_err(|cause| format!("{RECORDED}: {cause}"))?
+        .parse::<Counts>()?;
     let changes = counted.changes_since(&recorded);
     changes.iter().for_each(|change| println!("  {change}"));
-    io::stdout().flush().map_err(|cause| format!("standard output: {cause}"))?;
+    io::stdout()
+        .flush()
+        .map_err(|cause| format!("standard output: {cause}"))?;
     let failing = changes.iter().filter(|change| change.fails()).count();
-    println!("{} subjects, {failing} fail; profiles for callgrind_annotate are in {PROFILES}", counted.len());
+    println!(
+        "{} subjects, {failing} fail; profiles for callgrind_annotate are in {PROFILES}",
+        counted.len()
+    );
     match (failing, changes.len()) {
         (0, 0) => Ok(()),
         (0, _) => {
-            println!("record what was gained, or it can be lost again unseen: UPDATE_INSTRUCTIONS=1 make instructions");
+            println!(
+                "record what was gained, or it can be lost again unseen: UPDATE_INSTRUCTIONS=1 make instructions"
+            );
             Ok(())
         }
-        _ => Err("make it cheaper, or record what it is worth: UPDATE_INSTRUCTIONS=1 make instructions".to_owned()),
+        _ => Err(
+            "make it cheaper, or record what it is worth: UPDATE_INSTRUCTIONS=1 make instructions"
+                .to_owned(),
+        ),
     }
 }

@@ -14,7 +14,9 @@ use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HostPolicy, HttpMetrics};
 use idmint::id::{DecodeFilter, Format, PRESETS};
-use idmint::minting::{Batch, BatchRequest, Durable, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
+use idmint::minting::{
+    Batch, BatchRequest, Durable, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes,
+};
 use idmint::service::Service;
 use idmint::time::UnixTime;
 use prometheus::Registry;
@@ -66,12 +68,18 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
         written_by_callgrind(work);
         told(&name, UNITS);
     };
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let service = frozen_service(&runtime);
     let decoder = service.decoding().decoder().at(service.clock().now());
     let decoding = service.decoding().at(service.clock().now());
     for preset in PRESETS {
-        let served = service.formats().named(preset.name).expect("every built-in format is on");
+        let served = service
+            .formats()
+            .named(preset.name)
+            .expect("every built-in format is on");
         let format = served.format();
         if let Some(minter) = served.minter() {
             let one = request(minter, 1);
@@ -84,7 +92,12 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
         }
         let past = past_ids(&service, format);
         let batch = || match served.minter() {
-            Some(minter) => minter.reserve(&request(minter, UNITS)).expect("there is room for years").batch,
+            Some(minter) => {
+                minter
+                    .reserve(&request(minter, UNITS))
+                    .expect("there is room for years")
+                    .batch
+            }
             None => Batch::of_ids(past.clone()),
         };
         let (mut room, mut spelled) = ([0; ROW], Vec::new());
@@ -92,16 +105,23 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
             spelled.clear();
             let mut ids = black_box(batch());
             while ids.count() > 0 {
-                format.canonical().write_block(ids.next_block(&mut room), *b"\",\"", &mut spelled);
+                format
+                    .canonical()
+                    .write_block(ids.next_block(&mut room), *b"\",\"", &mut spelled);
             }
             black_box(&spelled);
         });
         let mut ids = [0; UNITS as usize];
         assert_eq!(batch().fill(&mut ids), ids.len());
-        let texts: Vec<_> = ids.iter().map(|id| format.canonical().to_text(*id)).collect();
+        let texts: Vec<_> = ids
+            .iter()
+            .map(|id| format.canonical().to_text(*id))
+            .collect();
         count(format!("decode {}", format.name), &mut || {
             for text in &texts {
-                assert!(black_box(decoder.best(black_box(text), DecodeFilter::default())).is_some());
+                assert!(
+                    black_box(decoder.best(black_box(text), DecodeFilter::default())).is_some()
+                );
             }
         });
         // What a line of `idmint decode --csv` costs, but for the reading and writing of CSV.
@@ -122,19 +142,33 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
             assert!(black_box(&granted).is_ok(), "there is room for years");
         }
     });
-    let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    let api = Api::new(Arc::clone(&service), Arc::new(metrics), HostPolicy::default());
+    let metrics =
+        HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+    let api = Api::new(
+        Arc::clone(&service),
+        Arc::new(metrics),
+        HostPolicy::default(),
+    );
     for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
-        count(format!("POST {path}"), &mut || runtime.block_on(exchange(&api, Method::POST, path)));
+        count(format!("POST {path}"), &mut || {
+            runtime.block_on(exchange(&api, Method::POST, path))
+        });
     }
     let path = format!("/decode/{DECODED}");
-    count(format!("GET {path}"), &mut || runtime.block_on(exchange(&api, Method::GET, &path)));
+    count(format!("GET {path}"), &mut || {
+        runtime.block_on(exchange(&api, Method::GET, &path))
+    });
 }
 
 /// What mints snowflakes in a slot of a fleet, by the clock of the service.
 fn leased_minter(service: &Service) -> Arc<Minter> {
     let clock = Arc::clone(service.clock());
-    let settings = MintSettings { wait_max: YEARS, lead_max: YEARS, window: Duration::from_secs(60), shard: 0 };
+    let settings = MintSettings {
+        wait_max: YEARS,
+        lead_max: YEARS,
+        window: Duration::from_secs(60),
+        shard: 0,
+    };
     let format = Arc::new(Format::built_in("snowflake").expect("a built-in format"));
     let slots = NonZeroU32::new(4).expect("not zero");
     let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("four slots fit");
@@ -142,7 +176,8 @@ fn leased_minter(service: &Service) -> Arc<Minter> {
     let minter = mint.add_leased(format, lanes);
     let session = mint.prepare_in_slot(SessionStart::at(clock.now()), 1);
     let plan = session.plan_extension(clock.now(), clock.now().after(2 * YEARS));
-    let durable = Durable::write(plan, |_plan| Ok::<(), Infallible>(())).unwrap_or_else(|never| match never {});
+    let durable = Durable::write(plan, |_plan| Ok::<(), Infallible>(()))
+        .unwrap_or_else(|never| match never {});
     session.raise(&durable, clock.now());
     mint.begin(session);
     minter
@@ -150,7 +185,9 @@ fn leased_minter(service: &Service) -> Arc<Minter> {
 
 fn request(minter: &Minter, count: u32) -> BatchRequest {
     let of_type = minter.counted().format.has_types().then_some("message");
-    minter.request(NonZeroU32::new(count).expect("at least one id"), of_type).expect("a sound request")
+    minter
+        .request(NonZeroU32::new(count).expect("at least one id"), of_type)
+        .expect("a sound request")
 }
 
 /// As many ids as [`UNITS`], any of the past: for formats that are not minted by number.
@@ -159,21 +196,44 @@ fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
     let now = UnixTime::from(service.clock().now());
     let layout = &format.variants[0].layout;
     let any_id = || {
-        let values =
-            layout.fields().iter().map(|field| field.constant.unwrap_or_else(|| random.random_range(0..=field.max)));
-        layout.pack(&values.collect::<Vec<_>>()).expect("no value is above its field's greatest")
+        let values = layout.fields().iter().map(|field| {
+            field
+                .constant
+                .unwrap_or_else(|| random.random_range(0..=field.max))
+        });
+        layout
+            .pack(&values.collect::<Vec<_>>())
+            .expect("no value is above its field's greatest")
     };
-    let is_past = |id: &u128| format.split(*id).is_ok_and(|parts| parts.time.is_none_or(|time| time <= now));
-    std::iter::repeat_with(any_id).filter(is_past).take(UNITS as usize).collect()
+    let is_past = |id: &u128| {
+        format
+            .split(*id)
+            .is_ok_and(|parts| parts.time.is_none_or(|time| time <= now))
+    };
+    std::iter::repeat_with(any_id)
+        .filter(is_past)
+        .take(UNITS as usize)
+        .collect()
 }
 
 /// Sends as many requests as [`UNITS`], and takes each answer as a connection does.
 async fn exchange(api: &Api, method: Method, path: &str) {
     for _ in 0..UNITS {
-        let request = Request::builder().method(&method).uri(path).header(header::HOST, HOST);
+        let request = Request::builder()
+            .method(&method)
+            .uri(path)
+            .header(header::HOST, HOST);
         let request = request.body(Body::empty()).expect("a request");
-        let response = api.clone().oneshot(request).await.expect("the API answers everything");
-        assert!(response.status().is_success(), "{path}: {}", response.status());
+        let response = api
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("the API answers everything");
+        assert!(
+            response.status().is_success(),
+            "{path}: {}",
+            response.status()
+        );
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             black_box(frame).expect("bodies do not fail");

@@ -72,7 +72,11 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no mistakes.
-            let code = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let code = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Ok
+            };
             let _ = error.print();
             return code.into();
         }

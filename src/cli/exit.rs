@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use crate::client::ClientError;
 use crate::cluster::AdoptionError;
 use crate::server::config::ConfigError;
-use crate::server::{AccessError, AssemblyError, CatalogError, InheritedError, OtherGeneratorError, RunError};
+use crate::server::{
+    AccessError, AssemblyError, CatalogError, InheritedError, OtherGeneratorError, RunError,
+};
 use crate::storage::{FailureKind, StoreError, WithCauses};
 
 /// How a command ended.
@@ -56,7 +58,10 @@ pub struct Failure {
 impl Failure {
     /// A failure with a message for people.
     pub fn new(exit: Exit, message: impl fmt::Display) -> Failure {
-        Failure { exit, message: message.to_string() }
+        Failure {
+            exit,
+            message: message.to_string(),
+        }
     }
 
     /// A failure that is this error, told with its causes.
@@ -67,7 +72,10 @@ impl Failure {
     /// The same with more to say.
     #[must_use]
     pub fn and(self, more: impl fmt::Display) -> Failure {
-        Failure { exit: self.exit, message: format!("{}; {more}", self.message) }
+        Failure {
+            exit: self.exit,
+            message: format!("{}; {more}", self.message),
+        }
     }
 
     /// The code.
@@ -123,9 +131,9 @@ impl From<ClientError> for Failure {
         let exit = match error {
             ClientError::Refused(_) => Exit::No,
             ClientError::Busy(_) => Exit::Busy,
-            ClientError::Unreachable { .. } | ClientError::NotIdmint(_) | ClientError::EventsMissing => {
-                Exit::Unavailable
-            }
+            ClientError::Unreachable { .. }
+            | ClientError::NotIdmint(_)
+            | ClientError::EventsMissing => Exit::Unavailable,
             ClientError::NoToken | ClientError::NotPem(_) | ClientError::Tls(_) => Exit::Damaged,
             ClientError::NotAnAddress(_) | ClientError::NoKey => Exit::Usage,
         };

@@ -47,24 +47,35 @@ impl Man {
         let mut commands = commands.disable_help_subcommand(true);
         commands.build();
         let written = make_folder(&self.folder).and_then(|()| write_pages(&commands, &self.folder));
-        written.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.folder.display())))
+        written
+            .map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.folder.display())))
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the command says that it writes this folder")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command says that it writes this folder"
+)]
 fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
 /// The page of a command and those of its subcommands.
-#[expect(clippy::disallowed_methods, reason = "the command says that it writes these files")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command says that it writes these files"
+)]
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
     let built = built_at().to_string();
     let date = built.split('T').next().unwrap_or_default();
-    let page = clap_mangen::Man::new(command.clone()).date(date).manual("idmint");
+    let page = clap_mangen::Man::new(command.clone())
+        .date(date)
+        .manual("idmint");
     let mut text = Vec::new();
     page.render(&mut text)?;
     fs::write(folder.join(page.get_filename()), text)?;
-    let mut below = command.get_subcommands().filter(|command| command.get_name() != "help");
+    let mut below = command
+        .get_subcommands()
+        .filter(|command| command.get_name() != "help");
     below.try_for_each(|command| write_pages(command, folder))
 }

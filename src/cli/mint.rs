@@ -83,12 +83,18 @@ impl Mint {
             of_type: self.of_type.as_deref(),
             domain: self.domain.as_deref(),
         };
-        let report = self.report.map(|ReportArgs { tca, primary, secondary }| ReportRequest {
-            tca: tca.into(),
-            primary,
-            secondary,
-            noted: None,
-        });
+        let report = self.report.map(
+            |ReportArgs {
+                 tca,
+                 primary,
+                 secondary,
+             }| ReportRequest {
+                tca: tca.into(),
+                primary,
+                secondary,
+                noted: None,
+            },
+        );
         let ids = ask_once(self.access.client(&server)?, async |client| {
             client.mint(&self.format, query, report.as_ref()).await
         })?;
@@ -105,7 +111,8 @@ impl Mint {
         }
         let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
         let damaged = |error: ReportError| Failure::new(Exit::Damaged, error);
-        let report = Report::from_text(&report.tca, report.primary, report.secondary).map_err(damaged)?;
+        let report =
+            Report::from_text(&report.tca, report.primary, report.secondary).map_err(damaged)?;
         let id = offline.minter.id_of(&report).map_err(damaged)?;
         Ok(Some(offline.format.encodings[offline.encoding].to_text(id)))
     }

@@ -41,7 +41,9 @@ pub(super) fn print(text: fmt::Arguments<'_>) -> Result<(), Failure> {
     match out.write_fmt(text).and_then(|()| out.flush()) {
         // Whoever reads may have seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}"))),
+        written => {
+            written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}")))
+        }
     }
 }
 
@@ -54,7 +56,10 @@ pub(super) struct Lines {
 impl Lines {
     /// With no line yet.
     pub(super) fn begin() -> Lines {
-        Lines { out: BufWriter::new(io::stdout().lock()), are_read: true }
+        Lines {
+            out: BufWriter::new(io::stdout().lock()),
+            are_read: true,
+        }
     }
 
     /// Whether somebody may still read.
@@ -86,7 +91,9 @@ impl Lines {
                 self.are_read = false;
                 Ok(())
             }
-            written => written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}"))),
+            written => {
+                written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}")))
+            }
         }
     }
 }
@@ -96,14 +103,21 @@ pub(super) fn progress_bar(len: u64, shown_from_len: u64) -> ProgressBar {
     if len < shown_from_len {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+    let style = ProgressStyle::with_template(
+        "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+    );
     ProgressBar::new(len).with_style(style.expect("a template of known keys"))
 }
 
 /// A bar for `count` conjunctions, or for nobody knows how many, if standard error is a terminal.
 pub(super) fn conjunction_bar(count: Option<u64>) -> ProgressBar {
-    let template =
-        if count.is_some() { "{bar:40} {human_pos} of {human_len}, {eta} left" } else { "{human_pos} so far" };
+    let template = if count.is_some() {
+        "{bar:40} {human_pos} of {human_len}, {eta} left"
+    } else {
+        "{human_pos} so far"
+    };
     let style = ProgressStyle::with_template(template).expect("a template of known keys");
-    count.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style)
+    count
+        .map_or_else(ProgressBar::no_length, ProgressBar::new)
+        .with_style(style)
 }

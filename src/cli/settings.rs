@@ -30,8 +30,9 @@ impl Settings {
     /// [`ConfigError`].
     pub(super) fn read(&self, flags: toml::Table) -> Result<Config, ConfigError> {
         // A variable that is no UTF-8 is none of ours: every setting is text.
-        let variables =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
         Config::load(self.config.as_deref(), variables, flags)
     }
 }

@@ -60,12 +60,31 @@ impl Token {
     /// # Errors
     /// 64 for a format that there is not, 74 without randomness, and when the token or its entry cannot be written, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TokenCommand::New(New { name, scopes, formats, ledgers, series, expires, file, settings }) = self.command;
+        let TokenCommand::New(New {
+            name,
+            scopes,
+            formats,
+            ledgers,
+            series,
+            expires,
+            file,
+            settings,
+        }) = self.command;
         check_formats(formats.as_deref().unwrap_or_default(), &settings)?;
-        let failed = |error| Failure::new(Exit::Io, format!("the system has no randomness: {error}"));
+        let failed =
+            |error| Failure::new(Exit::Io, format!("the system has no randomness: {error}"));
         let token = TokenText::random().map_err(failed)?;
         let expires = expires.map(|instant| instant.to_string());
-        let entry = TokenEntry { name, sha256: token.digest(), scopes, formats, ledgers, series, expires }.to_toml();
+        let entry = TokenEntry {
+            name,
+            sha256: token.digest(),
+            scopes,
+            formats,
+            ledgers,
+            series,
+            expires,
+        }
+        .to_toml();
         match &file {
             Some(path) => {
                 add(path, &entry)?;
@@ -79,30 +98,49 @@ impl Token {
 /// That there are formats of these names: a service would not start with the entry.
 fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
     let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
-    let known: Vec<_> = catalog.formats.iter().map(|format| format.name.as_str()).collect();
+    let known: Vec<_> = catalog
+        .formats
+        .iter()
+        .map(|format| format.name.as_str())
+        .collect();
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => Err(Failure::new(
             Exit::Usage,
-            format!("--formats {name}: there is {}; --config FILE for those of a configuration", known.join(", ")),
+            format!(
+                "--formats {name}: there is {}; --config FILE for those of a configuration",
+                known.join(", ")
+            ),
         )),
     }
 }
 
 /// Adds an entry to the end of a file, which others cannot read if it is new.
-#[expect(clippy::disallowed_methods, reason = "the command says that it writes this file")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command says that it writes this file"
+)]
 fn add(path: &Path, entry: &str) -> Result<(), Failure> {
     let append = || {
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
         let gap = if file.metadata()?.len() > 0 { "\n" } else { "" };
         file.write_all(format!("{gap}{entry}").as_bytes())?;
         file.sync_all()
     };
-    append().map_err(|error: io::Error| Failure::new(Exit::Io, format!("--file {}: {error}", path.display())))
+    append().map_err(|error: io::Error| {
+        Failure::new(Exit::Io, format!("--file {}: {error}", path.display()))
+    })
 }
 
 /// A token that nobody has seen is lost, so this may fail.
 fn print(text: &str) -> Result<(), Failure> {
-    let printed = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
-    printed.map_err(|error| Failure::new(Exit::Io, format!("the token could not be printed: {error}")))
+    let printed = io::stdout()
+        .write_all(text.as_bytes())
+        .and_then(|()| io::stdout().flush());
+    printed
+        .map_err(|error| Failure::new(Exit::Io, format!("the token could not be printed: {error}")))
 }

@@ -3,7 +3,9 @@
 use super::error::ClientError;
 use super::http_client::Client;
 use super::request::segment;
-use crate::wire::{ConjunctionInfo, ConjunctionInfos, MintAnswer, MintDetails, ReportDetail, ReportRequest};
+use crate::wire::{
+    ConjunctionInfo, ConjunctionInfos, MintAnswer, MintDetails, ReportDetail, ReportRequest,
+};
 
 /// Before every conjunction.
 const BEGINNING: &str = "0001-01-01T00:00:00Z";
@@ -13,8 +15,16 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn conjunctions(&self, format: &str, after: Option<&str>) -> Result<ConjunctionInfos, ClientError> {
-        let request = self.get("/conjunctions").query(&[("format", format), ("from", BEGINNING), ("limit", "1000")]);
+    pub async fn conjunctions(
+        &self,
+        format: &str,
+        after: Option<&str>,
+    ) -> Result<ConjunctionInfos, ClientError> {
+        let request = self.get("/conjunctions").query(&[
+            ("format", format),
+            ("from", BEGINNING),
+            ("limit", "1000"),
+        ]);
         let request = request.query(&Vec::from_iter(after.map(|after| ("after", after))));
         Ok(request.send().await?.json()?.body)
     }
@@ -36,7 +46,9 @@ impl Client {
         };
         let reports: Vec<ReportRequest<'_>> = conjunctions.iter().map(report).collect();
         let body = serde_json::to_vec(&reports).expect("texts and numbers always serialize");
-        let request = self.post(&format!("/ids/{}", segment(format))).body("application/json", body);
+        let request = self
+            .post(&format!("/ids/{}", segment(format)))
+            .body("application/json", body);
         match request.send().await?.json::<MintAnswer>()?.body.details {
             Some(MintDetails::Reports(details)) => Ok(details),
             _ => Err(ClientError::EventsMissing),

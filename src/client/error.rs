@@ -46,7 +46,9 @@ pub enum ClientError {
     #[error("the certificate cannot be shown with this key")]
     Tls(#[source] rustls::Error),
     /// An address that is none; nothing was sent.
-    #[error("`{0}` is no address of a service, such as http://127.0.0.1:8080 or https://ids.example.com")]
+    #[error(
+        "`{0}` is no address of a service, such as http://127.0.0.1:8080 or https://ids.example.com"
+    )]
     NotAnAddress(String),
 }
 
@@ -136,9 +138,15 @@ impl Refusal {
     pub(super) fn new(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Refusal {
         let problem: Option<Value> = serde_json::from_slice(body).ok();
         let member = |name| problem.as_ref().and_then(|problem| problem.get(name));
-        let slug = member("type").and_then(|kind| kind.as_str()?.rsplit('/').next()).unwrap_or_default();
-        let detail = member("detail").and_then(Value::as_str).unwrap_or("no reason is given");
-        let exact = member("retry_after_ms").and_then(Value::as_u64).map(Duration::from_millis);
+        let slug = member("type")
+            .and_then(|kind| kind.as_str()?.rsplit('/').next())
+            .unwrap_or_default();
+        let detail = member("detail")
+            .and_then(Value::as_str)
+            .unwrap_or("no reason is given");
+        let exact = member("retry_after_ms")
+            .and_then(Value::as_u64)
+            .map(Duration::from_millis);
         Refusal {
             status,
             slug: slug.to_owned(),
@@ -162,17 +170,26 @@ mod tests {
 
     #[test]
     fn a_problem_document_says_more_than_the_status() {
-        let body = br#"{"type":"https://x/problems/head-moved","detail":"it is 3","retry_after_ms":250}"#;
+        let body =
+            br#"{"type":"https://x/problems/head-moved","detail":"it is 3","retry_after_ms":250}"#;
         let refusal = Refusal::new(StatusCode::CONFLICT, Some(Duration::from_secs(1)), body);
         assert_eq!(refusal.to_string(), "409 Conflict: it is 3");
-        assert_eq!(refusal.retry_after, Some(Duration::from_millis(250)), "exact where the header is rounded up");
+        assert_eq!(
+            refusal.retry_after,
+            Some(Duration::from_millis(250)),
+            "exact where the header is rounded up"
+        );
         let refused = ClientError::Refused(refusal);
         assert!(refused.is_refusal("head-moved") && !refused.is_refusal("ledger-exists"));
     }
 
     #[test]
     fn a_refusal_without_a_document_is_told_by_its_status() {
-        let refusal = Refusal::new(StatusCode::BAD_GATEWAY, Some(Duration::from_secs(1)), b"<html>");
+        let refusal = Refusal::new(
+            StatusCode::BAD_GATEWAY,
+            Some(Duration::from_secs(1)),
+            b"<html>",
+        );
         assert_eq!(
             (refusal.to_string().as_str(), refusal.is_explained),
             ("502 Bad Gateway: no reason is given", false)

@@ -37,7 +37,12 @@ impl Client {
     pub fn trusting(trust: Trust, url: impl Into<String>) -> Result<Client, ClientError> {
         let url = base_of(url.into())?;
         let transport = Transport::new(trust.config(&url)?);
-        Ok(Client { transport, url, retry: Retry::never(), authorization: None })
+        Ok(Client {
+            transport,
+            url,
+            retry: Retry::never(),
+            authorization: None,
+        })
     }
 
     /// The same client, with a token.
@@ -46,10 +51,15 @@ impl Client {
     /// [`ClientError::NoToken`] if that is none.
     pub fn with_token(self, token: &str) -> Result<Client, ClientError> {
         let is_good = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        let field = is_good.then(|| HeaderValue::try_from(format!("Bearer {token}")).ok()).flatten();
+        let field = is_good
+            .then(|| HeaderValue::try_from(format!("Bearer {token}")).ok())
+            .flatten();
         let mut authorization = field.ok_or(ClientError::NoToken)?;
         authorization.set_sensitive(true);
-        Ok(Client { authorization: Some(authorization), ..self })
+        Ok(Client {
+            authorization: Some(authorization),
+            ..self
+        })
     }
 
     /// The same client, asking again as `retry` says whatever can be asked twice.
@@ -67,7 +77,12 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> Request<'_> {
-        let request = Request::new(&self.transport, &self.retry, method, format!("{}{path}", self.url));
+        let request = Request::new(
+            &self.transport,
+            &self.retry,
+            method,
+            format!("{}{path}", self.url),
+        );
         match &self.authorization {
             Some(authorization) => request.header(AUTHORIZATION, authorization.clone()),
             None => request,
@@ -77,11 +92,17 @@ impl Client {
 
 /// An address without a scheme is one of `http`, and what ends in a slash is the same without: paths begin with one.
 fn base_of(given: String) -> Result<String, ClientError> {
-    let mut url = if given.contains("://") { given.clone() } else { format!("http://{given}") };
+    let mut url = if given.contains("://") {
+        given.clone()
+    } else {
+        format!("http://{given}")
+    };
     url.truncate(url.trim_end_matches('/').len());
     // Its path is followed by others, and a name with a password would be sent to nobody.
     let is_good = |url: &Uri| {
-        let authority = url.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        let authority = url
+            .authority()
+            .is_some_and(|authority| !authority.as_str().contains('@'));
         authority && matches!(url.scheme_str(), Some("http" | "https")) && url.query().is_none()
     };
     if url.contains('#') || !url.parse().is_ok_and(|url| is_good(&url)) {
@@ -96,21 +117,41 @@ mod tests {
 
     #[test]
     fn an_address_needs_no_scheme_and_may_end_in_a_slash() {
-        for url in ["http://127.0.0.1:8080", "127.0.0.1:8080", "http://127.0.0.1:8080/", "127.0.0.1:8080//"] {
-            assert_eq!(base_of(url.to_owned()).expect("an address"), "http://127.0.0.1:8080");
+        for url in [
+            "http://127.0.0.1:8080",
+            "127.0.0.1:8080",
+            "http://127.0.0.1:8080/",
+            "127.0.0.1:8080//",
+        ] {
+            assert_eq!(
+                base_of(url.to_owned()).expect("an address"),
+                "http://127.0.0.1:8080"
+            );
         }
         let below = base_of("https://ids.example.com/below/".to_owned());
         assert_eq!(below.expect("an address"), "https://ids.example.com/below");
-        assert_eq!(base_of("[::1]:8080".to_owned()).expect("an address"), "http://[::1]:8080");
+        assert_eq!(
+            base_of("[::1]:8080".to_owned()).expect("an address"),
+            "http://[::1]:8080"
+        );
     }
 
     #[test]
     fn what_is_no_address_is_told_before_anything_is_sent() {
-        for none in
-            ["no such address", "", "http://", "ftp://127.0.0.1", "a:secret@127.0.0.1", "127.0.0.1/?a=b", "127.0.0.1#a"]
-        {
+        for none in [
+            "no such address",
+            "",
+            "http://",
+            "ftp://127.0.0.1",
+            "a:secret@127.0.0.1",
+            "127.0.0.1/?a=b",
+            "127.0.0.1#a",
+        ] {
             let refused = Client::new(none).err().expect(none);
-            assert!(matches!(&refused, ClientError::NotAnAddress(given) if given == none), "{none}: {refused}");
+            assert!(
+                matches!(&refused, ClientError::NotAnAddress(given) if given == none),
+                "{none}: {refused}"
+            );
         }
     }
 }

@@ -67,7 +67,9 @@ impl Client {
         encoding: Option<&str>,
         document: CdmBody,
     ) -> Result<String, ClientError> {
-        let request = self.post_document(format, encoding, document).accept("text/plain");
+        let request = self
+            .post_document(format, encoding, document)
+            .accept("text/plain");
         Ok(String::from_utf8_lossy(&request.send().await?.body).into_owned())
     }
 
@@ -81,14 +83,27 @@ impl Client {
         encoding: Option<&str>,
         document: CdmBody,
     ) -> Result<Vec<u8>, ClientError> {
-        let request = self.post_document(format, encoding, document).query(&[("return", "cdm")]);
+        let request = self
+            .post_document(format, encoding, document)
+            .query(&[("return", "cdm")]);
         Ok(request.send().await?.body)
     }
 
-    fn post_document(&self, format: &str, encoding: Option<&str>, document: CdmBody) -> Request<'_> {
-        let query = MintQuery { encoding, ..MintQuery::default() };
+    fn post_document(
+        &self,
+        format: &str,
+        encoding: Option<&str>,
+        document: CdmBody,
+    ) -> Request<'_> {
+        let query = MintQuery {
+            encoding,
+            ..MintQuery::default()
+        };
         let noted = document.keep_noted.then_some(("noted", "keep"));
-        self.post_ids(format).query(&query).query(&Vec::from_iter(noted)).body(document.media_type, document.bytes)
+        self.post_ids(format)
+            .query(&query)
+            .query(&Vec::from_iter(noted))
+            .body(document.media_type, document.bytes)
     }
 
     fn post_ids(&self, format: &str) -> Request<'_> {

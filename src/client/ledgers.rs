@@ -24,7 +24,11 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn has_event(&self, ledger: LedgerId, event: EventId) -> Result<bool, ClientError> {
-        match self.get(&format!("/ledgers/{ledger}/ids/{event}")).send().await {
+        match self
+            .get(&format!("/ledgers/{ledger}/ids/{event}"))
+            .send()
+            .await
+        {
             Ok(answer) => answer.json::<EventDetail>().map(|_| true),
             Err(error) if error.is_refusal("not-found") => Ok(false),
             Err(error) => Err(error),
@@ -41,8 +45,15 @@ impl Client {
         genesis: Vec<u8>,
         import: Option<ImportPart>,
     ) -> Result<Answer<LedgerInfo>, ClientError> {
-        let request = self.post("/ledgers").query(&import_query(import).as_slice()).idempotency_key(key)?;
-        request.body("application/json", genesis).send().await?.json()
+        let request = self
+            .post("/ledgers")
+            .query(&import_query(import).as_slice())
+            .idempotency_key(key)?;
+        request
+            .body("application/json", genesis)
+            .send()
+            .await?
+            .json()
     }
 
     /// Appends events, all or none, once for the key; `events` are JSON objects with commas between them, `previous` is
@@ -61,7 +72,10 @@ impl Client {
         // As text: the events are sent as they stand in the file, and may be megabytes.
         let mut body = format!(r#"{{"ledger":"{ledger}","events":["#).into_bytes();
         body.extend(events);
-        let end = previous.map_or_else(|| "]}".to_owned(), |id| format!(r#"],"expected_previous":"{id}"}}"#));
+        let end = previous.map_or_else(
+            || "]}".to_owned(),
+            |id| format!(r#"],"expected_previous":"{id}"}}"#),
+        );
         body.extend(end.into_bytes());
         let request = self
             .post("/ids/evently")
@@ -70,7 +84,10 @@ impl Client {
             .body("application/json", body);
         let Answer { is_replayed, body } = request.send().await?.json::<MintAnswer>()?;
         match body.details {
-            Some(MintDetails::Events(details)) => Ok(Answer { is_replayed, body: details }),
+            Some(MintDetails::Events(details)) => Ok(Answer {
+                is_replayed,
+                body: details,
+            }),
             _ => Err(ClientError::EventsMissing),
         }
     }

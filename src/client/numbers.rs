@@ -20,7 +20,10 @@ impl Client {
         count: NonZeroU32,
         key: &str,
     ) -> Result<Answer<NumberAnswer>, ClientError> {
-        let request = self.post(&format!("/numbers/{series}")).query(&[("count", count)]).idempotency_key(key)?;
+        let request = self
+            .post(&format!("/numbers/{series}"))
+            .query(&[("count", count)])
+            .idempotency_key(key)?;
         request.send().await?.json()
     }
 
@@ -34,7 +37,10 @@ impl Client {
         first: u64,
         key: &str,
     ) -> Result<Answer<NumberAnswer>, ClientError> {
-        let request = self.post(&format!("/numbers/{series}")).query(&[("first", first)]).idempotency_key(key)?;
+        let request = self
+            .post(&format!("/numbers/{series}"))
+            .query(&[("first", first)])
+            .idempotency_key(key)?;
         request.send().await?.json()
     }
 
@@ -48,8 +54,13 @@ impl Client {
         number: u64,
         reason: &str,
     ) -> Result<Answer<VoidAnswer>, ClientError> {
-        let body = serde_json::to_vec(&VoidBody { reason: Cow::Borrowed(reason) }).expect("a text always serializes");
-        let request = self.post(&format!("/numbers/{series}/{number}/void")).repeatedly();
+        let body = serde_json::to_vec(&VoidBody {
+            reason: Cow::Borrowed(reason),
+        })
+        .expect("a text always serializes");
+        let request = self
+            .post(&format!("/numbers/{series}/{number}/void"))
+            .repeatedly();
         request.body("application/json", body).send().await?.json()
     }
 
@@ -58,7 +69,9 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn series(&self, after: Option<&str>) -> Result<SeriesList, ClientError> {
-        let request = self.get("/numbers").query(&Vec::from_iter(after.map(|after| ("after", after))));
+        let request = self
+            .get("/numbers")
+            .query(&Vec::from_iter(after.map(|after| ("after", after))));
         Ok(request.send().await?.json()?.body)
     }
 
@@ -66,8 +79,14 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn numbers(&self, series: &SeriesName, after: Option<&str>) -> Result<NumberList, ClientError> {
-        let request = self.get(&format!("/numbers/{series}")).query(&[("limit", "1000")]);
+    pub async fn numbers(
+        &self,
+        series: &SeriesName,
+        after: Option<&str>,
+    ) -> Result<NumberList, ClientError> {
+        let request = self
+            .get(&format!("/numbers/{series}"))
+            .query(&[("limit", "1000")]);
         let request = request.query(&Vec::from_iter(after.map(|after| ("after", after))));
         Ok(request.send().await?.json()?.body)
     }

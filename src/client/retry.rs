@@ -24,12 +24,21 @@ impl Retry {
     }
 
     /// For each request as long as `time_max`; before it is sent a second time, `notify` hears why.
-    pub fn within(time_max: Duration, notify: impl Fn(&ClientError) + Send + Sync + 'static) -> Retry {
-        Retry { time_max, notify: Box::new(notify) }
+    pub fn within(
+        time_max: Duration,
+        notify: impl Fn(&ClientError) + Send + Sync + 'static,
+    ) -> Retry {
+        Retry {
+            time_max,
+            notify: Box::new(notify),
+        }
     }
 
     pub(super) fn begin(&self) -> Attempts<'_> {
-        Attempts { retry: self, pause: PAUSE_MIN }
+        Attempts {
+            retry: self,
+            pause: PAUSE_MIN,
+        }
     }
 }
 
@@ -47,7 +56,11 @@ pub(super) struct Attempts<'a> {
 
 impl Attempts<'_> {
     /// How long to wait before the next attempt, after one that failed like this; `None` to give up.
-    pub(super) fn next_pause(&mut self, elapsed: Duration, error: &ClientError) -> Option<Duration> {
+    pub(super) fn next_pause(
+        &mut self,
+        elapsed: Duration,
+        error: &ClientError,
+    ) -> Option<Duration> {
         if !error.may_pass() {
             return None;
         }
@@ -71,18 +84,33 @@ mod tests {
     use crate::client::error::Refusal;
 
     fn busy(retry_after_ms: u64) -> ClientError {
-        let body = format!(r#"{{"type":"/problems/overloaded","detail":"full","retry_after_ms":{retry_after_ms}}}"#);
-        ClientError::Busy(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, None, body.as_bytes()))
+        let body = format!(
+            r#"{{"type":"/problems/overloaded","detail":"full","retry_after_ms":{retry_after_ms}}}"#
+        );
+        ClientError::Busy(Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            None,
+            body.as_bytes(),
+        ))
     }
 
     #[test]
     fn pauses_double_and_last_as_long_as_the_service_asks_for() {
         let retry = Retry::within(Duration::from_secs(60), |_| {});
         let mut attempts = retry.begin();
-        let mut pause =
-            |retry_after_ms| attempts.next_pause(Duration::ZERO, &busy(retry_after_ms)).map(|d| d.as_millis());
-        assert_eq!([pause(0), pause(0), pause(1_000), pause(0)], [Some(100), Some(200), Some(1_000), Some(800)]);
-        assert_eq!([pause(0), pause(0), pause(0), pause(0)], [Some(1_600), Some(3_200), Some(5_000), Some(5_000)]);
+        let mut pause = |retry_after_ms| {
+            attempts
+                .next_pause(Duration::ZERO, &busy(retry_after_ms))
+                .map(|d| d.as_millis())
+        };
+        assert_eq!(
+            [pause(0), pause(0), pause(1_000), pause(0)],
+            [Some(100), Some(200), Some(1_000), Some(800)]
+        );
+        assert_eq!(
+            [pause(0), pause(0), pause(0), pause(0)],
+            [Some(1_600), Some(3_200), Some(5_000), Some(5_000)]
+        );
         assert_eq!(pause(60_001), None, "longer than there is time");
     }
 
@@ -90,12 +118,20 @@ mod tests {
     fn it_ends_when_the_time_is_up_and_for_what_does_not_pass() {
         let retry = Retry::within(Duration::from_secs(1), |_| {});
         let after = |elapsed_ms, error: &ClientError| {
-            retry.begin().next_pause(Duration::from_millis(elapsed_ms), error).is_some()
+            retry
+                .begin()
+                .next_pause(Duration::from_millis(elapsed_ms), error)
+                .is_some()
         };
         assert!(after(900, &busy(0)));
         assert!(!after(901, &busy(0)));
         let refused = Refusal::new(StatusCode::CONFLICT, None, b"{}");
         assert!(!after(0, &ClientError::Refused(refused)));
-        assert!(Retry::never().begin().next_pause(Duration::ZERO, &busy(0)).is_none());
+        assert!(
+            Retry::never()
+                .begin()
+                .next_pause(Duration::ZERO, &busy(0))
+                .is_none()
+        );
     }
 }

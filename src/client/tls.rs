@@ -24,9 +24,14 @@ impl Trust {
     pub fn in_authorities(self, pem: &[u8]) -> Result<Trust, ClientError> {
         let mut authorities = RootCertStore::empty();
         for certificate in certificates(pem)? {
-            authorities.add(certificate).map_err(|_| ClientError::NotPem("certificate"))?;
+            authorities
+                .add(certificate)
+                .map_err(|_| ClientError::NotPem("certificate"))?;
         }
-        Ok(Trust { authorities: Some(authorities), ..self })
+        Ok(Trust {
+            authorities: Some(authorities),
+            ..self
+        })
     }
 
     /// Shows the certificate of this PEM file, whose private key is in the other one.
@@ -34,8 +39,12 @@ impl Trust {
     /// # Errors
     /// [`ClientError::NotPem`].
     pub fn showing(self, certificate: &[u8], key: &[u8]) -> Result<Trust, ClientError> {
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| ClientError::NotPem("private key"))?;
-        Ok(Trust { shown: Some((certificates(certificate)?, key)), ..self })
+        let key =
+            PrivateKeyDer::from_pem_slice(key).map_err(|_| ClientError::NotPem("private key"))?;
+        Ok(Trust {
+            shown: Some((certificates(certificate)?, key)),
+            ..self
+        })
     }
 
     /// The configuration of a client that asks at `url`. The authorities of the system are read only where they are needed.
@@ -48,10 +57,14 @@ impl Trust {
             of_system
         });
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().map_err(ClientError::Tls)?;
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(ClientError::Tls)?;
         let builder = builder.with_root_certificates(authorities);
         match self.shown {
-            Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(ClientError::Tls),
+            Some((chain, key)) => builder
+                .with_client_auth_cert(chain, key)
+                .map_err(ClientError::Tls),
             None => Ok(builder.with_no_client_auth()),
         }
     }

@@ -24,9 +24,13 @@ impl Transport {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-        let connections =
-            Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector.wrap_connector(tcp));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1();
+        let connections = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .build(connector.wrap_connector(tcp));
         Transport { connections }
     }
 
@@ -40,6 +44,8 @@ impl Transport {
             let (head, body) = self.connections.request(request).await?.into_parts();
             Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
         };
-        time::timeout(timeout, answered).await.unwrap_or_else(|_| Err(format!("not within {timeout:?}").into()))
+        time::timeout(timeout, answered)
+            .await
+            .unwrap_or_else(|_| Err(format!("not within {timeout:?}").into()))
     }
 }

@@ -5,8 +5,8 @@ use super::nonce::Nonce;
 use super::slot_share::{SlotRange, SlotShare};
 use super::stored::{FleetMeta, StoredInstant};
 use crate::storage::{
-    AgreedMeta, Compare, FailureKind, FleetEra, FormatsError, KeptFormat, KeyValue, Range, Revision, StoreError,
-    Transaction, Write,
+    AgreedMeta, Compare, FailureKind, FleetEra, FormatsError, KeptFormat, KeyValue, Range,
+    Revision, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -35,8 +35,15 @@ pub(super) struct Agreed {
 impl Agreed {
     /// What writes of records compare, and are marked with.
     pub(super) fn meta(&self) -> AgreedMeta {
-        let era = FleetEra { origin: self.origin.bits(), floor: self.floor };
-        AgreedMeta { revision: self.revision, fleet: self.fleet.bits(), era }
+        let era = FleetEra {
+            origin: self.origin.bits(),
+            floor: self.floor,
+        };
+        AgreedMeta {
+            revision: self.revision,
+            fleet: self.fleet.bits(),
+            era,
+        }
     }
 }
 
@@ -84,21 +91,31 @@ impl OwnLayout {
         };
         let slots = self.share.slots();
         if meta.slots != slots {
-            return Err(FormatsError::SlotsChanged { kept: meta.slots.get(), now: slots.get() });
+            return Err(FormatsError::SlotsChanged {
+                kept: meta.slots.get(),
+                now: slots.get(),
+            });
         }
         if meta.share != self.share.as_part() {
-            let text = |range: Option<SlotRange>| range.unwrap_or(SlotShare::all(slots).range()).to_string();
-            return Err(FormatsError::ShareChanged { kept: text(meta.share), now: text(self.share.as_part()) });
+            let text = |range: Option<SlotRange>| {
+                range.unwrap_or(SlotShare::all(slots).range()).to_string()
+            };
+            return Err(FormatsError::ShareChanged {
+                kept: text(meta.share),
+                now: text(self.share.as_part()),
+            });
         }
         let least = (least > UnixNanos::default()).then(|| StoredInstant::ceil(least));
-        let mut is_whole = found.is_some() && meta.least >= least && Some(StoredInstant(meta.floor)) >= least;
+        let mut is_whole =
+            found.is_some() && meta.least >= least && Some(StoredInstant(meta.floor)) >= least;
         meta.least = meta.least.max(least);
         meta.floor = least.map_or(meta.floor, |least| meta.floor.max(least.0));
         for format in &self.formats {
             match meta.formats.get(&format.name) {
                 Some(kept) => format.compare(kept)?,
                 None if format.is_minted => {
-                    meta.formats.insert(format.name.clone(), format.description.clone());
+                    meta.formats
+                        .insert(format.name.clone(), format.description.clone());
                     is_whole = false;
                 }
                 None => {}
@@ -123,7 +140,10 @@ impl OwnLayout {
 
 pub(super) fn read(entry: &KeyValue) -> Result<FleetMeta, FormatsError> {
     FleetMeta::from_bytes(&entry.value).map_err(|error| {
-        let text = format!("what the fleet has agreed on cannot be read at {}: {error}", entry.key);
+        let text = format!(
+            "what the fleet has agreed on cannot be read at {}: {error}",
+            entry.key
+        );
         FormatsError::Store(StoreError::new(FailureKind::Damaged, text))
     })
 }
@@ -138,11 +158,18 @@ mod tests {
 
     fn format(name: &str, tick: &str, is_minted: bool) -> KeptFormat {
         let description = BTreeMap::from([("tick".to_owned(), tick.to_owned())]);
-        KeptFormat { name: name.to_owned(), description, is_minted }
+        KeptFormat {
+            name: name.to_owned(),
+            description,
+            is_minted,
+        }
     }
 
     fn layout(slots: u32, formats: &[KeptFormat]) -> OwnLayout {
-        OwnLayout { share: SlotShare::all(NonZeroU32::new(slots).expect("not zero")), formats: formats.to_vec() }
+        OwnLayout {
+            share: SlotShare::all(NonZeroU32::new(slots).expect("not zero")),
+            formats: formats.to_vec(),
+        }
     }
 
     fn keys() -> FleetKeys {
@@ -151,8 +178,17 @@ mod tests {
 
     /// What the layout says of what is stored, after writing what it wanted written.
     fn join(store: &MemoryCoordinator, layout: &OwnLayout) -> Result<Agreed, FormatsError> {
-        let found = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0);
-        match layout.compare(&keys(), found.first(), UnixNanos::from_seconds(7), Nonce::new(1))? {
+        let found = store
+            .read(&[Range::one(keys().meta())])
+            .expect("memory answers")
+            .ranges
+            .remove(0);
+        match layout.compare(
+            &keys(),
+            found.first(),
+            UnixNanos::from_seconds(7),
+            Nonce::new(1),
+        )? {
             Agreement::Agreed(agreed) => Ok(agreed),
             Agreement::ToWrite(transaction) => {
                 let outcome = store.commit(&transaction).expect("memory answers");
@@ -165,48 +201,86 @@ mod tests {
     #[test]
     fn the_first_node_founds_the_fleet_and_later_ones_bring_their_formats() {
         let store = MemoryCoordinator::default();
-        let first = join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
-        assert_eq!((first.fleet, first.floor), (Nonce::new(1), UnixNanos::from_seconds(7)));
+        let first =
+            join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
+        assert_eq!(
+            (first.fleet, first.floor),
+            (Nonce::new(1), UnixNanos::from_seconds(7))
+        );
         let read_only = format("c", "1s", false);
         let both = [format("a", "1ms", true), format("b", "1s", true), read_only];
         let second = join(&store, &layout(8, &both)).expect("a new name joins");
         assert!(second.revision > first.revision);
-        assert_eq!(join(&store, &layout(8, &both[..1])).expect("it lacks one"), second);
-        join(&store, &layout(8, &[format("c", "1ms", true)])).expect("what was only read is not kept");
+        assert_eq!(
+            join(&store, &layout(8, &both[..1])).expect("it lacks one"),
+            second
+        );
+        join(&store, &layout(8, &[format("c", "1ms", true)]))
+            .expect("what was only read is not kept");
     }
 
     #[test]
     fn a_node_that_differs_is_refused_with_the_difference_and_writes_nothing() {
         let store = MemoryCoordinator::default();
-        let agreed = join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
-        let refused = join(&store, &layout(8, &[format("b", "1ms", true), format("a", "1s", false)]));
+        let agreed =
+            join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
+        let refused = join(
+            &store,
+            &layout(8, &[format("b", "1ms", true), format("a", "1s", false)]),
+        );
         let text = refused.expect_err("another tick").to_string();
-        assert!(text.contains("format \"a\"") && text.contains("tick: kept 1ms, now 1s"), "{text}");
+        assert!(
+            text.contains("format \"a\"") && text.contains("tick: kept 1ms, now 1s"),
+            "{text}"
+        );
         let refused = join(&store, &layout(9, &[]));
-        assert!(matches!(refused, Err(FormatsError::SlotsChanged { kept: 8, now: 9 })));
+        assert!(matches!(
+            refused,
+            Err(FormatsError::SlotsChanged { kept: 8, now: 9 })
+        ));
         assert_eq!(join(&store, &layout(8, &[])).expect("unchanged"), agreed);
     }
 
     #[test]
     fn a_node_of_another_share_is_refused_with_the_difference() {
         let of = |text: &str| {
-            let (slots, range) = (NonZeroU32::new(8).expect("not zero"), SlotRange::parse(text).expect("a range"));
-            OwnLayout { share: SlotShare::part(slots, range).expect("within"), formats: Vec::new() }
+            let (slots, range) = (
+                NonZeroU32::new(8).expect("not zero"),
+                SlotRange::parse(text).expect("a range"),
+            );
+            OwnLayout {
+                share: SlotShare::part(slots, range).expect("within"),
+                formats: Vec::new(),
+            }
         };
         let store = MemoryCoordinator::default();
         let agreed = join(&store, &of("0-3")).expect("the first one is right");
         let refused = join(&store, &of("4-7")).expect_err("another share");
         assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
         let text = refused.to_string();
-        assert!(text.contains("the slots 0-3") && text.contains("one of 4-7"), "{text}");
-        let text = join(&store, &layout(8, &[])).expect_err("all of them").to_string();
-        assert!(text.contains("the slots 0-3") && text.contains("one of 0-7"), "{text}");
+        assert!(
+            text.contains("the slots 0-3") && text.contains("one of 4-7"),
+            "{text}"
+        );
+        let text = join(&store, &layout(8, &[]))
+            .expect_err("all of them")
+            .to_string();
+        assert!(
+            text.contains("the slots 0-3") && text.contains("one of 0-7"),
+            "{text}"
+        );
         assert_eq!(join(&store, &of("0-3")).expect("unchanged"), agreed);
 
         let whole = MemoryCoordinator::default();
         let agreed = join(&whole, &layout(8, &[])).expect("the first one is right");
-        assert_eq!(join(&whole, &of("0-7")).expect("a share of everything is no share"), agreed);
-        assert!(matches!(join(&whole, &of("0-3")), Err(FormatsError::ShareChanged { .. })));
+        assert_eq!(
+            join(&whole, &of("0-7")).expect("a share of everything is no share"),
+            agreed
+        );
+        assert!(matches!(
+            join(&whole, &of("0-3")),
+            Err(FormatsError::ShareChanged { .. })
+        ));
     }
 
     #[test]
@@ -214,20 +288,38 @@ mod tests {
         let store = MemoryCoordinator::default();
         let layout = layout(8, &[format("a", "1ms", true)]);
         let raise = |least: u64| {
-            let found = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0);
+            let found = store
+                .read(&[Range::one(keys().meta())])
+                .expect("memory answers")
+                .ranges
+                .remove(0);
             let (least, floor) = (UnixNanos::new(least), UnixNanos::from_seconds(7));
-            let compared = layout.compare_above(least, &keys(), found.first(), floor, Nonce::new(1));
+            let compared =
+                layout.compare_above(least, &keys(), found.first(), floor, Nonce::new(1));
             match compared.expect("it is alike") {
                 Agreement::Agreed(_) => false,
-                Agreement::ToWrite(write) => matches!(store.commit(&write), Ok(Outcome::Committed(_))),
+                Agreement::ToWrite(write) => {
+                    matches!(store.commit(&write), Ok(Outcome::Committed(_)))
+                }
             }
         };
         let floor = || join(&store, &layout).expect("it is alike").floor;
         assert!(raise(5));
-        assert_eq!(floor(), UnixNanos::from_seconds(7), "a fleet that begins is not below its clock");
+        assert_eq!(
+            floor(),
+            UnixNanos::from_seconds(7),
+            "a fleet that begins is not below its clock"
+        );
         assert!(raise(9_000_000_001));
-        assert_eq!(floor(), UnixNanos::new(9_001_000_000), "whole milliseconds, above what was minted");
-        assert!(!raise(9_001_000_000) && !raise(8_000_000_000), "it is high enough");
+        assert_eq!(
+            floor(),
+            UnixNanos::new(9_001_000_000),
+            "whole milliseconds, above what was minted"
+        );
+        assert!(
+            !raise(9_001_000_000) && !raise(8_000_000_000),
+            "it is high enough"
+        );
         assert_eq!(floor(), UnixNanos::new(9_001_000_000));
     }
 

@@ -92,7 +92,9 @@ impl FleetClocks {
     ) {
         let others = instances_of_others(holders, node);
         for entry in horizons {
-            let Ok(record) = HorizonRecord::from_bytes(&entry.value) else { continue };
+            let Ok(record) = HorizonRecord::from_bytes(&entry.value) else {
+                continue;
+            };
             let is_held = others.contains(&record.instance);
             let seen = match self.seen.get(&entry.key).copied() {
                 // A read may be older than one before it.
@@ -115,7 +117,11 @@ impl FleetClocks {
     /// are fewer than three.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);
-        let bounds = self.seen.values().filter_map(|seen| seen.bounds(now)).chain([own]);
+        let bounds = self
+            .seen
+            .values()
+            .filter_map(|seen| seen.bounds(now))
+            .chain([own]);
         let (mut least, mut most): (Vec<UnixNanos>, Vec<UnixNanos>) = bounds.unzip();
         if least.len() < CLOCKS_MIN {
             return None;
@@ -149,9 +155,12 @@ impl Seen {
 
 /// The processes that hold slots, but for this one and an earlier one in its place.
 fn instances_of_others(holders: &[KeyValue], node: &NodeName) -> Vec<Nonce> {
-    let holders = holders.iter().filter_map(|holder| SlotRecord::from_bytes(&holder.value).ok());
-    let others = holders
-        .filter(|holder| holder.instance != node.instance && (holder.node != node.node || holder.addr != node.addr));
+    let holders = holders
+        .iter()
+        .filter_map(|holder| SlotRecord::from_bytes(&holder.value).ok());
+    let others = holders.filter(|holder| {
+        holder.instance != node.instance && (holder.node != node.node || holder.addr != node.addr)
+    });
     others.map(|holder| holder.instance).collect()
 }
 
@@ -164,7 +173,11 @@ mod tests {
 
     fn at(seconds: i64) -> UnixNanos {
         let apart = Duration::from_secs(seconds.unsigned_abs());
-        if seconds < 0 { NOON.before(apart) } else { NOON.after(apart) }
+        if seconds < 0 {
+            NOON.before(apart)
+        } else {
+            NOON.after(apart)
+        }
     }
 
     fn seconds(seconds: u64) -> Duration {
@@ -173,11 +186,20 @@ mod tests {
 
     /// The node whose clocks are tried: process 9 in place 9.
     fn node() -> NodeName {
-        NodeName { instance: Nonce::new(9), node: "node-9".to_owned(), addr: String::new() }
+        NodeName {
+            instance: Nonce::new(9),
+            node: "node-9".to_owned(),
+            addr: String::new(),
+        }
     }
 
     fn entry(key: String, revision: u64, value: Vec<u8>) -> KeyValue {
-        KeyValue { key, value, created: Revision(1), modified: Revision(revision) }
+        KeyValue {
+            key,
+            value,
+            created: Revision(1),
+            modified: Revision(revision),
+        }
     }
 
     /// What one of the others has written by this revision, when its clock showed this.
@@ -187,7 +209,12 @@ mod tests {
     }
 
     fn holder(process: u64, place: u64) -> KeyValue {
-        let record = SlotRecord::new(Nonce::new(process.into()), &format!("node-{place}"), "", NOON);
+        let record = SlotRecord::new(
+            Nonce::new(process.into()),
+            &format!("node-{place}"),
+            "",
+            NOON,
+        );
         entry(format!("slot/{process}"), 1, record.to_bytes())
     }
 
@@ -200,7 +227,10 @@ mod tests {
     /// Clocks of peers that show these seconds after noon, seen at noon for the first time.
     fn seen(peers: &[i64]) -> FleetClocks {
         let mut clocks = FleetClocks::default();
-        let horizons = peers.iter().zip(0..).map(|(peer, process)| horizon(process, 2, at(*peer)));
+        let horizons = peers
+            .iter()
+            .zip(0..)
+            .map(|(peer, process)| horizon(process, 2, at(*peer)));
         show(&mut clocks, NOON, &horizons.collect::<Vec<_>>());
         clocks
     }
@@ -209,14 +239,25 @@ mod tests {
     fn one_bad_clock_of_three_is_outvoted() {
         let good = seen(&[0, 0]);
         assert_eq!(good.skew_of(NOON, NOON), Some(Skew::None));
-        assert_eq!(good.skew_of(at(3), NOON), Some(Skew::None), "the records may be as old as that");
+        assert_eq!(
+            good.skew_of(at(3), NOON),
+            Some(Skew::None),
+            "the records may be as old as that"
+        );
         assert_eq!(good.skew_of(at(30), NOON), Some(Skew::Ahead(seconds(25))));
         assert_eq!(good.skew_of(at(-30), NOON), Some(Skew::Behind(seconds(30))));
         for bad in [-3600, 3600] {
-            assert_eq!(seen(&[0, bad]).skew_of(NOON, NOON), Some(Skew::None), "{bad}");
+            assert_eq!(
+                seen(&[0, bad]).skew_of(NOON, NOON),
+                Some(Skew::None),
+                "{bad}"
+            );
         }
         assert!(Skew::Ahead(seconds(6)).exceeds(MAX) && !Skew::Behind(MAX).exceeds(MAX));
-        assert_eq!([Skew::None, Skew::Ahead(MAX), Skew::Behind(MAX)].map(Skew::seconds), [0.0, 5.0, -5.0]);
+        assert_eq!(
+            [Skew::None, Skew::Ahead(MAX), Skew::Behind(MAX)].map(Skew::seconds),
+            [0.0, 5.0, -5.0]
+        );
     }
 
     #[test]
@@ -236,10 +277,25 @@ mod tests {
             clocks.look((NOON, NOON), &horizons, holders, &node());
             clocks.skew_of(at(30), NOON)
         };
-        assert_eq!(skew_with(&[holder(0, 0), holder(1, 1)]), Some(Skew::Ahead(seconds(25))));
-        assert_eq!(skew_with(&[holder(0, 0)]), None, "the slot of the other is free");
-        assert_eq!(skew_with(&[holder(0, 0), holder(2, 1)]), None, "another process has taken it");
-        assert_eq!(skew_with(&[holder(0, 0), holder(1, 9)]), None, "it ran in this place");
+        assert_eq!(
+            skew_with(&[holder(0, 0), holder(1, 1)]),
+            Some(Skew::Ahead(seconds(25)))
+        );
+        assert_eq!(
+            skew_with(&[holder(0, 0)]),
+            None,
+            "the slot of the other is free"
+        );
+        assert_eq!(
+            skew_with(&[holder(0, 0), holder(2, 1)]),
+            None,
+            "another process has taken it"
+        );
+        assert_eq!(
+            skew_with(&[holder(0, 0), holder(1, 9)]),
+            None,
+            "it ran in this place"
+        );
         let damaged = entry("hz/1".to_owned(), 2, b"{}".to_vec());
         let mut clocks = FleetClocks::default();
         show(&mut clocks, NOON, &[horizon(0, 2, NOON), damaged]);
@@ -251,23 +307,49 @@ mod tests {
         let clocks = seen(&[-30, -30]);
         let later = |seconds: i64| clocks.skew_of(at(seconds), at(seconds));
         assert_eq!(later(0), Some(Skew::Ahead(seconds(25))));
-        assert_eq!(later(9), Some(Skew::Ahead(seconds(25))), "they may be live, and right");
-        assert_eq!(later(10), None, "these ended half a minute ago and only their leases are left");
+        assert_eq!(
+            later(9),
+            Some(Skew::Ahead(seconds(25))),
+            "they may be live, and right"
+        );
+        assert_eq!(
+            later(10),
+            None,
+            "these ended half a minute ago and only their leases are left"
+        );
     }
 
     #[test]
     fn a_record_is_as_old_as_the_time_since_the_one_before_it_was_not_there() {
         let mut clocks = FleetClocks::default();
         for (revision, now) in [(2, 0), (4, 5), (6, 10), (8, 15)] {
-            show(&mut clocks, at(now), &[horizon(0, revision, at(now - 20)), horizon(1, revision + 1, at(now - 20))]);
+            show(
+                &mut clocks,
+                at(now),
+                &[
+                    horizon(0, revision, at(now - 20)),
+                    horizon(1, revision + 1, at(now - 20)),
+                ],
+            );
         }
         // Made after the look at 5 s, so at most 10 s before it was shown.
-        assert_eq!(clocks.skew_of(at(15), at(15)), Some(Skew::Ahead(seconds(10))));
+        assert_eq!(
+            clocks.skew_of(at(15), at(15)),
+            Some(Skew::Ahead(seconds(10)))
+        );
         // Nobody was answered for half a minute. These were on their way for all of it.
-        show(&mut clocks, at(45), &[horizon(0, 10, at(17)), horizon(1, 11, at(17))]);
+        show(
+            &mut clocks,
+            at(45),
+            &[horizon(0, 10, at(17)), horizon(1, 11, at(17))],
+        );
         assert_eq!(clocks.skew_of(at(45), at(45)), Some(Skew::None));
         // A read that is older than the last one changes nothing.
-        show(&mut clocks, at(46), &[horizon(0, 6, at(-3600)), horizon(1, 7, at(-3600))]);
+        show(
+            &mut clocks,
+            at(46),
+            &[horizon(0, 6, at(-3600)), horizon(1, 7, at(-3600))],
+        );
         assert_eq!(clocks.skew_of(at(46), at(46)), Some(Skew::None));
     }
 }

@@ -16,7 +16,10 @@ impl FleetKeys {
     /// When it does not.
     pub fn below(prefix: impl Into<String>) -> FleetKeys {
         let prefix = prefix.into();
-        assert!(prefix.ends_with('/'), "a prefix of keys ends with /: {prefix:?}");
+        assert!(
+            prefix.ends_with('/'),
+            "a prefix of keys ends with /: {prefix:?}"
+        );
         FleetKeys { prefix }
     }
 
@@ -52,7 +55,11 @@ impl FleetKeys {
 
     /// Everything that a node looks at before it takes a slot: `meta`, all horizons, all holders.
     pub fn all_slots(&self) -> Vec<Range> {
-        vec![Range::one(self.meta()), Range::prefix(self.horizons()), Range::prefix(self.slots())]
+        vec![
+            Range::one(self.meta()),
+            Range::prefix(self.horizons()),
+            Range::prefix(self.slots()),
+        ]
     }
 
     /// What tells the clocks of all nodes: the horizons, and who is there to have written them.
@@ -62,7 +69,11 @@ impl FleetKeys {
 
     /// What can be in the way of a slot's holder: `meta`, its horizon, its holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
-        vec![Range::one(self.meta()), Range::one(self.horizon(slot)), Range::one(self.slot(slot))]
+        vec![
+            Range::one(self.meta()),
+            Range::one(self.horizon(slot)),
+            Range::one(self.slot(slot)),
+        ]
     }
 
     fn founders(&self) -> Key {

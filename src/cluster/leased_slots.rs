@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::fleet_clocks::Skew;
 use super::high_water::{HighWater, Regression};
 use super::nonce::Entropy;
-use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
+use super::slot_lease::{
+    Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want,
+};
 use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
 use crate::storage::{FormatsError, KnownFleet};
 use crate::time::UnixNanos;
@@ -74,7 +76,15 @@ impl LeasedSlots {
     ) -> LeasedSlots {
         mint.wait_for(without(SlotLack::Asking, SOON));
         let lease = SlotLease::new(rule, high_water);
-        LeasedSlots { mint, lease, entropy, held: None, has_minted: false, known, doubts: 0 }
+        LeasedSlots {
+            mint,
+            lease,
+            entropy,
+            held: None,
+            has_minted: false,
+            known,
+            doubts: 0,
+        }
     }
 
     /// What to do at this instant. Callers wait for a horizon of `needed`, if any do.
@@ -89,12 +99,18 @@ impl LeasedSlots {
             self.lease.look_anew(now);
         }
         let want = match &self.held {
-            None => Want { horizon: now, at_once: false },
+            None => Want {
+                horizon: now,
+                at_once: false,
+            },
             Some(held) => {
                 let is_short = needed > held.session.horizon() && needed <= now.after(DEADLINE);
                 let needed = if is_short { needed } else { now };
                 let at_once = is_short || (!held.session.is_open() && now >= held.opens_at());
-                Want { horizon: held.session.plan_extension(now, needed).horizon(), at_once }
+                Want {
+                    horizon: held.session.plan_extension(now, needed).horizon(),
+                    at_once,
+                }
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
@@ -112,10 +128,12 @@ impl LeasedSlots {
     /// Takes in what became of the last request.
     pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
         let event = self.take_in(now, reply);
-        self.mint.clock().refute(match self.lease.clock_check().refusal() {
-            Some(Refusal::ClockAheadOfFleet { ahead }) => ahead,
-            _ => Duration::ZERO,
-        });
+        self.mint
+            .clock()
+            .refute(match self.lease.clock_check().refusal() {
+                Some(Refusal::ClockAheadOfFleet { ahead }) => ahead,
+                _ => Duration::ZERO,
+            });
         self.follow_wall_clock(now);
         self.tell_known();
         event
@@ -127,7 +145,8 @@ impl LeasedSlots {
         if self.lease.is_regressed() {
             self.known.withdraw();
         } else if let Some(agreed) = self.lease.confirmed() {
-            self.known.agree(agreed.meta(), self.lease.high_water.revision(), self.doubts);
+            self.known
+                .agree(agreed.meta(), self.lease.high_water.revision(), self.doubts);
         }
     }
 
@@ -147,7 +166,10 @@ impl LeasedSlots {
                 self.extended(reserved, now);
                 Event::Renewed
             }
-            Change::Fenced => Event::Fenced(self.give_up(SlotLack::Lost).expect("a slot that was lost was held")),
+            Change::Fenced => Event::Fenced(
+                self.give_up(SlotLack::Lost)
+                    .expect("a slot that was lost was held"),
+            ),
             Change::Regressed(regression) => {
                 self.give_up(SlotLack::Regressed);
                 Event::Regressed(regression)
@@ -191,7 +213,10 @@ impl LeasedSlots {
 
     /// Below this instant ids can be minted now; `None` where there is no session.
     pub(super) fn usable_until(&self) -> Option<UnixNanos> {
-        self.held.as_ref().filter(|held| held.is_minting).map(|held| held.session.horizon())
+        self.held
+            .as_ref()
+            .filter(|held| held.is_minting)
+            .map(|held| held.session.horizon())
     }
 
     /// Stops minting, and gives the slot back, or stops looking for one.
@@ -202,14 +227,20 @@ impl LeasedSlots {
 
     /// No renewal was acknowledged in time: nothing can be minted, and callers are told so without waiting.
     fn stop_if_overdue(&mut self, now: UnixNanos) {
-        if self.held.as_ref().is_some_and(|held| held.is_minting && held.is_overdue(now)) {
+        if self
+            .held
+            .as_ref()
+            .is_some_and(|held| held.is_minting && held.is_overdue(now))
+        {
             self.pause(without(SlotLack::Overdue, SOON));
         }
     }
 
     /// Nothing is minted in a slot before time above its start is reserved; callers are told when that can be.
     fn wait_for_start(&self, now: UnixNanos) {
-        let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else { return };
+        let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
+            return;
+        };
         if self.lease.clock_check().refusal().is_some() {
             return;
         }
@@ -222,7 +253,10 @@ impl LeasedSlots {
 
     /// Ends minting, and keeps the slot.
     fn pause(&mut self, reason: Refusal) {
-        self.held.as_mut().expect("whoever mints has a slot").is_minting = false;
+        self.held
+            .as_mut()
+            .expect("whoever mints has a slot")
+            .is_minting = false;
         self.mint.end(reason);
     }
 
@@ -245,19 +279,30 @@ impl LeasedSlots {
     }
 
     fn acquired(&mut self, acquired: &Acquired, now: UnixNanos) {
-        let Acquired { slot, start, floor, reserved } = *acquired;
+        let Acquired {
+            slot,
+            start,
+            floor,
+            reserved,
+        } = *acquired;
         assert!(self.held.is_none(), "a slot is taken when there is none");
         self.has_minted = true;
         let start = SessionStart::at(start).above_floor(Some(floor));
         let session = self.mint.prepare_in_slot(start, slot);
-        self.held = Some(HeldSlot { slot, session, reserved_at: now, is_minting: false });
+        self.held = Some(HeldSlot {
+            slot,
+            session,
+            reserved_at: now,
+            is_minting: false,
+        });
         self.extended(reserved, now);
     }
 
     fn extended(&mut self, reserved: Reserved, now: UnixNanos) {
         let held = self.held.as_mut().expect("a slot that is renewed is held");
         let durable = Durable::write(reserved.plan(), |_acknowledged| Ok::<(), Infallible>(()));
-        held.session.raise(&durable.unwrap_or_else(|never| match never {}), now);
+        held.session
+            .raise(&durable.unwrap_or_else(|never| match never {}), now);
         held.reserved_at = now;
         if let Some(refusal) = self.lease.clock_check().refusal() {
             self.pause(refusal);
@@ -287,14 +332,19 @@ impl HeldSlot {
 
     /// From here on a renewal reserves time above the start of the session: it may be used until its deadline.
     fn opens_at(&self) -> UnixNanos {
-        self.session.start().before(DEADLINE).after(Duration::from_nanos(1))
+        self.session
+            .start()
+            .before(DEADLINE)
+            .after(Duration::from_nanos(1))
     }
 
     /// When something is to be done, if that is later than now.
     fn wakes_at(&self, now: UnixNanos) -> Option<UnixNanos> {
         match self.is_minting {
             true => Some(self.overdue_at()),
-            false => Some(self.opens_at()).filter(|opens_at| !self.session.is_open() && *opens_at > now),
+            false => {
+                Some(self.opens_at()).filter(|opens_at| !self.session.is_open() && *opens_at > now)
+            }
         }
     }
 }

@@ -39,9 +39,9 @@ mod simulation;
 pub use fleet_keys::FleetKeys;
 pub use high_water::{HighWater, KeptHighWater};
 pub use operation::{
-    Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep, AgreedFleet, ClockBounds, FenceError, FenceRule,
-    FleetProblem, FleetStatus, FleetWatch, Holder, RestoreFence, Slot, SlotState, Unseen, fence_restored,
-    origin_of_restored, problem_of_shares, raise_restored_floor,
+    Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep, AgreedFleet, ClockBounds,
+    FenceError, FenceRule, FleetProblem, FleetStatus, FleetWatch, Holder, RestoreFence, Slot,
+    SlotState, Unseen, fence_restored, origin_of_restored, problem_of_shares, raise_restored_floor,
 };
 pub use slot_share::{SlotRange, SlotShare};
 

@@ -43,9 +43,15 @@ impl Serialize for Nonce {
 impl<'de> Deserialize<'de> for Nonce {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Nonce, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let is_plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let bits = is_plain.then(|| u128::from_str_radix(&text, 16).ok()).flatten();
-        bits.map(Nonce).ok_or_else(|| D::Error::custom("not 32 hexadecimal digits"))
+        let is_plain = text.len() == 32
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let bits = is_plain
+            .then(|| u128::from_str_radix(&text, 16).ok())
+            .flatten();
+        bits.map(Nonce)
+            .ok_or_else(|| D::Error::custom("not 32 hexadecimal digits"))
     }
 }
 
@@ -66,7 +72,8 @@ impl Entropy {
     pub fn of_kernel() -> Entropy {
         Entropy::new(|| {
             let mut bytes = [0; 16];
-            rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut bytes).expect("the kernel has random numbers");
+            rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut bytes)
+                .expect("the kernel has random numbers");
             u128::from_le_bytes(bytes)
         })
     }

@@ -48,14 +48,21 @@ pub(super) fn choose(
     ahead_max: Duration,
     entropy: &mut Entropy,
 ) -> Choice {
-    let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
-    let free: Vec<FreeSlot> = share.iter().filter_map(|slot| free_slot(slot, keys, horizons, holders, node)).collect();
+    let [_, horizons, holders] = snapshot.ranges.as_slice() else {
+        panic!("all slots are three ranges")
+    };
+    let free: Vec<FreeSlot> = share
+        .iter()
+        .filter_map(|slot| free_slot(slot, keys, horizons, holders, node))
+        .collect();
     let passed: Vec<&FreeSlot> = free.iter().filter(|free| free.horizon <= now).collect();
     if !passed.is_empty() {
         let at = entropy.below(u64::try_from(passed.len()).expect("slots are fewer than 2^32"));
         return Choice::Take(*passed[usize::try_from(at).expect("it is the place in a list")]);
     }
-    let Some(first) = free.into_iter().min_by_key(|free| free.horizon) else { return Choice::AllHeld };
+    let Some(first) = free.into_iter().min_by_key(|free| free.horizon) else {
+        return Choice::AllHeld;
+    };
     match first.horizon.since(now.after(ahead_max)) {
         Duration::ZERO => Choice::Take(first),
         rests => Choice::Rests(rests),
@@ -70,7 +77,9 @@ fn free_slot(
     node: &NodeName,
 ) -> Option<FreeSlot> {
     let entry_of = |entries: &'_ [KeyValue], key: String| -> Option<usize> {
-        entries.binary_search_by(|entry| entry.key.as_str().cmp(key.as_str())).ok()
+        entries
+            .binary_search_by(|entry| entry.key.as_str().cmp(key.as_str()))
+            .ok()
     };
     let holder = match entry_of(holders, keys.slot(slot)).map(|at| &holders[at]) {
         None => Revision::ABSENT,
@@ -78,12 +87,25 @@ fn free_slot(
         Some(_) => return None,
     };
     let Some(entry) = entry_of(horizons, keys.horizon(slot)).map(|at| &horizons[at]) else {
-        return Some(FreeSlot { slot, holder, revision: Revision::ABSENT, horizon: UnixNanos::default() });
+        return Some(FreeSlot {
+            slot,
+            holder,
+            revision: Revision::ABSENT,
+            horizon: UnixNanos::default(),
+        });
     };
     match HorizonRecord::from_bytes(&entry.value) {
-        Ok(record) => Some(FreeSlot { slot, holder, revision: entry.modified, horizon: record.horizon }),
+        Ok(record) => Some(FreeSlot {
+            slot,
+            holder,
+            revision: entry.modified,
+            horizon: record.horizon,
+        }),
         Err(error) => {
-            warn!(slot, "slot {slot} is not used, its horizon at {} cannot be trusted: {error}", entry.key);
+            warn!(
+                slot,
+                "slot {slot} is not used, its horizon at {} cannot be trusted: {error}", entry.key
+            );
             None
         }
     }
@@ -92,8 +114,9 @@ fn free_slot(
 /// Whether an earlier process of this node holds the slot. Nobody else can listen where it did, so it has ended, and its
 /// slot need not rest until its lease ends. If it has not ended after all, it is fenced like everybody who loses a slot.
 fn is_of(holder: &KeyValue, node: &NodeName) -> bool {
-    SlotRecord::from_bytes(&holder.value)
-        .is_ok_and(|record| record.node == node.node && record.addr == node.addr && record.instance != node.instance)
+    SlotRecord::from_bytes(&holder.value).is_ok_and(|record| {
+        record.node == node.node && record.addr == node.addr && record.instance != node.instance
+    })
 }
 
 #[cfg(test)]
@@ -113,33 +136,60 @@ mod tests {
     }
 
     fn node(instance: u128) -> NodeName {
-        NodeName { instance: Nonce::new(instance), node: "here".to_owned(), addr: "127.0.0.1:1".to_owned() }
+        NodeName {
+            instance: Nonce::new(instance),
+            node: "here".to_owned(),
+            addr: "127.0.0.1:1".to_owned(),
+        }
     }
 
     fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
         let write = vec![Write::put(key, value)];
-        store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
+        store
+            .commit(&Transaction {
+                write,
+                ..Transaction::default()
+            })
+            .expect("memory answers");
     }
 
     fn reserve(store: &MemoryCoordinator, slot: u32, seconds_ahead: i64) {
         let ahead = Duration::from_secs(seconds_ahead.unsigned_abs());
-        let horizon = if seconds_ahead < 0 { NOON.before(ahead) } else { NOON.after(ahead) };
+        let horizon = if seconds_ahead < 0 {
+            NOON.before(ahead)
+        } else {
+            NOON.after(ahead)
+        };
         let record = HorizonRecord::new(horizon, Nonce::new(1), Nonce::new(2), NOON);
         put(store, keys().horizon(slot), record.to_bytes());
     }
 
     fn hold(store: &MemoryCoordinator, slot: u32, instance: u128, addr: &str) {
-        put(store, keys().slot(slot), SlotRecord::new(Nonce::new(instance), "here", addr, NOON).to_bytes());
+        put(
+            store,
+            keys().slot(slot),
+            SlotRecord::new(Nonce::new(instance), "here", addr, NOON).to_bytes(),
+        );
     }
 
     fn choose_of(store: &MemoryCoordinator, slots: u32, draw: u128) -> Choice {
         let snapshot = store.read(&keys().all_slots()).expect("memory answers");
         let share = SlotShare::all(NonZeroU32::new(slots).expect("not zero"));
-        choose(&snapshot, &keys(), share, &node(9), NOON, AHEAD_MAX, &mut Entropy::new(move || draw))
+        choose(
+            &snapshot,
+            &keys(),
+            share,
+            &node(9),
+            NOON,
+            AHEAD_MAX,
+            &mut Entropy::new(move || draw),
+        )
     }
 
     fn slot_of(choice: Choice) -> u32 {
-        let Choice::Take(free) = choice else { panic!("{choice:?}") };
+        let Choice::Take(free) = choice else {
+            panic!("{choice:?}")
+        };
         free.slot
     }
 
@@ -149,7 +199,10 @@ mod tests {
         reserve(&store, 0, 60);
         reserve(&store, 1, -1);
         hold(&store, 2, 1, "127.0.0.1:2");
-        assert_eq!([0, 1, 2, 3].map(|draw| slot_of(choose_of(&store, 4, draw))), [1, 3, 1, 3]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|draw| slot_of(choose_of(&store, 4, draw))),
+            [1, 3, 1, 3]
+        );
     }
 
     #[test]
@@ -158,8 +211,17 @@ mod tests {
         let snapshot = store.read(&keys().all_slots()).expect("memory answers");
         let range = SlotRange::parse("2-3").expect("a range");
         let share = SlotShare::part(NonZeroU32::new(8).expect("not zero"), range).expect("within");
-        let taken =
-            |draw: u128| choose(&snapshot, &keys(), share, &node(9), NOON, AHEAD_MAX, &mut Entropy::new(move || draw));
+        let taken = |draw: u128| {
+            choose(
+                &snapshot,
+                &keys(),
+                share,
+                &node(9),
+                NOON,
+                AHEAD_MAX,
+                &mut Entropy::new(move || draw),
+            )
+        };
         assert_eq!([0, 1, 2, 3].map(|draw| slot_of(taken(draw))), [2, 3, 2, 3]);
     }
 
@@ -171,7 +233,10 @@ mod tests {
         assert_eq!(slot_of(choose_of(&store, 2, 0)), 1);
         reserve(&store, 0, 7);
         reserve(&store, 1, 9);
-        assert_eq!(choose_of(&store, 2, 0), Choice::Rests(Duration::from_secs(2)));
+        assert_eq!(
+            choose_of(&store, 2, 0),
+            Choice::Rests(Duration::from_secs(2))
+        );
         hold(&store, 0, 1, "127.0.0.1:2");
         hold(&store, 1, 1, "127.0.0.1:3");
         assert_eq!(choose_of(&store, 2, 0), Choice::AllHeld);
@@ -182,10 +247,20 @@ mod tests {
         let store = MemoryCoordinator::default();
         hold(&store, 0, 1, "127.0.0.1:1");
         reserve(&store, 0, -1);
-        let Choice::Take(free) = choose_of(&store, 1, 0) else { panic!("it is free for this node") };
-        assert_ne!(free.holder, Revision::ABSENT, "taking it compares who held it");
+        let Choice::Take(free) = choose_of(&store, 1, 0) else {
+            panic!("it is free for this node")
+        };
+        assert_ne!(
+            free.holder,
+            Revision::ABSENT,
+            "taking it compares who held it"
+        );
         hold(&store, 0, 9, "127.0.0.1:1");
-        assert_eq!(choose_of(&store, 1, 0), Choice::AllHeld, "this process itself is no earlier one");
+        assert_eq!(
+            choose_of(&store, 1, 0),
+            Choice::AllHeld,
+            "this process itself is no earlier one"
+        );
     }
 
     #[test]

@@ -126,12 +126,17 @@ impl SlotKeeper {
             .name("slot".to_owned())
             .spawn(move || worker.run())
             .expect("a program that just started can start a thread");
-        SlotKeeper { shared, state, thread: Mutex::new(Some(thread)) }
+        SlotKeeper {
+            shared,
+            state,
+            thread: Mutex::new(Some(thread)),
+        }
     }
 
     /// Asks for enough time for ids up to `needed`, and waits until it is reserved, or until there is no slot.
     pub async fn raise_to(&self, needed: UnixNanos) {
-        self.shared.want(|wanted| wanted.needed = wanted.needed.max(needed));
+        self.shared
+            .want(|wanted| wanted.needed = wanted.needed.max(needed));
         let mut state = self.state.clone();
         let is_decided = |state: &State| state.usable_until.is_none_or(|until| until >= needed);
         // An error: the thread has ended, and its slot with it.
@@ -142,7 +147,12 @@ impl SlotKeeper {
     pub async fn disagrees(&self) -> FormatsError {
         let mut state = self.state.clone();
         let _ = state.wait_for(|state| state.has_ended).await;
-        let found = self.shared.disagreement.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let found = self
+            .shared
+            .disagreement
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         match found {
             Some(error) => error,
             None => std::future::pending().await,
@@ -176,7 +186,12 @@ impl Drop for SlotKeeper {
     fn drop(&mut self) {
         self.shared.want(|wanted| wanted.is_ending = true);
         // A thread that panicked has said so.
-        if let Some(thread) = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(thread) = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             let _ = thread.join();
         }
     }
@@ -184,7 +199,9 @@ impl Drop for SlotKeeper {
 
 impl fmt::Debug for SlotKeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlotKeeper").field("state", &*self.state.borrow()).finish_non_exhaustive()
+        f.debug_struct("SlotKeeper")
+            .field("state", &*self.state.borrow())
+            .finish_non_exhaustive()
     }
 }
 
@@ -200,8 +217,14 @@ impl Shared {
 
     /// Waits until something else is wanted, at most so long.
     fn wait(&self, known: Wanted, most: Duration) {
-        let is_known = |wanted: &mut Wanted| wanted.needed == known.needed && wanted.is_ending == known.is_ending;
-        drop(self.asked.wait_timeout_while(self.wanted(), most, is_known).expect("no holder of this lock panics"));
+        let is_known = |wanted: &mut Wanted| {
+            wanted.needed == known.needed && wanted.is_ending == known.is_ending
+        };
+        drop(
+            self.asked
+                .wait_timeout_while(self.wanted(), most, is_known)
+                .expect("no holder of this lock panics"),
+        );
     }
 }
 
@@ -235,7 +258,8 @@ impl Worker {
                 Step::Ended => break,
                 Step::WaitUntil(until) => {
                     self.tell();
-                    self.shared.wait(wanted, until.since(self.clock.now()).min(LOOK_EVERY));
+                    self.shared
+                        .wait(wanted, until.since(self.clock.now()).min(LOOK_EVERY));
                 }
                 Step::Send(request) => {
                     let reply = request.send(self.coordinator.as_ref());
@@ -252,7 +276,10 @@ impl Worker {
             }
         }
         self.kept.keep_last(self.slots.high_water());
-        self.report.send_replace(State { has_ended: true, ..State::default() });
+        self.report.send_replace(State {
+            has_ended: true,
+            ..State::default()
+        });
     }
 
     /// Tells what happened; returns whether nothing can be done any more.
@@ -273,7 +300,10 @@ impl Worker {
             }
             Event::Acquired(slot) => match self.slots.refusal() {
                 None => info!(slot, "this node has slot {slot} and mints"),
-                Some(refusal) => info!(slot, "this node has slot {slot}, and does not mint yet: {refusal}"),
+                Some(refusal) => info!(
+                    slot,
+                    "this node has slot {slot}, and does not mint yet: {refusal}"
+                ),
             },
             Event::Fenced(slot) => {
                 self.shared.counts.fenced.fetch_add(1, Ordering::Relaxed);
@@ -283,7 +313,12 @@ impl Worker {
                 );
             }
             Event::Regressed(loss) => {
-                if !self.shared.counts.is_regressed.swap(true, Ordering::Relaxed) {
+                if !self
+                    .shared
+                    .counts
+                    .is_regressed
+                    .swap(true, Ordering::Relaxed)
+                {
                     error!(
                         "etcd has lost what it had acknowledged ({loss}), as after a restore from a backup or a wipe; nothing is \
                          minted until `idmint fleet fence-restore` was run"
@@ -292,7 +327,11 @@ impl Worker {
             }
             Event::Disagrees(problem) => {
                 error!("this node may not mint in its fleet: {problem}");
-                *self.shared.disagreement.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
+                *self
+                    .shared
+                    .disagreement
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(problem);
                 return true;
             }
         }
@@ -304,7 +343,9 @@ impl Worker {
         let is_answered = !matches!(reply, Reply::Failed(_));
         match reply {
             Reply::Failed(error) if self.is_answered => {
-                warn!("{error}; minting goes on for as long as time is reserved, and this is tried again");
+                warn!(
+                    "{error}; minting goes on for as long as time is reserved, and this is tried again"
+                );
             }
             _ if is_answered && !self.is_answered => info!("the coordinator answers again"),
             _ => {}
@@ -314,7 +355,13 @@ impl Worker {
 
     /// Says where the fleet begins, if that is further ahead than any node with a right clock founds one.
     fn log_floor(&mut self, refusal: &Refusal) {
-        let Refusal::NoWorkerSlot { lack: SlotLack::BeforeFloor { floor }, retry_after } = refusal else { return };
+        let Refusal::NoWorkerSlot {
+            lack: SlotLack::BeforeFloor { floor },
+            retry_after,
+        } = refusal
+        else {
+            return;
+        };
         if *retry_after <= FLOOR_FAR || self.floor_told == *floor {
             return;
         }
@@ -335,14 +382,22 @@ impl Worker {
             Some(refusal) if self.is_clock_right => {
                 warn!("{refusal}; no id is minted by number until one of them is mended");
             }
-            None if !self.is_clock_right => info!("the clock agrees with the clocks of the fleet again"),
+            None if !self.is_clock_right => {
+                info!("the clock agrees with the clocks of the fleet again")
+            }
             _ => {}
         }
         self.is_clock_right = refusal.is_none();
     }
 
     fn tell(&self) {
-        if self.slots.is_confirmed() && self.shared.counts.is_regressed.swap(false, Ordering::Relaxed) {
+        if self.slots.is_confirmed()
+            && self
+                .shared
+                .counts
+                .is_regressed
+                .swap(false, Ordering::Relaxed)
+        {
             info!("etcd has all that it had acknowledged, or was fenced");
         }
         let state = State {

@@ -15,8 +15,8 @@ use crate::id::preset;
 use crate::minting::{Denied, LaneCount, MintSettings, Minter, Refusal, SlotLack, SlotLanes};
 use crate::storage::samples::anchor;
 use crate::storage::{
-    CoordinatorError, FleetRecords, KeptFormat, KnownFleet, Lease, MemoryCoordinator, Namespace, Outcome, Range,
-    RecordPlan, RecordStore, Revision, Snapshot, Transaction, Write, WriteError,
+    CoordinatorError, FleetRecords, KeptFormat, KnownFleet, Lease, MemoryCoordinator, Namespace,
+    Outcome, Range, RecordPlan, RecordStore, Revision, Snapshot, Transaction, Write, WriteError,
 };
 use crate::time::ManualClock;
 
@@ -108,21 +108,42 @@ impl TestNode {
     ) -> TestNode {
         let wait_max = Duration::from_millis(250);
         let (lead_max, window) = (Duration::from_millis(5), Duration::from_secs(60));
-        let mut mint = Mint::new(Arc::new(hand.clock()), MintSettings { wait_max, lead_max, window, shard: 0 });
-        let (format, slots) = (Arc::new(preset("snowflake")), NonZeroU32::new(slots).expect("not zero"));
+        let mut mint = Mint::new(
+            Arc::new(hand.clock()),
+            MintSettings {
+                wait_max,
+                lead_max,
+                window,
+                shard: 0,
+            },
+        );
+        let (format, slots) = (
+            Arc::new(preset("snowflake")),
+            NonZeroU32::new(slots).expect("not zero"),
+        );
         let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("fits");
         let minter = mint.add_leased(format, lanes);
         let mint = Arc::new(mint);
-        let node = NodeName { instance: Nonce::new(number), node: format!("node-{number}"), addr: String::new() };
+        let node = NodeName {
+            instance: Nonce::new(number),
+            node: format!("node-{number}"),
+            addr: String::new(),
+        };
         let rule = LeaseRule::new(
             keys(),
             SlotShare::all(slots),
             formats,
             node,
-            ClockLimits { max_ahead: AHEAD_MAX, skew_max: SKEW_MAX },
+            ClockLimits {
+                max_ahead: AHEAD_MAX,
+                skew_max: SKEW_MAX,
+            },
             Founding::First,
         );
-        let (coordinator, known) = (Arc::clone(coordinator) as Arc<dyn Coordinator>, Arc::<KnownFleet>::default());
+        let (coordinator, known) = (
+            Arc::clone(coordinator) as Arc<dyn Coordinator>,
+            Arc::<KnownFleet>::default(),
+        );
         let (to_mint, to_known) = (Arc::clone(&mint), Arc::clone(&known));
         let founded = Arc::<AtomicU64>::default();
         let count = {
@@ -131,8 +152,23 @@ impl TestNode {
                 founded.fetch_add(1, Ordering::SeqCst);
             }
         };
-        let keeper = SlotKeeper::start(to_mint, coordinator, rule, to_known, kept, Entropy::of_kernel(), count);
-        TestNode { hand, mint, minter, keeper, known, founded }
+        let keeper = SlotKeeper::start(
+            to_mint,
+            coordinator,
+            rule,
+            to_known,
+            kept,
+            Entropy::of_kernel(),
+            count,
+        );
+        TestNode {
+            hand,
+            mint,
+            minter,
+            keeper,
+            known,
+            founded,
+        }
     }
 
     /// Lets its time pass in steps, until something is so.
@@ -148,7 +184,8 @@ impl TestNode {
     async fn mint_on_until(&self, is_so: impl Fn(&TestNode) -> bool) {
         while !is_so(self) {
             let left = self.usable_until().since(self.hand.wall());
-            self.hand.advance((left * 3 / 4).min(Duration::from_millis(200)));
+            self.hand
+                .advance((left * 3 / 4).min(Duration::from_millis(200)));
             tokio::time::sleep(Duration::from_millis(1)).await;
             assert!(self.mint.session().is_ok(), "it never stops");
         }
@@ -161,7 +198,10 @@ impl TestNode {
 
     /// Waits, as callers do, until its horizon covers an id at this instant.
     async fn mint(&self) -> Result<u128, Refusal> {
-        let request = self.minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        let request = self
+            .minter
+            .request(NonZeroU32::MIN, None)
+            .expect("a sound request");
         loop {
             match self.minter.reserve(&request) {
                 Ok(mut granted) => {
@@ -193,7 +233,12 @@ fn keys() -> FleetKeys {
 }
 
 fn holder_of(coordinator: &Cuttable, slot: u32) -> usize {
-    coordinator.store.read(&[Range::one(keys().slot(slot))]).expect("memory answers").ranges[0].len()
+    coordinator
+        .store
+        .read(&[Range::one(keys().slot(slot))])
+        .expect("memory answers")
+        .ranges[0]
+        .len()
 }
 
 #[tokio::test]
@@ -202,14 +247,29 @@ async fn two_nodes_have_two_slots_and_a_third_waits_until_one_is_given_back() {
     let node = |number| TestNode::start(&coordinator, number, ManualClock::at(NOON));
     let (one, two) = (node(1), node(2));
     assert_ne!(one.begin().await, two.begin().await);
-    assert_ne!(one.mint().await.expect("it has a slot"), two.mint().await.expect("it has a slot"));
-    let third = TestNode::start(&coordinator, 3, ManualClock::at(one.hand.wall().after(Duration::from_secs(120))));
-    third.pass_until(|node| node.lack() == Some(SlotLack::NoneFree)).await;
-    assert!(matches!(third.mint().await, Err(Refusal::NoWorkerSlot { .. })));
+    assert_ne!(
+        one.mint().await.expect("it has a slot"),
+        two.mint().await.expect("it has a slot")
+    );
+    let third = TestNode::start(
+        &coordinator,
+        3,
+        ManualClock::at(one.hand.wall().after(Duration::from_secs(120))),
+    );
+    third
+        .pass_until(|node| node.lack() == Some(SlotLack::NoneFree))
+        .await;
+    assert!(matches!(
+        third.mint().await,
+        Err(Refusal::NoWorkerSlot { .. })
+    ));
 
     let slot = one.keeper.slot().expect("it has one");
     one.keeper.release().await;
-    assert_eq!((one.lack(), holder_of(&coordinator, slot)), (Some(SlotLack::Released), 0));
+    assert_eq!(
+        (one.lack(), holder_of(&coordinator, slot)),
+        (Some(SlotLack::Released), 0)
+    );
     assert_eq!(third.begin().await, slot);
     third.mint().await.expect("it has a slot");
     assert_eq!(third.keeper.counts().fenced(), 0);
@@ -223,7 +283,11 @@ async fn an_idle_node_goes_on_renewing_its_slot() {
     let until = node.hand.wall().after(Duration::from_secs(300));
     node.mint_on_until(|node| node.hand.wall() >= until).await;
     node.mint().await.expect("it has a slot");
-    assert!(node.keeper.counts().renewed() >= 20, "{:?}", node.keeper.counts());
+    assert!(
+        node.keeper.counts().renewed() >= 20,
+        "{:?}",
+        node.keeper.counts()
+    );
 }
 
 #[tokio::test]
@@ -231,11 +295,19 @@ async fn a_lost_lease_is_taken_back_and_nobody_notices() {
     let coordinator = Arc::new(Cuttable::default());
     let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
     let slot = node.begin().await;
-    let lease = coordinator.last_lease.lock().expect("no holder panics").expect("one was granted");
+    let lease = coordinator
+        .last_lease
+        .lock()
+        .expect("no holder panics")
+        .expect("one was granted");
     coordinator.store.end_lease(lease);
     assert_eq!(holder_of(&coordinator, slot), 0);
-    node.mint_on_until(|_| holder_of(&coordinator, slot) == 1).await;
-    assert_eq!((node.keeper.slot(), node.keeper.counts().fenced()), (Some(slot), 0));
+    node.mint_on_until(|_| holder_of(&coordinator, slot) == 1)
+        .await;
+    assert_eq!(
+        (node.keeper.slot(), node.keeper.counts().fenced()),
+        (Some(slot), 0)
+    );
     node.mint().await.expect("it has its slot");
 }
 
@@ -245,14 +317,25 @@ async fn a_node_whose_slot_was_taken_is_fenced_and_takes_another() {
     let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
     let slot = node.begin().await;
     let before = node.mint().await.expect("it has a slot");
-    let entry = coordinator.store.read(&[Range::one(keys().horizon(slot))]).expect("memory answers");
+    let entry = coordinator
+        .store
+        .read(&[Range::one(keys().horizon(slot))])
+        .expect("memory answers");
     let taken = Write::put(keys().horizon(slot), entry.ranges[0][0].value.clone());
-    let transaction = Transaction { write: vec![taken], ..Transaction::default() };
+    let transaction = Transaction {
+        write: vec![taken],
+        ..Transaction::default()
+    };
     assert!(
         matches!(coordinator.store.commit(&transaction), Ok(Outcome::Committed(found)) if found.revision > Revision::ABSENT)
     );
-    node.pass_until(|node| node.keeper.counts().fenced() == 1 && node.mint.session().is_ok()).await;
-    assert_ne!(node.keeper.slot(), Some(slot), "its own key still holds the lost one");
+    node.pass_until(|node| node.keeper.counts().fenced() == 1 && node.mint.session().is_ok())
+        .await;
+    assert_ne!(
+        node.keeper.slot(),
+        Some(slot),
+        "its own key still holds the lost one"
+    );
     assert_ne!(node.mint().await.expect("it has another slot"), before);
 }
 
@@ -261,7 +344,8 @@ async fn without_the_coordinator_minting_goes_on_to_the_deadline_and_again_when_
     let coordinator = Arc::new(Cuttable::default());
     let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
     let slot = node.begin().await;
-    node.pass_until(|node| node.keeper.counts().renewed() >= 15).await;
+    node.pass_until(|node| node.keeper.counts().renewed() >= 15)
+        .await;
     // A renewal is due after 5 s and good for 50 s: at the latest one that is due now makes this so.
     let left = || node.usable_until().since(node.hand.wall());
     while left() < Duration::from_secs(44) {
@@ -274,11 +358,24 @@ async fn without_the_coordinator_minting_goes_on_to_the_deadline_and_again_when_
         node.hand.advance(Duration::from_millis(200));
     }
     node.hand.advance(Duration::from_millis(200));
-    let request = node.minter.request(NonZeroU32::MIN, None).expect("a sound request");
-    assert!(node.minter.reserve(&request).is_err(), "the deadline has come");
+    let request = node
+        .minter
+        .request(NonZeroU32::MIN, None)
+        .expect("a sound request");
+    assert!(
+        node.minter.reserve(&request).is_err(),
+        "the deadline has come"
+    );
     let has_tried = || node.keeper.counts().of(RequestOutcome::NoAnswer) > 0;
-    node.pass_until(|node| node.lack() == Some(SlotLack::Overdue) && has_tried()).await;
-    assert!(matches!(node.mint().await, Err(Refusal::NoWorkerSlot { lack: SlotLack::Overdue, .. })));
+    node.pass_until(|node| node.lack() == Some(SlotLack::Overdue) && has_tried())
+        .await;
+    assert!(matches!(
+        node.mint().await,
+        Err(Refusal::NoWorkerSlot {
+            lack: SlotLack::Overdue,
+            ..
+        })
+    ));
 
     coordinator.is_cut.store(false, Ordering::SeqCst);
     assert_eq!(node.begin().await, slot, "nobody took it meanwhile");
@@ -293,9 +390,19 @@ async fn a_node_that_mints_otherwise_than_its_fleet_never_begins() {
         description: [("tick".to_owned(), tick.to_owned())].into(),
         is_minted: true,
     };
-    let one = TestNode::of_fleet(&coordinator, 1, ManualClock::at(NOON), (2, vec![format("1ms")]));
+    let one = TestNode::of_fleet(
+        &coordinator,
+        1,
+        ManualClock::at(NOON),
+        (2, vec![format("1ms")]),
+    );
     one.begin().await;
-    let other = TestNode::of_fleet(&coordinator, 2, ManualClock::at(NOON), (2, vec![format("1s")]));
+    let other = TestNode::of_fleet(
+        &coordinator,
+        2,
+        ManualClock::at(NOON),
+        (2, vec![format("1s")]),
+    );
     let problem = other.keeper.disagrees().await.to_string();
     assert!(problem.contains("tick: kept 1ms, now 1s"), "{problem}");
     assert!(other.mint().await.is_err());
@@ -305,7 +412,9 @@ async fn a_node_that_mints_otherwise_than_its_fleet_never_begins() {
 /// Lets the time of several nodes pass together, until something is so.
 async fn pass_together_until(nodes: &[&TestNode], is_so: impl Fn() -> bool) {
     while !is_so() {
-        nodes.iter().for_each(|node| node.hand.advance(Duration::from_millis(200)));
+        nodes
+            .iter()
+            .for_each(|node| node.hand.advance(Duration::from_millis(200)));
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -313,16 +422,42 @@ async fn pass_together_until(nodes: &[&TestNode], is_so: impl Fn() -> bool) {
 #[tokio::test]
 async fn a_clock_that_two_others_refute_gets_no_slot_until_it_is_right() {
     let coordinator = Arc::new(Cuttable::default());
-    let node = |number, clock| TestNode::of_fleet(&coordinator, number, ManualClock::at(clock), (4, Vec::new()));
+    let node = |number, clock| {
+        TestNode::of_fleet(
+            &coordinator,
+            number,
+            ManualClock::at(clock),
+            (4, Vec::new()),
+        )
+    };
     let (one, two) = (node(1, NOON), node(2, NOON));
-    pass_together_until(&[&one, &two], || [&one, &two].iter().all(|node| node.mint.session().is_ok())).await;
+    pass_together_until(&[&one, &two], || {
+        [&one, &two].iter().all(|node| node.mint.session().is_ok())
+    })
+    .await;
     let third = node(3, one.hand.wall().after(Duration::from_secs(60)));
     let all = [&one, &two, &third];
-    pass_together_until(&all, || matches!(third.mint.session(), Err(Refusal::ClockAheadOfFleet { .. }))).await;
-    assert!((50.0..=60.0).contains(&third.keeper.peer_skew_seconds()), "{}", third.keeper.peer_skew_seconds());
-    assert!(matches!(third.mint().await, Err(Refusal::ClockAheadOfFleet { .. })));
-    assert_eq!((third.keeper.slot(), one.keeper.peer_skew_seconds()), (None, 0.0));
-    assert!(third.mint.clock().ahead_of_fleet().is_some() && one.mint.clock().ahead_of_fleet().is_none());
+    pass_together_until(&all, || {
+        matches!(third.mint.session(), Err(Refusal::ClockAheadOfFleet { .. }))
+    })
+    .await;
+    assert!(
+        (50.0..=60.0).contains(&third.keeper.peer_skew_seconds()),
+        "{}",
+        third.keeper.peer_skew_seconds()
+    );
+    assert!(matches!(
+        third.mint().await,
+        Err(Refusal::ClockAheadOfFleet { .. })
+    ));
+    assert_eq!(
+        (third.keeper.slot(), one.keeper.peer_skew_seconds()),
+        (None, 0.0)
+    );
+    assert!(
+        third.mint.clock().ahead_of_fleet().is_some()
+            && one.mint.clock().ahead_of_fleet().is_none()
+    );
 
     third.hand.set_wall(one.hand.wall());
     pass_together_until(&all, || third.mint.session().is_ok()).await;
@@ -331,16 +466,27 @@ async fn a_clock_that_two_others_refute_gets_no_slot_until_it_is_right() {
 }
 
 #[tokio::test]
-async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock_once_that_is_right() {
+async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock_once_that_is_right()
+ {
     let coordinator = Arc::new(Cuttable::default());
-    let node = |number, clock| TestNode::of_fleet(&coordinator, number, ManualClock::at(clock), (4, Vec::new()));
+    let node = |number, clock| {
+        TestNode::of_fleet(
+            &coordinator,
+            number,
+            ManualClock::at(clock),
+            (4, Vec::new()),
+        )
+    };
     let one = node(1, NOON.before(Duration::from_secs(60)));
     let slot = one.begin().await;
     let right = one.hand.wall().after(Duration::from_secs(60));
     let (two, three) = (node(2, right), node(3, right));
     let all = [&one, &two, &three];
     let is_outvoted = || matches!(one.mint.session(), Err(Refusal::ClockBehindFleet { .. }));
-    pass_together_until(&all, || is_outvoted() && two.mint.session().is_ok() && three.mint.session().is_ok()).await;
+    pass_together_until(&all, || {
+        is_outvoted() && two.mint.session().is_ok() && three.mint.session().is_ok()
+    })
+    .await;
     assert_eq!(one.keeper.slot(), Some(slot));
     // The thread of a slow machine may find its renewal overdue only now.
     for node in [&two, &three] {
@@ -351,8 +497,14 @@ async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock
 
     one.hand.set_wall(two.hand.wall());
     pass_together_until(&all, || one.mint.session().is_ok()).await;
-    assert_eq!((one.keeper.slot(), one.keeper.counts().fenced()), (Some(slot), 0));
-    assert!(two.hand.wall().since(one.mint.clock().now()) < Duration::from_secs(5), "it has followed");
+    assert_eq!(
+        (one.keeper.slot(), one.keeper.counts().fenced()),
+        (Some(slot), 0)
+    );
+    assert!(
+        two.hand.wall().since(one.mint.clock().now()) < Duration::from_secs(5),
+        "it has followed"
+    );
 }
 
 /// Begins the fleet of this node anew, as an operator does after a restore.
@@ -360,12 +512,22 @@ fn fence(coordinator: &Cuttable, node: &TestNode) -> UnixNanos {
     let share = SlotShare::all(NonZeroU32::new(2).expect("not zero"));
     let rule = FenceRule {
         share,
-        unheard: Unheard { window: Duration::from_secs(60), ahead_max: AHEAD_MAX },
+        unheard: Unheard {
+            window: Duration::from_secs(60),
+            ahead_max: AHEAD_MAX,
+        },
         origin: None,
         formats: Vec::new(),
     };
     let now = node.hand.wall();
-    let fence = fence_restored(&coordinator.store, &keys(), &rule, &[], now, &mut Entropy::of_kernel());
+    let fence = fence_restored(
+        &coordinator.store,
+        &keys(),
+        &rule,
+        &[],
+        now,
+        &mut Entropy::of_kernel(),
+    );
     fence.expect("memory answers").floor
 }
 
@@ -378,7 +540,11 @@ async fn a_founder_whose_founding_was_not_answered_counts_it_once() {
         node.pass_until(|_| commits() >= lost).await;
         coordinator.loses_answer.store(true, Ordering::SeqCst);
         node.begin().await;
-        assert_eq!(node.founded.load(Ordering::SeqCst), 1, "after {lost} answers");
+        assert_eq!(
+            node.founded.load(Ordering::SeqCst),
+            1,
+            "after {lost} answers"
+        );
     }
 }
 
@@ -389,12 +555,35 @@ async fn a_write_that_is_refused_for_a_renewal_which_is_not_answered_yet_is_no_s
     node.begin().await;
     let namespace = Namespace::parse("test").expect("a namespace");
     let shared = Arc::clone(&coordinator) as Arc<dyn Coordinator>;
-    let records = FleetRecords::new(shared, &namespace, Arc::clone(&node.known), Arc::default(), 7);
+    let records = FleetRecords::new(
+        shared,
+        &namespace,
+        Arc::clone(&node.known),
+        Arc::default(),
+        7,
+    );
     *coordinator.overtaking.lock().expect("no holder panics") = Some((records, anchor(0, 0)));
-    node.pass_until(|_| coordinator.overtaken.lock().expect("no holder panics").is_some()).await;
-    let overtaken = coordinator.overtaken.lock().expect("no holder panics").take();
-    assert!(matches!(overtaken, Some(Err(WriteError::Stale))), "it is to be planned anew: {overtaken:?}");
-    assert_eq!((node.known.doubts(), node.known.meta().is_some()), (0, true));
+    node.pass_until(|_| {
+        coordinator
+            .overtaken
+            .lock()
+            .expect("no holder panics")
+            .is_some()
+    })
+    .await;
+    let overtaken = coordinator
+        .overtaken
+        .lock()
+        .expect("no holder panics")
+        .take();
+    assert!(
+        matches!(overtaken, Some(Err(WriteError::Stale))),
+        "it is to be planned anew: {overtaken:?}"
+    );
+    assert_eq!(
+        (node.known.doubts(), node.known.meta().is_some()),
+        (0, true)
+    );
 }
 
 #[tokio::test]
@@ -402,26 +591,46 @@ async fn a_node_whose_coordinator_was_restored_mints_nothing_until_it_is_fenced(
     let coordinator = Arc::new(Cuttable::default());
     let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
     node.begin().await;
-    node.pass_until(|node| node.keeper.counts().renewed() >= 5).await;
+    node.pass_until(|node| node.keeper.counts().renewed() >= 5)
+        .await;
     let backup = coordinator.store.copy();
     let renewed = node.keeper.counts().renewed();
-    node.pass_until(|node| node.keeper.counts().renewed() >= renewed + 2).await;
+    node.pass_until(|node| node.keeper.counts().renewed() >= renewed + 2)
+        .await;
     let mut ids = vec![node.mint().await.expect("it has a slot")];
 
     coordinator.store.restore(&backup);
-    node.pass_until(|node| node.lack() == Some(SlotLack::Regressed)).await;
-    assert_eq!((node.keeper.counts().is_regressed(), node.keeper.slot()), (true, None));
-    let refusal = node.mint().await.expect_err("nothing is minted").to_string();
+    node.pass_until(|node| node.lack() == Some(SlotLack::Regressed))
+        .await;
+    assert_eq!(
+        (node.keeper.counts().is_regressed(), node.keeper.slot()),
+        (true, None)
+    );
+    let refusal = node
+        .mint()
+        .await
+        .expect_err("nothing is minted")
+        .to_string();
     assert!(refusal.contains("idmint fleet fence-restore"), "{refusal}");
     // Others write, and the revision becomes what it was, and more.
     for _ in 0..100 {
         let write = vec![Write::put("/another".to_owned(), Vec::new())];
-        coordinator.store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
+        coordinator
+            .store
+            .commit(&Transaction {
+                write,
+                ..Transaction::default()
+            })
+            .expect("memory answers");
     }
     let asked = || node.keeper.counts().of(RequestOutcome::Done);
     let before = asked();
     node.pass_until(|_| asked() >= before + 10).await;
-    assert_eq!(node.lack(), Some(SlotLack::Regressed), "however often it looks");
+    assert_eq!(
+        node.lack(),
+        Some(SlotLack::Regressed),
+        "however often it looks"
+    );
 
     let floor = fence(&coordinator, &node);
     node.begin().await;
@@ -436,11 +645,14 @@ async fn a_node_that_starts_again_knows_that_its_coordinator_was_wiped_or_restor
     let kept = || KeptHighWater::of(folder.path(), &crate::storage::Namespace::default());
     let coordinator = Arc::new(Cuttable::default());
     let hand = ManualClock::at(NOON);
-    let node = |hand: &ManualClock| TestNode::with(&coordinator, 1, hand.clone(), (2, Vec::new()), kept());
+    let node =
+        |hand: &ManualClock| TestNode::with(&coordinator, 1, hand.clone(), (2, Vec::new()), kept());
     let first = node(&hand);
     first.begin().await;
     let backup = coordinator.store.copy();
-    first.pass_until(|node| node.keeper.counts().renewed() >= 3).await;
+    first
+        .pass_until(|node| node.keeper.counts().renewed() >= 3)
+        .await;
     let before = first.mint().await.expect("it has a slot");
     first.keeper.release().await;
     drop(first);
@@ -448,15 +660,23 @@ async fn a_node_that_starts_again_knows_that_its_coordinator_was_wiped_or_restor
     for earlier in [MemoryCoordinator::default(), backup] {
         coordinator.store.restore(&earlier);
         let again = node(&hand);
-        again.pass_until(|node| node.lack() == Some(SlotLack::Regressed)).await;
+        again
+            .pass_until(|node| node.lack() == Some(SlotLack::Regressed))
+            .await;
         let revision = coordinator.store.revision();
         let until = hand.wall().after(Duration::from_secs(20));
         again.pass_until(|node| node.hand.wall() >= until).await;
-        assert_eq!(coordinator.store.revision(), revision, "it founds no fleet and takes no slot");
+        assert_eq!(
+            coordinator.store.revision(),
+            revision,
+            "it founds no fleet and takes no slot"
+        );
         again.keeper.release().await;
     }
     let again = node(&hand);
-    again.pass_until(|node| node.lack() == Some(SlotLack::Regressed)).await;
+    again
+        .pass_until(|node| node.lack() == Some(SlotLack::Regressed))
+        .await;
     fence(&coordinator, &again);
     again.begin().await;
     assert!(again.mint().await.expect("it has a slot") > before);

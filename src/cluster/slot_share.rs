@@ -32,7 +32,10 @@ impl SlotRange {
     /// Reads two numbers without leading zeros and a hyphen between them; `None` where they are none, or reversed.
     pub fn parse(text: &str) -> Option<SlotRange> {
         let (first, last) = text.split_once('-')?;
-        let range = SlotRange { first: first.parse().ok()?, last: last.parse().ok()? };
+        let range = SlotRange {
+            first: first.parse().ok()?,
+            last: last.parse().ok()?,
+        };
         (range.first <= range.last && range.to_string() == text).then_some(range)
     }
 }
@@ -40,7 +43,13 @@ impl SlotRange {
 impl SlotShare {
     /// All slots of a namespace.
     pub fn all(slots: NonZeroU32) -> SlotShare {
-        SlotShare { slots, range: SlotRange { first: 0, last: slots.get() - 1 } }
+        SlotShare {
+            slots,
+            range: SlotRange {
+                first: 0,
+                last: slots.get() - 1,
+            },
+        }
     }
 
     /// A part of them; `None` where it goes beyond them.
@@ -70,7 +79,10 @@ impl SlotShare {
 
     /// The slots that are of both.
     pub(super) fn common_with(&self, other: SlotShare) -> Option<SlotRange> {
-        let (first, last) = (self.range.first.max(other.range.first), self.range.last.min(other.range.last));
+        let (first, last) = (
+            self.range.first.max(other.range.first),
+            self.range.last.min(other.range.last),
+        );
         (first <= last).then_some(SlotRange { first, last })
     }
 
@@ -120,17 +132,39 @@ mod tests {
     #[test]
     fn a_part_lies_below_the_number_of_slots() {
         let part = share(32, "16-31").expect("the second half");
-        assert_eq!((part.iter().count(), *part.iter().start(), part.to_string()), (16, 16, "16-31 of 32".to_owned()));
-        assert_eq!(share(32, "31-31").map(|one| one.iter().collect()), Some(vec![31]));
+        assert_eq!(
+            (part.iter().count(), *part.iter().start(), part.to_string()),
+            (16, 16, "16-31 of 32".to_owned())
+        );
+        assert_eq!(
+            share(32, "31-31").map(|one| one.iter().collect()),
+            Some(vec![31])
+        );
         let whole = share(32, "0-31").expect("all of them");
-        assert_eq!((whole.as_part(), whole.to_string()), (None, "32".to_owned()));
+        assert_eq!(
+            (whole.as_part(), whole.to_string()),
+            (None, "32".to_owned())
+        );
         assert_eq!(whole, SlotShare::all(whole.slots()));
         assert_eq!(share(32, "16-32"), None);
     }
 
     #[test]
     fn what_is_no_range_is_refused() {
-        for text in ["", "-", "3", "0-", "-3", "4-3", "0-03", "+0-3", "0 - 3", "0-4294967296", "a-b", "0-3-5"] {
+        for text in [
+            "",
+            "-",
+            "3",
+            "0-",
+            "-3",
+            "4-3",
+            "0-03",
+            "+0-3",
+            "0 - 3",
+            "0-4294967296",
+            "a-b",
+            "0-3-5",
+        ] {
             assert_eq!(SlotRange::parse(text), None, "{text:?}");
         }
     }

@@ -54,7 +54,12 @@ pub struct AnchorPlan {
 impl AnchorPlan {
     /// The anchor of a report that joins none: none is within reach of it.
     pub fn of_report(format: &str, pair: Pair, anchor: Anchor) -> AnchorPlan {
-        AnchorPlan { format: format.to_owned(), pair, anchor, free: vec![anchor.tca.reach()] }
+        AnchorPlan {
+            format: format.to_owned(),
+            pair,
+            anchor,
+            free: vec![anchor.tca.reach()],
+        }
     }
 }
 
@@ -62,7 +67,10 @@ impl Pair {
     /// The same objects the other way round.
     #[must_use]
     pub fn swapped(self) -> Pair {
-        Pair { primary: self.secondary, secondary: self.primary }
+        Pair {
+            primary: self.secondary,
+            secondary: self.primary,
+        }
     }
 }
 
@@ -89,7 +97,8 @@ impl Tca {
     /// # Panics
     /// Beyond the year 290 000.
     pub fn at(instant: UnixTime) -> Tca {
-        Tca(i64::try_from(instant.nanos().div_euclid(1_000)).expect("an instant before the year 290 000"))
+        Tca(i64::try_from(instant.nanos().div_euclid(1_000))
+            .expect("an instant before the year 290 000"))
     }
 
     /// The distance from an anchor to this time, in microseconds.
@@ -134,7 +143,9 @@ impl Anchor {
     /// assert_eq!(Anchor::find(Tca(2_500_001), &anchors), None);
     /// ```
     pub fn find(tca: Tca, neighbours: &[Anchor]) -> Option<Anchor> {
-        let within_reach = neighbours.iter().filter(|anchor| tca.is_within_reach_of(anchor.tca));
+        let within_reach = neighbours
+            .iter()
+            .filter(|anchor| tca.is_within_reach_of(anchor.tca));
         within_reach.min_by_key(|anchor| anchor.rank).copied()
     }
 
@@ -143,8 +154,10 @@ impl Anchor {
     /// `neighbours`: as for [`Anchor::find`].
     pub fn create(tca: Tca, neighbours: &[Anchor]) -> Anchor {
         let greatest = neighbours.iter().map(|anchor| anchor.rank).max();
-        let rank =
-            greatest.map_or(0, |rank| rank.checked_add(1).expect("anchors at 2^32 ranks would need as many seconds"));
+        let rank = greatest.map_or(0, |rank| {
+            rank.checked_add(1)
+                .expect("anchors at 2^32 ranks would need as many seconds")
+        });
         Anchor { tca, rank }
     }
 }

@@ -24,7 +24,9 @@ impl ExternalId {
 
     /// A text as an id; `None` where it is empty or too long.
     pub fn new(text: &str) -> Option<ExternalId> {
-        (1..=ExternalId::LEN_MAX).contains(&text.chars().count()).then(|| ExternalId(text.to_owned()))
+        (1..=ExternalId::LEN_MAX)
+            .contains(&text.chars().count())
+            .then(|| ExternalId(text.to_owned()))
     }
 
     /// The text.

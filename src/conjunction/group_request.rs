@@ -85,7 +85,10 @@ struct NotedAnchor {
 
 impl NotedAnchor {
     fn find(&self, anchors: &[Anchor]) -> Option<Anchor> {
-        anchors.iter().copied().find(|anchor| (self.first..=self.last).contains(&anchor.tca))
+        anchors
+            .iter()
+            .copied()
+            .find(|anchor| (self.first..=self.last).contains(&anchor.tca))
     }
 }
 
@@ -95,11 +98,23 @@ impl Keyed {
         minter.id_of(report)?;
         let tca = Tca::of(report);
         let noted = sent_report.noted.map(|id| {
-            let (first, last) =
-                minter.anchors_of(id, report).ok_or(GroupError::OtherObjects { named: id })?.into_inner();
-            Ok::<_, GroupError>(NotedAnchor { id, first, last, nearest: tca.clamp(first, last) })
+            let (first, last) = minter
+                .anchors_of(id, report)
+                .ok_or(GroupError::OtherObjects { named: id })?
+                .into_inner();
+            Ok::<_, GroupError>(NotedAnchor {
+                id,
+                first,
+                last,
+                nearest: tca.clamp(first, last),
+            })
         });
-        Ok(Keyed { sent_report: *sent_report, pair: minter.pair_of(report), tca, noted: noted.transpose()? })
+        Ok(Keyed {
+            sent_report: *sent_report,
+            pair: minter.pair_of(report),
+            tca,
+            noted: noted.transpose()?,
+        })
     }
 
     /// The times around which its anchors are looked up.
@@ -132,8 +147,15 @@ impl NewAnchors {
 
     /// The anchors of a pair in the neighbourhood of that time.
     fn around(&self, format: &str, pair: Pair, tca: Tca) -> impl Iterator<Item = Anchor> {
-        let of_pair = self.by_format.get(format).and_then(|pairs| pairs.get(&pair)).into_iter().flatten();
-        of_pair.copied().filter(move |anchor| tca.neighbourhood().contains(&anchor.tca))
+        let of_pair = self
+            .by_format
+            .get(format)
+            .and_then(|pairs| pairs.get(&pair))
+            .into_iter()
+            .flatten();
+        of_pair
+            .copied()
+            .filter(move |anchor| tca.neighbourhood().contains(&anchor.tca))
     }
 }
 
@@ -142,12 +164,23 @@ impl GroupRequest {
     ///
     /// # Errors
     /// [`GroupRefusal`] of the first report that can have no id, or came with an id of other objects.
-    pub fn new(minter: Arc<GroupedMinter>, sent_reports: &[SentReport]) -> Result<GroupRequest, GroupRefusal> {
+    pub fn new(
+        minter: Arc<GroupedMinter>,
+        sent_reports: &[SentReport],
+    ) -> Result<GroupRequest, GroupRefusal> {
         let keyed = |(index, sent_report): (usize, &SentReport)| {
             Keyed::new(&minter, sent_report).map_err(|error| GroupRefusal { index, error })
         };
-        let reports = sent_reports.iter().enumerate().map(keyed).collect::<Result<_, _>>()?;
-        Ok(GroupRequest { minter, noted_rule: NotedRule::default(), reports })
+        let reports = sent_reports
+            .iter()
+            .enumerate()
+            .map(keyed)
+            .collect::<Result<_, _>>()?;
+        Ok(GroupRequest {
+            minter,
+            noted_rule: NotedRule::default(),
+            reports,
+        })
     }
 
     /// Whether a report can be grouped.
@@ -187,7 +220,9 @@ impl GroupRequest {
     /// What anchors are looked up by: the pair and the time of each report, followed by the time of the id that came with
     /// it, if one did.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
-        self.reports.iter().flat_map(|report| report.times().map(|tca| (report.pair, tca)))
+        self.reports
+            .iter()
+            .flat_map(|report| report.times().map(|tca| (report.pair, tca)))
     }
 
     /// Decides where conjunctions are not stored: each report gets the id of its own time, or the one it came with.
@@ -212,10 +247,15 @@ impl GroupRequest {
     ///
     /// # Errors
     /// [`GroupRefusal`].
-    pub fn join_stored(&self, stored: &[Vec<Anchor>]) -> Result<Option<Vec<Grouped>>, GroupRefusal> {
+    pub fn join_stored(
+        &self,
+        stored: &[Vec<Anchor>],
+    ) -> Result<Option<Vec<Grouped>>, GroupRefusal> {
         let mut joined = Vec::with_capacity(self.len());
         for (index, (report, stored)) in self.with_stored(stored).enumerate() {
-            let Choice::Joined(anchor) = self.choose(report, &stored.concat()) else { return Ok(None) };
+            let Choice::Joined(anchor) = self.choose(report, &stored.concat()) else {
+                return Ok(None);
+            };
             joined.push(self.group(index, report, anchor.tca, Some(false))?);
         }
         Ok(Some(joined))
@@ -260,7 +300,12 @@ impl GroupRequest {
             let around = tca.neighbourhood();
             anchors.retain(|anchor| around.contains(&anchor.tca));
             let anchor = Anchor::create(tca, &anchors);
-            let plan = AnchorPlan { format: format.to_owned(), pair: report.pair, anchor, free };
+            let plan = AnchorPlan {
+                format: format.to_owned(),
+                pair: report.pair,
+                anchor,
+                free,
+            };
             own.add(&plan);
             plans.push(plan);
         }
@@ -269,7 +314,10 @@ impl GroupRequest {
     }
 
     /// Each report with what is stored around its times.
-    fn with_stored<'a>(&'a self, stored: &'a [Vec<Anchor>]) -> impl Iterator<Item = (&'a Keyed, &'a [Vec<Anchor>])> {
+    fn with_stored<'a>(
+        &'a self,
+        stored: &'a [Vec<Anchor>],
+    ) -> impl Iterator<Item = (&'a Keyed, &'a [Vec<Anchor>])> {
         let mut rest = stored;
         self.reports.iter().map(move |report| {
             let (own, others) = rest.split_at(report.times().count());
@@ -290,20 +338,42 @@ impl GroupRequest {
         if let Some(oldest) = Anchor::find(report.tca, anchors) {
             return Choice::Joined(oldest);
         }
-        let is_adopted = |noted: &NotedAnchor| known.is_none() && report.tca.is_within_reach_of(noted.nearest);
-        report.noted.filter(is_adopted).map_or(Choice::Own, Choice::Adopted)
+        let is_adopted =
+            |noted: &NotedAnchor| known.is_none() && report.tca.is_within_reach_of(noted.nearest);
+        report
+            .noted
+            .filter(is_adopted)
+            .map_or(Choice::Own, Choice::Adopted)
     }
 
-    fn group(&self, index: usize, report: &Keyed, anchor: Tca, created: Option<bool>) -> Result<Grouped, GroupRefusal> {
+    fn group(
+        &self,
+        index: usize,
+        report: &Keyed,
+        anchor: Tca,
+        created: Option<bool>,
+    ) -> Result<Grouped, GroupRefusal> {
         let refuse = |error| GroupRefusal { index, error };
         let anchored = report.sent_report.report.at(anchor.into());
-        let id = self.minter.id_of(&anchored).map_err(|error| refuse(error.into()))?;
+        let id = self
+            .minter
+            .id_of(&anchored)
+            .map_err(|error| refuse(error.into()))?;
         let noted_differs = report.noted.map(|noted| noted.id != id);
         match report.noted {
             Some(noted) if noted.id != id && self.noted_rule.must_agree => {
-                Err(refuse(GroupError::OtherId { named: noted.id, gets: id }))
+                Err(refuse(GroupError::OtherId {
+                    named: noted.id,
+                    gets: id,
+                }))
             }
-            _ => Ok(Grouped { id, created, anchor, delta_us: report.tca.since(anchor), noted_differs }),
+            _ => Ok(Grouped {
+                id,
+                created,
+                anchor,
+                delta_us: report.tca.since(anchor),
+                noted_differs,
+            }),
         }
     }
 }

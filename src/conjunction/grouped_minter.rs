@@ -67,16 +67,42 @@ impl GroupedMinter {
     /// # Panics
     /// When the rule of the format is not grouped.
     pub fn new(format: Arc<Format>, pair_order: PairOrder) -> GroupedMinter {
-        assert_eq!(format.rule, Rule::Grouped, "only a grouped format is minted from reports");
+        assert_eq!(
+            format.rule,
+            Rule::Grouped,
+            "only a grouped format is minted from reports"
+        );
         let fields = format.variants[0].layout.fields();
-        let fixed = fields.iter().filter_map(|field| field.constant.map(|value| value * field.stride)).sum();
+        let fixed = fields
+            .iter()
+            .filter_map(|field| field.constant.map(|value| value * field.stride))
+            .sum();
         let time = fields.iter().find(|field| field.kind == FieldKind::Time);
-        let time_stride = time.expect("a grouped format has a time, checked in its definition").stride;
-        let object = |field: &Field| ObjectField { max: field.max, stride: field.stride };
-        let mut objects = fields.iter().filter(|field| field.kind == FieldKind::Object).map(object);
-        let mut next = || objects.next().expect("a grouped format has two objects, checked in its definition");
+        let time_stride = time
+            .expect("a grouped format has a time, checked in its definition")
+            .stride;
+        let object = |field: &Field| ObjectField {
+            max: field.max,
+            stride: field.stride,
+        };
+        let mut objects = fields
+            .iter()
+            .filter(|field| field.kind == FieldKind::Object)
+            .map(object);
+        let mut next = || {
+            objects
+                .next()
+                .expect("a grouped format has two objects, checked in its definition")
+        };
         let (primary, secondary) = (next(), next());
-        GroupedMinter { pair_order, fixed, time_stride, primary, secondary, format }
+        GroupedMinter {
+            pair_order,
+            fixed,
+            time_stride,
+            primary,
+            secondary,
+            format,
+        }
     }
 
     /// What the order of the two objects means.
@@ -91,22 +117,33 @@ impl GroupedMinter {
     pub fn id_of(&self, report: &Report) -> Result<u128, ReportError> {
         let ticks = self.ticks_of(report)?;
         let is_swapped = self.is_swapped(report);
-        let [first, second] =
-            if is_swapped { [Role::Secondary, Role::Primary] } else { [Role::Primary, Role::Secondary] };
-        let pair = self.share(report, first, self.primary)? + self.share(report, second, self.secondary)?;
+        let [first, second] = if is_swapped {
+            [Role::Secondary, Role::Primary]
+        } else {
+            [Role::Primary, Role::Secondary]
+        };
+        let pair = self.share(report, first, self.primary)?
+            + self.share(report, second, self.secondary)?;
         // Fits: a layout holds the greatest values of all its fields together, and none is exceeded.
         let id = self.fixed + ticks * self.time_stride + pair;
         if id < self.format.mint_below {
             return Ok(id);
         }
-        Err(ReportError::IdTooGreat { id, format: self.format.name.clone(), below: self.format.mint_below })
+        Err(ReportError::IdTooGreat {
+            id,
+            format: self.format.name.clone(),
+            below: self.format.mint_below,
+        })
     }
 
     /// The objects of a report in the order of the [`PairOrder`].
     pub fn pair_of(&self, report: &Report) -> Pair {
         let (primary, secondary) = (report.primary(), report.secondary());
         if self.is_swapped(report) {
-            Pair { primary: secondary, secondary: primary }
+            Pair {
+                primary: secondary,
+                secondary: primary,
+            }
         } else {
             Pair { primary, secondary }
         }
@@ -117,11 +154,19 @@ impl GroupedMinter {
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
-        let (begins, ends) = (self.format.time_of(ticks)?, self.format.time_of(ticks.checked_add(1)?)?);
+        let (begins, ends) = (
+            self.format.time_of(ticks)?,
+            self.format.time_of(ticks.checked_add(1)?)?,
+        );
         let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
         // Rounded up: the first microseconds of this tick, and of the next.
         let first = micros(begins.nanos().checked_add(999)?.div_euclid(1_000))?;
-        let last = micros(ends.nanos().checked_add(999)?.div_euclid(1_000).checked_sub(1)?)?;
+        let last = micros(
+            ends.nanos()
+                .checked_add(999)?
+                .div_euclid(1_000)
+                .checked_sub(1)?,
+        )?;
         let is_of_report = first <= last && self.id_of(&report.at(first.into())) == Ok(id);
         is_of_report.then_some(first..=last)
     }
@@ -129,10 +174,18 @@ impl GroupedMinter {
     /// The objects of an id, and the times of all anchors from which it is made; `None` if it is no id that is minted.
     pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
         let parts = self.format.split(id).ok()?;
-        let of_objects =
-            parts.layout.fields().iter().zip(&parts.values).filter(|(field, _)| field.kind == FieldKind::Object);
-        let objects: Vec<u64> = of_objects.map(|(_, value)| u64::try_from(*value).ok()).collect::<Option<_>>()?;
-        let [primary, secondary] = objects[..] else { return None };
+        let of_objects = parts
+            .layout
+            .fields()
+            .iter()
+            .zip(&parts.values)
+            .filter(|(field, _)| field.kind == FieldKind::Object);
+        let objects: Vec<u64> = of_objects
+            .map(|(_, value)| u64::try_from(*value).ok())
+            .collect::<Option<_>>()?;
+        let [primary, secondary] = objects[..] else {
+            return None;
+        };
         let report = Report::new(parts.time?, primary, secondary).ok()?;
         Some((Pair { primary, secondary }, self.anchors_of(id, &report)?))
     }
@@ -165,12 +218,22 @@ impl GroupedMinter {
         let too_late = || ReportError::TcaTooLate {
             tca,
             format: name(),
-            ended: self.format.end().expect("it is not later than a TCA that comes after it"),
+            ended: self
+                .format
+                .end()
+                .expect("it is not later than a TCA that comes after it"),
         };
-        let ticks = self.format.ticks_at(tca).map_err(|rejection| match rejection {
-            Rejection::BeforeEpoch => ReportError::TcaTooEarly { tca, format: name(), begins: self.format.epoch },
-            _ => too_late(),
-        })?;
+        let ticks = self
+            .format
+            .ticks_at(tca)
+            .map_err(|rejection| match rejection {
+                Rejection::BeforeEpoch => ReportError::TcaTooEarly {
+                    tca,
+                    format: name(),
+                    begins: self.format.epoch,
+                },
+                _ => too_late(),
+            })?;
         if self.format.end_tick().is_some_and(|end| ticks >= end) {
             return Err(too_late());
         }
@@ -182,7 +245,12 @@ impl GroupedMinter {
         let object = report.object(role);
         if u128::from(object) > field.max {
             let format = self.format.name.clone();
-            return Err(ReportError::ObjectTooGreat { role, object, format, most: field.max });
+            return Err(ReportError::ObjectTooGreat {
+                role,
+                object,
+                format,
+                most: field.max,
+            });
         }
         Ok(u128::from(object) * field.stride)
     }
@@ -200,7 +268,9 @@ mod tests {
             "summary = ''\nrule = 'grouped'\ntick = '1s'\nepoch = '1970-01-01T00:00:00Z'\nencodings = ['decimal']\n\
              fields = [{{ name = 'a', kind = 'object', bits = 8 }}, {fields}]\n{more}"
         );
-        let format = FormatDefinition::from_toml("mine", &text).expect("parses").compile("mine");
+        let format = FormatDefinition::from_toml("mine", &text)
+            .expect("parses")
+            .compile("mine");
         let format = format.map_err(|error| error.to_string())?;
         Ok(GroupedMinter::new(Arc::new(format), PairOrder::Reported))
     }
@@ -208,7 +278,12 @@ mod tests {
     const REST: &str = "{ name = 'mark', kind = 'constant', bits = 4, value = 9 }, \
         { name = 't', kind = 'time', bits = 8 }, { name = 'b', kind = 'object', bits = 8 }";
 
-    fn id_of(minter: &GroupedMinter, seconds: i128, primary: u64, secondary: u64) -> Result<u128, ReportError> {
+    fn id_of(
+        minter: &GroupedMinter,
+        seconds: i128,
+        primary: u64,
+        secondary: u64,
+    ) -> Result<u128, ReportError> {
         let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
         minter.id_of(&Report::new(tca, primary, secondary).expect("two objects"))
     }
@@ -218,7 +293,10 @@ mod tests {
         let minter = minter(REST, "").expect("sound");
         assert_eq!(id_of(&minter, 0x12, 0xab, 0xcd), Ok(0xab9_12cd));
         assert_eq!(id_of(&minter, 255, 255, 254), Ok(0xff9_fffe));
-        assert!(matches!(id_of(&minter, 256, 1, 2), Err(ReportError::TcaTooLate { .. })));
+        assert!(matches!(
+            id_of(&minter, 256, 1, 2),
+            Err(ReportError::TcaTooLate { .. })
+        ));
     }
 
     #[test]
@@ -226,14 +304,23 @@ mod tests {
         let minter = minter(REST, "mint_below = '1642548'").expect("sound");
         assert_eq!(id_of(&minter, 0x10, 1, 0x33), Ok(1_642_547));
         let error = id_of(&minter, 0x10, 1, 0x34).expect_err("at the bound");
-        assert_eq!(error.to_string(), "tca, primary and secondary make 1642548, `mine` mints ids below 1642548");
+        assert_eq!(
+            error.to_string(),
+            "tca, primary and secondary make 1642548, `mine` mints ids below 1642548"
+        );
     }
 
     #[test]
     fn a_format_that_no_report_can_fill_is_refused() {
         for (fields, named) in [
-            ("{ name = 't', kind = 'time', bits = 8 }", "two of kind object"),
-            ("{ name = 'b', kind = 'object', bits = 8 }", "one field of kind time"),
+            (
+                "{ name = 't', kind = 'time', bits = 8 }",
+                "two of kind object",
+            ),
+            (
+                "{ name = 'b', kind = 'object', bits = 8 }",
+                "one field of kind time",
+            ),
             (
                 "{ name = 't', kind = 'time', bits = 8 }, { name = 'r', kind = 'random', bits = 8 }, \
               { name = 'b', kind = 'object', bits = 8 }",
@@ -245,7 +332,10 @@ mod tests {
             ),
         ] {
             let refusal = minter(fields, "").map(|_| ()).expect_err(named);
-            assert!(refusal.contains(named) && refusal.contains("rule `grouped`"), "{refusal}");
+            assert!(
+                refusal.contains(named) && refusal.contains("rule `grouped`"),
+                "{refusal}"
+            );
         }
     }
 }

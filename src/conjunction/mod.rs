@@ -42,7 +42,9 @@ mod sent_report;
 mod tally;
 
 pub use anchor::{Anchor, AnchorPlan, Pair, Tca};
-pub use cdm::{CdmError, CdmForm, CdmVersion, Document, ExistingId, Message, NoteForm, ReadRule, without_bom};
+pub use cdm::{
+    CdmError, CdmForm, CdmVersion, Document, ExistingId, Message, NoteForm, ReadRule, without_bom,
+};
 pub use external_id::ExternalId;
 pub use group_request::{GroupError, GroupRefusal, GroupRequest, Grouped, NewAnchors};
 pub use grouped_minter::{GroupedMinter, PairOrder};

@@ -50,7 +50,10 @@ impl ObjectRules {
     ) -> ObjectRules {
         ObjectRules {
             catalogs: catalogs.into_iter().map(str::to_owned).collect(),
-            designators: designators.into_iter().map(|(name, number)| (name.to_owned(), number)).collect(),
+            designators: designators
+                .into_iter()
+                .map(|(name, number)| (name.to_owned(), number))
+                .collect(),
         }
     }
 
@@ -59,16 +62,24 @@ impl ObjectRules {
     /// # Errors
     /// Why it stands for none, for people.
     pub fn number_of(&self, designator: &str, catalog: Option<&str>) -> Result<u64, String> {
-        self.resolve(designator, catalog).map_err(|fault| match fault {
-            ObjectFault::Catalog(what) => format!("{:?} {what}", catalog.unwrap_or_default()),
-            ObjectFault::NoNumber(what) => format!("{designator:?} {what}"),
-            ObjectFault::TooGreat => format!("{designator:?} is greater than any catalogue number"),
-        })
+        self.resolve(designator, catalog)
+            .map_err(|fault| match fault {
+                ObjectFault::Catalog(what) => format!("{:?} {what}", catalog.unwrap_or_default()),
+                ObjectFault::NoNumber(what) => format!("{designator:?} {what}"),
+                ObjectFault::TooGreat => {
+                    format!("{designator:?} is greater than any catalogue number")
+                }
+            })
     }
 
-    pub(super) fn resolve(&self, designator: &str, catalog: Option<&str>) -> Result<u64, ObjectFault> {
+    pub(super) fn resolve(
+        &self,
+        designator: &str,
+        catalog: Option<&str>,
+    ) -> Result<u64, ObjectFault> {
         let catalog = catalog.filter(|catalog| !catalog.is_empty());
-        let of_catalog = catalog.and_then(|catalog| self.designators.get(&format!("{catalog}/{designator}")));
+        let of_catalog =
+            catalog.and_then(|catalog| self.designators.get(&format!("{catalog}/{designator}")));
         if let Some(number) = of_catalog.or_else(|| self.designators.get(designator)) {
             return Ok(*number);
         }
@@ -80,8 +91,9 @@ impl ObjectRules {
             )));
         }
         if designator.is_empty() || !designator.bytes().all(|byte| byte.is_ascii_digit()) {
-            let alpha_5 =
-                of_alpha_5(designator).map(|number| format!(" (as Alpha-5 it would be {number})")).unwrap_or_default();
+            let alpha_5 = of_alpha_5(designator)
+                .map(|number| format!(" (as Alpha-5 it would be {number})"))
+                .unwrap_or_default();
             return Err(ObjectFault::NoNumber(format!(
                 "is no catalogue number, which has decimal digits only{alpha_5}; conjunction.designators can say which \
                  number it stands for"
@@ -92,7 +104,9 @@ impl ObjectRules {
     }
 
     fn is_satcat(&self, catalog: &str) -> bool {
-        self.catalogs.iter().any(|known| known.eq_ignore_ascii_case(catalog))
+        self.catalogs
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(catalog))
     }
 }
 
@@ -103,7 +117,13 @@ fn of_alpha_5(designator: &str) -> Option<u64> {
     let rest = letters.as_str();
     let is_alpha_5 = rest.len() == 4 && rest.bytes().all(|byte| byte.is_ascii_digit());
     let tens_of_thousands = 10 + u64::try_from(first).ok()?;
-    is_alpha_5.then(|| rest.parse().ok().map(|rest: u64| tens_of_thousands * 10_000 + rest)).flatten()
+    is_alpha_5
+        .then(|| {
+            rest.parse()
+                .ok()
+                .map(|rest: u64| tens_of_thousands * 10_000 + rest)
+        })
+        .flatten()
 }
 
 #[cfg(test)]
@@ -125,7 +145,10 @@ mod tests {
             ("-5", None),
         ] {
             let told = rules.number_of(designator, None).expect_err(designator);
-            assert!(told.starts_with(&format!("{designator:?} is no catalogue number")), "{told}");
+            assert!(
+                told.starts_with(&format!("{designator:?} is no catalogue number")),
+                "{told}"
+            );
             assert!(told.contains("conjunction.designators"), "{told}");
             assert_eq!(told.contains("Alpha-5"), hint.is_some(), "{told}");
             assert!(hint.is_none_or(|hint| told.contains(hint)), "{told}");
@@ -138,9 +161,18 @@ mod tests {
         for catalog in [None, Some(""), Some("satcat"), Some("NORAD")] {
             assert_eq!(rules.number_of("48274", catalog), Ok(48_274), "{catalog:?}");
         }
-        let told = rules.number_of("48274", Some("LEOLABS")).expect_err("another catalogue");
-        assert!(told.contains("\"LEOLABS\" is not one of SATCAT, NORAD"), "{told}");
-        assert_eq!(rules.number_of("T0001", Some("LEOLABS")), Ok(7), "a designator that is mapped");
+        let told = rules
+            .number_of("48274", Some("LEOLABS"))
+            .expect_err("another catalogue");
+        assert!(
+            told.contains("\"LEOLABS\" is not one of SATCAT, NORAD"),
+            "{told}"
+        );
+        assert_eq!(
+            rules.number_of("T0001", Some("LEOLABS")),
+            Ok(7),
+            "a designator that is mapped"
+        );
     }
 
     #[test]
@@ -149,6 +181,10 @@ mod tests {
         assert_eq!(rules.number_of("L1", Some("LEOLABS")), Ok(5));
         assert!(rules.number_of("L1", Some("SATCAT")).is_err());
         assert!(rules.number_of("L1", None).is_err());
-        assert_eq!(rules.number_of("799500001", Some("SATCAT")), Ok(9), "nine digits");
+        assert_eq!(
+            rules.number_of("799500001", Some("SATCAT")),
+            Ok(9),
+            "nine digits"
+        );
     }
 }

@@ -110,7 +110,11 @@ impl Report {
         if primary == secondary {
             return Err(ReportError::SameObject { object: primary });
         }
-        Ok(Report { tca: cut_to_micros(tca), primary, secondary })
+        Ok(Report {
+            tca: cut_to_micros(tca),
+            primary,
+            secondary,
+        })
     }
 
     /// A report whose time is in the calendar or day-of-year form of CCSDS, or in RFC 3339.
@@ -118,13 +122,20 @@ impl Report {
     /// # Errors
     /// [`ReportError::TcaUnreadable`], and those of [`Report::new`].
     pub fn from_text(tca: &str, primary: u64, secondary: u64) -> Result<Report, ReportError> {
-        Report::new(UnixTime::from_utc_text(tca).map_err(ReportError::TcaUnreadable)?, primary, secondary)
+        Report::new(
+            UnixTime::from_utc_text(tca).map_err(ReportError::TcaUnreadable)?,
+            primary,
+            secondary,
+        )
     }
 
     /// The report of the same objects at another time, which is cut to microseconds.
     #[must_use]
     pub fn at(self, tca: UnixTime) -> Report {
-        Report { tca: cut_to_micros(tca), ..self }
+        Report {
+            tca: cut_to_micros(tca),
+            ..self
+        }
     }
 
     /// The time of closest approach, in whole microseconds.
@@ -160,10 +171,14 @@ impl ReportError {
     pub fn reason(&self) -> &'static str {
         match self {
             ReportError::TcaUnreadable(_) => Rejection::BadTimestamp.code(),
-            ReportError::ObjectZero { .. } | ReportError::ObjectTooGreat { .. } => Rejection::OutOfRange.code(),
+            ReportError::ObjectZero { .. } | ReportError::ObjectTooGreat { .. } => {
+                Rejection::OutOfRange.code()
+            }
             ReportError::SameObject { .. } => "same_object",
             ReportError::TcaTooEarly { .. } => Rejection::BeforeEpoch.code(),
-            ReportError::TcaTooLate { .. } | ReportError::IdTooGreat { .. } => Rejection::Overflow.code(),
+            ReportError::TcaTooLate { .. } | ReportError::IdTooGreat { .. } => {
+                Rejection::Overflow.code()
+            }
         }
     }
 
@@ -202,7 +217,14 @@ mod tests {
 
     #[test]
     fn the_time_is_cut_to_microseconds_before_1970_as_well() {
-        for (nanos, cut) in [(1_999, 1_000), (1_000, 1_000), (999, 0), (0, 0), (-1, -1_000), (-1_000, -1_000)] {
+        for (nanos, cut) in [
+            (1_999, 1_000),
+            (1_000, 1_000),
+            (999, 0),
+            (0, 0),
+            (-1, -1_000),
+            (-1_000, -1_000),
+        ] {
             let report = Report::new(UnixTime::from_nanos(nanos), 1, 2).expect("two objects");
             assert_eq!(report.tca().nanos(), cut, "{nanos}");
         }
@@ -210,11 +232,30 @@ mod tests {
 
     #[test]
     fn no_object_and_one_object_twice_are_refused() {
-        let refused = |primary, secondary| Report::new(UnixTime::EPOCH, primary, secondary).map(|_| ());
-        assert_eq!(refused(0, 2), Err(ReportError::ObjectZero { role: Role::Primary }));
-        assert_eq!(refused(2, 0), Err(ReportError::ObjectZero { role: Role::Secondary }));
-        assert_eq!(refused(0, 0), Err(ReportError::ObjectZero { role: Role::Primary }));
+        let refused =
+            |primary, secondary| Report::new(UnixTime::EPOCH, primary, secondary).map(|_| ());
+        assert_eq!(
+            refused(0, 2),
+            Err(ReportError::ObjectZero {
+                role: Role::Primary
+            })
+        );
+        assert_eq!(
+            refused(2, 0),
+            Err(ReportError::ObjectZero {
+                role: Role::Secondary
+            })
+        );
+        assert_eq!(
+            refused(0, 0),
+            Err(ReportError::ObjectZero {
+                role: Role::Primary
+            })
+        );
         let same = refused(25_544, 25_544).expect_err("one object");
-        assert_eq!(same.to_string(), "primary and secondary are both 25544, they must be two objects");
+        assert_eq!(
+            same.to_string(),
+            "primary and secondary are both 25544, they must be two objects"
+        );
     }
 }

@@ -108,7 +108,12 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ///
     /// # Errors
     /// [`ReportsError::Message`], [`ReportsError::Count`].
-    pub fn read_messages(form: CdmForm, source: B, most: u32, rule: ReadRule<'_>) -> Result<Reports<B>, ReportsError> {
+    pub fn read_messages(
+        form: CdmForm,
+        source: B,
+        most: u32,
+        rule: ReadRule<'_>,
+    ) -> Result<Reports<B>, ReportsError> {
         let document = Document::read_by(rule, form, source)?;
         ReportsError::check_count(document.messages().len() + document.refused().len(), most)?;
         Ok(Reports::Messages(document))
@@ -126,11 +131,17 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ) -> Result<Reports<B>, ReportsError> {
         ReportsError::check_count(given.len(), most)?;
         let read = |index: usize, written: Result<WrittenReport<'_>, String>| {
-            let form = |message| ReportsError::Form { index: is_list.then_some(index), message };
+            let form = |message| ReportsError::Form {
+                index: is_list.then_some(index),
+                message,
+            };
             let written = written.map_err(form)?;
             let report = Report::from_text(written.tca, written.primary, written.secondary);
             let report = report.map_err(|error| refuse_plain(is_list, index, error))?;
-            Ok::<_, ReportsError>(PlainReport { report, noted: written.noted.map(str::to_owned) })
+            Ok::<_, ReportsError>(PlainReport {
+                report,
+                noted: written.noted.map(str::to_owned),
+            })
         };
         let (mut reports, mut refused) = (Vec::with_capacity(given.len()), Vec::new());
         for (index, written) in given.enumerate() {
@@ -140,7 +151,11 @@ impl<B: AsRef<[u8]>> Reports<B> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Reports::Plain { reports, is_list, refused })
+        Ok(Reports::Plain {
+            reports,
+            is_list,
+            refused,
+        })
     }
 
     /// Every report that can have an id, and why the others get none, each with its position among all, from 0.
@@ -151,45 +166,72 @@ impl<B: AsRef<[u8]>> Reports<B> {
         let (mut sent_reports, mut externals) = (Vec::with_capacity(self.len()), Vec::new());
         let of_ids = &minter.format().encodings[encoding];
         for (index, position) in self.positions(&refused).into_iter().enumerate() {
-            let sent_report = self.sent_report(index, position, minter, encoding).and_then(|sent_report| {
-                let checked = GroupRequest::check(minter, &sent_report);
-                let explain = |error| self.explain_at(position, &GroupRefusal { index, error }, of_ids);
-                checked.map(|()| sent_report).map_err(explain)
-            });
+            let sent_report = self
+                .sent_report(index, position, minter, encoding)
+                .and_then(|sent_report| {
+                    let checked = GroupRequest::check(minter, &sent_report);
+                    let explain =
+                        |error| self.explain_at(position, &GroupRefusal { index, error }, of_ids);
+                    checked.map(|()| sent_report).map_err(explain)
+                });
             match sent_report {
                 Ok(sent_report) => {
-                    externals.extend(self.external(index, minter).map(|external| (sent_reports.len(), external)));
+                    externals.extend(
+                        self.external(index, minter)
+                            .map(|external| (sent_reports.len(), external)),
+                    );
                     sent_reports.push((position, sent_report));
                 }
                 Err(error) => refused.push((position, error)),
             }
         }
-        SortedReports { sent_reports, externals, refused }
+        SortedReports {
+            sent_reports,
+            externals,
+            refused,
+        }
     }
 
     /// The positions of the reports that were read among all, from 0.
     fn positions(&self, refused: &[(usize, ReportsError)]) -> Vec<usize> {
         let mut at_fault = refused.iter().map(|(position, _)| *position).peekable();
-        (0..self.len() + refused.len()).filter(|position| at_fault.next_if_eq(position).is_none()).collect()
+        (0..self.len() + refused.len())
+            .filter(|position| at_fault.next_if_eq(position).is_none())
+            .collect()
     }
 
     /// What the sender of the reports should know of how they were read, by their positions among all, from 0.
     pub fn warnings(&self) -> BTreeMap<usize, String> {
-        let Reports::Messages(document) = self else { return BTreeMap::new() };
-        if document.messages().iter().all(|message| message.version().is_known()) {
+        let Reports::Messages(document) = self else {
+            return BTreeMap::new();
+        };
+        if document
+            .messages()
+            .iter()
+            .all(|message| message.version().is_known())
+        {
             return BTreeMap::new();
         }
         let positions = self.positions(&self.refused());
-        let warnings = document.messages().iter().map(|message| message.version().warning());
-        positions.into_iter().zip(warnings).filter_map(|(position, warning)| Some((position, warning?))).collect()
+        let warnings = document
+            .messages()
+            .iter()
+            .map(|message| message.version().warning());
+        positions
+            .into_iter()
+            .zip(warnings)
+            .filter_map(|(position, warning)| Some((position, warning?)))
+            .collect()
     }
 
     fn refused(&self) -> Vec<(usize, ReportsError)> {
         match self {
             Reports::Plain { refused, .. } => refused.clone(),
-            Reports::Messages(document) => {
-                document.refused().iter().map(|(position, error)| (*position, error.clone().into())).collect()
-            }
+            Reports::Messages(document) => document
+                .refused()
+                .iter()
+                .map(|(position, error)| (*position, error.clone().into()))
+                .collect(),
         }
     }
 
@@ -206,13 +248,21 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ///
     /// # Errors
     /// [`ReportsError::Message`], [`ReportsError::Noted`] of the first whose id is none of the format.
-    pub fn sent_reports(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<SentReport>, ReportsError> {
-        (0..self.len()).map(|index| self.sent_report(index, index, minter, encoding)).collect()
+    pub fn sent_reports(
+        &self,
+        minter: &GroupedMinter,
+        encoding: usize,
+    ) -> Result<Vec<SentReport>, ReportsError> {
+        (0..self.len())
+            .map(|index| self.sent_report(index, index, minter, encoding))
+            .collect()
     }
 
     /// The ids of other originators that came with the [sent_reports](Reports::sent_reports), by their places among them.
     pub fn externals(&self, minter: &GroupedMinter) -> Vec<(usize, ExternalId)> {
-        (0..self.len()).filter_map(|index| Some((index, self.external(index, minter)?))).collect()
+        (0..self.len())
+            .filter_map(|index| Some((index, self.external(index, minter)?)))
+            .collect()
     }
 
     fn external(&self, index: usize, minter: &GroupedMinter) -> Option<ExternalId> {
@@ -228,13 +278,18 @@ impl<B: AsRef<[u8]>> Reports<B> {
         encoding: usize,
     ) -> Result<SentReport, ReportsError> {
         match self {
-            Reports::Plain { reports, is_list, .. } => {
+            Reports::Plain {
+                reports, is_list, ..
+            } => {
                 let PlainReport { report, noted } = &reports[index];
                 let read = |text: &String| {
                     let no_id = || refuse_noted(*is_list, position, text, NotedFault::NoId);
                     read_noted(text, minter.format(), encoding).ok_or_else(no_id)
                 };
-                Ok(SentReport { report: *report, noted: noted.as_ref().map(read).transpose()? })
+                Ok(SentReport {
+                    report: *report,
+                    noted: noted.as_ref().map(read).transpose()?,
+                })
             }
             Reports::Messages(document) => Ok(document.sent_report(index, minter, encoding)?),
         }
@@ -245,18 +300,30 @@ impl<B: AsRef<[u8]>> Reports<B> {
         self.explain_at(refusal.index, refusal, encoding)
     }
 
-    fn explain_at(&self, position: usize, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
+    fn explain_at(
+        &self,
+        position: usize,
+        refusal: &GroupRefusal,
+        encoding: &Encoding,
+    ) -> ReportsError {
         let (reports, is_list) = match self {
             Reports::Messages(document) => return document.explain(refusal, encoding).into(),
-            Reports::Plain { reports, is_list, .. } => (reports, *is_list),
+            Reports::Plain {
+                reports, is_list, ..
+            } => (reports, *is_list),
         };
         let noted = || reports[refusal.index].noted.as_deref().unwrap_or_default();
         match &refusal.error {
             GroupError::Report(error) => refuse_plain(is_list, position, error.clone()),
-            GroupError::OtherObjects { .. } => refuse_noted(is_list, position, noted(), NotedFault::OtherObjects),
-            GroupError::OtherId { gets, .. } => {
-                refuse_noted(is_list, position, noted(), NotedFault::OtherId(encoding.to_text(*gets)))
+            GroupError::OtherObjects { .. } => {
+                refuse_noted(is_list, position, noted(), NotedFault::OtherObjects)
             }
+            GroupError::OtherId { gets, .. } => refuse_noted(
+                is_list,
+                position,
+                noted(),
+                NotedFault::OtherId(encoding.to_text(*gets)),
+            ),
         }
     }
 
@@ -283,9 +350,16 @@ impl ReportsError {
 }
 
 fn refuse_noted(is_list: bool, index: usize, text: &str, fault: NotedFault) -> ReportsError {
-    ReportsError::Noted { index: is_list.then_some(index), text: text.to_owned(), fault }
+    ReportsError::Noted {
+        index: is_list.then_some(index),
+        text: text.to_owned(),
+        fault,
+    }
 }
 
 fn refuse_plain(is_list: bool, index: usize, error: ReportError) -> ReportsError {
-    ReportsError::Report { index: is_list.then_some(index), error }
+    ReportsError::Report {
+        index: is_list.then_some(index),
+        error,
+    }
 }

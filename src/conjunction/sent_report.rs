@@ -17,7 +17,10 @@ pub struct SentReport {
 impl SentReport {
     /// A report that came without an id.
     pub fn new(report: Report) -> SentReport {
-        SentReport { report, noted: None }
+        SentReport {
+            report,
+            noted: None,
+        }
     }
 }
 
@@ -67,8 +70,12 @@ impl fmt::Display for NotedFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotedFault::NoId => out.write_str("is no id of this format"),
-            NotedFault::OtherObjects => out.write_str("is not the id of a conjunction of these two objects"),
-            NotedFault::OtherId(own) => write!(out, "stands here, the id of this conjunction is {own:?}"),
+            NotedFault::OtherObjects => {
+                out.write_str("is not the id of a conjunction of these two objects")
+            }
+            NotedFault::OtherId(own) => {
+                write!(out, "stands here, the id of this conjunction is {own:?}")
+            }
         }
     }
 }
@@ -76,5 +83,7 @@ impl fmt::Display for NotedFault {
 /// Reads an id in the encoding of that position, or else in the first of the format that reads it.
 pub(super) fn read_noted(text: &str, format: &Format, encoding: usize) -> Option<u128> {
     let asked_for = std::iter::once(&format.encodings[encoding]);
-    asked_for.chain(&format.encodings).find_map(|encoding| encoding.read(text).ok())
+    asked_for
+        .chain(&format.encodings)
+        .find_map(|encoding| encoding.read(text).ok())
 }

@@ -26,18 +26,33 @@ pub struct ReportTally {
 impl ReportTally {
     /// The tally of one report.
     pub fn of(seen: Seen) -> ReportTally {
-        ReportTally { count: 1, first: seen, last: seen }
+        ReportTally {
+            count: 1,
+            first: seen,
+            last: seen,
+        }
     }
 
     /// The tally of an anchor that was found without one: from now on it is known to have been there.
     pub fn found(seen: Seen) -> ReportTally {
-        ReportTally { count: 0, ..ReportTally::of(seen) }
+        ReportTally {
+            count: 0,
+            ..ReportTally::of(seen)
+        }
     }
 
     /// This tally, followed by a later one.
     #[must_use]
     pub fn followed_by(self, later: ReportTally) -> ReportTally {
-        let first = if self.count == 0 { later.first } else { self.first };
-        ReportTally { count: self.count.saturating_add(later.count), first, last: later.last }
+        let first = if self.count == 0 {
+            later.first
+        } else {
+            self.first
+        };
+        ReportTally {
+            count: self.count.saturating_add(later.count),
+            first,
+            last: later.last,
+        }
     }
 }

@@ -50,9 +50,14 @@ impl Api {
         let guarded = guard.map(admission);
         let admission: Admission = Arc::new(move |route, request| {
             if is_probe(request.uri()) {
-                guarded.as_ref().map_or(Ok(()), |guarded| guarded(route, request))
+                guarded
+                    .as_ref()
+                    .map_or(Ok(()), |guarded| guarded(route, request))
             } else {
-                Err(Problem::new(Slug::NotFound, "this address answers /metrics and /health/* alone"))
+                Err(Problem::new(
+                    Slug::NotFound,
+                    "this address answers /metrics and /health/* alone",
+                ))
             }
         });
         Self::guarded(service, metrics, host_policy, Some(admission))
@@ -65,12 +70,30 @@ impl Api {
         host_policy: HostPolicy,
         admission: Option<Admission>,
     ) -> Self {
-        let (table, load) =
-            (route_table(&service, host_policy.address(), host_policy.has_page()), service.load().clone());
+        let (table, load) = (
+            route_table(&service, host_policy.address(), host_policy.has_page()),
+            service.load().clone(),
+        );
         let mint_path = table.number_of(mint::ROUTE);
         let is_test = service.clock().is_standing();
-        let (routes, cors) = (Routes { service, mint_path, table }, host_policy.cors());
-        Self(Edge::new(Dispatch { routes, cors }, metrics, &load, host_policy, admission).of_test(is_test))
+        let (routes, cors) = (
+            Routes {
+                service,
+                mint_path,
+                table,
+            },
+            host_policy.cors(),
+        );
+        Self(
+            Edge::new(
+                Dispatch { routes, cors },
+                metrics,
+                &load,
+                host_policy,
+                admission,
+            )
+            .of_test(is_test),
+        )
     }
 }
 
@@ -117,9 +140,15 @@ impl Handle for Dispatch {
 
     #[inline]
     fn route(&self, method: &Method, path: &str) -> &Route {
-        let Routes { mint_path, table, .. } = &self.routes;
+        let Routes {
+            mint_path, table, ..
+        } = &self.routes;
         // Of a mint the table is not asked: with it, and the loops of path_params, one took 8 909 instructions, without 7 640.
-        let number = if mint::format_name(path).is_some() { *mint_path } else { table.number_of(path) };
+        let number = if mint::format_name(path).is_some() {
+            *mint_path
+        } else {
+            table.number_of(path)
+        };
         table.route_of(number, method)
     }
 
@@ -133,7 +162,9 @@ impl Handle for Dispatch {
                 });
                 let shared = cors.around(answering).oneshot(request);
                 let answer = async move { shared.await.unwrap_or_else(|never| match never {}) };
-                Answering::Elsewhere { answer: Box::pin(answer) }
+                Answering::Elsewhere {
+                    answer: Box::pin(answer),
+                }
             }
             _ => self.routes.handle(route, request),
         }
@@ -143,8 +174,12 @@ impl Handle for Dispatch {
 impl Routes {
     fn handle(&self, route: &Route, request: Request) -> Answering {
         match route.need {
-            Need::MintFormat => Answering::Minting { answer: mint::mint(&self.service, request) },
-            _ => Answering::Elsewhere { answer: self.table.answer(route, request) },
+            Need::MintFormat => Answering::Minting {
+                answer: mint::mint(&self.service, request),
+            },
+            _ => Answering::Elsewhere {
+                answer: self.table.answer(route, request),
+            },
         }
     }
 }
@@ -164,9 +199,9 @@ impl Future for Answering {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<AnswerBody>> {
         match self.project() {
-            AnsweringProjection::Minting { answer } => {
-                answer.poll(context).map(|answer| answer.unwrap_or_else(Problem::into_answer))
-            }
+            AnsweringProjection::Minting { answer } => answer
+                .poll(context)
+                .map(|answer| answer.unwrap_or_else(Problem::into_answer)),
             AnsweringProjection::Elsewhere { answer } => answer.as_mut().poll(context),
         }
     }
@@ -188,8 +223,18 @@ mod tests {
         };
         let table = RouteTable::new(paths().into_iter().map(row).collect(), &());
         let of_mints = table.number_of(mint::ROUTE);
-        let before =
-            ["/ids/", "/ids", "/ids//", "//ids/", "/IDS/", "/%69ds/", "/./ids/", "/ids/./", "", "/ids/../ids/"];
+        let before = [
+            "/ids/",
+            "/ids",
+            "/ids//",
+            "//ids/",
+            "/IDS/",
+            "/%69ds/",
+            "/./ids/",
+            "/ids/./",
+            "",
+            "/ids/../ids/",
+        ];
         let names = [
             "",
             "flax",
@@ -213,8 +258,12 @@ mod tests {
             "ids",
         ];
         let behind = ["", "/", "/more", "//", "%2F", "?count=1"];
-        let paths = before.iter().flat_map(|before| names.iter().map(move |name| format!("{before}{name}")));
-        let paths: Vec<_> = paths.flat_map(|path| behind.map(|behind| format!("{path}{behind}"))).collect();
+        let paths = before
+            .iter()
+            .flat_map(|before| names.iter().map(move |name| format!("{before}{name}")));
+        let paths: Vec<_> = paths
+            .flat_map(|path| behind.map(|behind| format!("{path}{behind}")))
+            .collect();
         let is_mint = |path: &&String| mint::format_name(path).is_some();
         for path in &paths {
             assert_eq!(is_mint(&path), table.number_of(path) == of_mints, "{path}");

@@ -21,7 +21,9 @@ use super::route_table::{Route, RouteTable, Routed};
 use crate::http::access::{Caller, Permit};
 use crate::http::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
 use crate::http::host_policy::HostPolicy;
-use crate::http::request::{LateBody, check_transfer_coding, request_id, trace_parent, traceparent_of};
+use crate::http::request::{
+    LateBody, check_transfer_coding, request_id, trace_parent, traceparent_of,
+};
 use crate::service::{AwaitedBodies, Load, Payer, Requests, Sender, Shed};
 
 /// What says that a service is one to test against, whose ids somebody else has, too.
@@ -74,7 +76,13 @@ impl<H> Clone for Edge<H> {
 
 /// The edge around a table of routes.
 pub fn complete(routes: RouteTable, metrics: Arc<HttpMetrics>) -> Edge<RouteTable> {
-    Edge::new(routes, metrics, &Load::default(), HostPolicy::default(), None)
+    Edge::new(
+        routes,
+        metrics,
+        &Load::default(),
+        HostPolicy::default(),
+        None,
+    )
 }
 
 impl<H> Edge<H> {
@@ -87,12 +95,22 @@ impl<H> Edge<H> {
         admission: Option<Admission>,
     ) -> Self {
         let (requests, bodies) = (Arc::clone(&load.requests), Arc::clone(&load.bodies));
-        Self(Arc::new(Parts { handler, metrics, requests, bodies, host_policy, admission, is_test: false }))
+        Self(Arc::new(Parts {
+            handler,
+            metrics,
+            requests,
+            bodies,
+            host_policy,
+            admission,
+            is_test: false,
+        }))
     }
 
     /// The same of a service to test against, if it is one.
     pub(super) fn of_test(mut self, is_test: bool) -> Self {
-        Arc::get_mut(&mut self.0).expect("nobody has it yet").is_test = is_test;
+        Arc::get_mut(&mut self.0)
+            .expect("nobody has it yet")
+            .is_test = is_test;
         self
     }
 }
@@ -120,7 +138,15 @@ impl<H: Handle> Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, mut request: Request) -> Passage<H::Answering> {
-        let Parts { handler, metrics, requests, bodies, host_policy, admission, is_test } = &*self.0;
+        let Parts {
+            handler,
+            metrics,
+            requests,
+            bodies,
+            host_policy,
+            admission,
+            is_test,
+        } = &*self.0;
         let route = handler.route(request.method(), request.uri().path());
         let measured = metrics.begin(route.path, request.method());
         if route.is_audited
@@ -132,21 +158,38 @@ impl<H: Handle> Service<Request> for Edge<H> {
         let traceparent = traceparent_of(request.headers()).cloned();
         let has_room = check_room(requests, metrics, request.uri());
         let has_body = !request.body().is_end_stream();
-        let is_read = has_room.and_then(|()| if has_body { check_transfer_coding(request.headers()) } else { Ok(()) });
-        let admitted = is_read.and_then(|()| host_policy.check(&request)).and_then(|()| match admission {
-            Some(admission) => admission(route, &mut request),
-            None => Ok(()),
+        let is_read = has_room.and_then(|()| {
+            if has_body {
+                check_transfer_coding(request.headers())
+            } else {
+                Ok(())
+            }
         });
+        let admitted = is_read
+            .and_then(|()| host_policy.check(&request))
+            .and_then(|()| match admission {
+                Some(admission) => admission(route, &mut request),
+                None => Ok(()),
+            });
         if admitted.is_ok() && has_body {
             request = with_late_body(request, bodies, metrics);
         }
         // Filled where it stays: it is large, and each move of it costs as much as a look at a header.
         let mut answering = None;
         let begun = admitted.and_then(|()| {
-            catch_panic(&request_id, traceparent.as_ref(), || answering = Some(handler.handle(route, request)))
+            catch_panic(&request_id, traceparent.as_ref(), || {
+                answering = Some(handler.handle(route, request))
+            })
         });
         let refusal = begun.err();
-        Passage { answering, refusal, request_id, traceparent, measured, is_test: *is_test }
+        Passage {
+            answering,
+            refusal,
+            request_id,
+            traceparent,
+            measured,
+            is_test: *is_test,
+        }
     }
 }
 
@@ -171,12 +214,18 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
         let this = self.project();
         let mut response = match this.answering.as_pin_mut() {
             Some(answering) => {
-                match catch_panic(this.request_id, this.traceparent.as_ref(), || answering.poll(context)) {
+                match catch_panic(this.request_id, this.traceparent.as_ref(), || {
+                    answering.poll(context)
+                }) {
                     Ok(answer) => ready!(answer),
                     Err(problem) => problem.into_answer(),
                 }
             }
-            None => this.refusal.take().expect("a future that is ready is not polled again").into_answer(),
+            None => this
+                .refusal
+                .take()
+                .expect("a future that is ready is not polled again")
+                .into_answer(),
         };
         name_instance(&mut response, this.request_id);
         let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
@@ -209,10 +258,23 @@ pub(crate) fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Respo
 /// The request, which is not in flight while its body is waited for.
 fn with_late_body(request: Request, bodies: &Arc<AwaitedBodies>, metrics: &HttpMetrics) -> Request {
     let permit = request.extensions().get::<Arc<Permit>>().cloned();
-    let peer = request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), Payer::peer);
-    let sender =
-        move || permit.as_ref().map_or(Sender::Peer(peer), |permit| Sender::Named(permit.shown_by().to_owned()));
-    request.map(|body| Body::new(LateBody::new(body, Arc::clone(bodies), sender, metrics.shown_in_flight().clone())))
+    let peer = request
+        .extensions()
+        .get()
+        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), Payer::peer);
+    let sender = move || {
+        permit.as_ref().map_or(Sender::Peer(peer), |permit| {
+            Sender::Named(permit.shown_by().to_owned())
+        })
+    };
+    request.map(|body| {
+        Body::new(LateBody::new(
+            body,
+            Arc::clone(bodies),
+            sender,
+            metrics.shown_in_flight().clone(),
+        ))
+    })
 }
 
 /// Whether there is room for one more request, this one counted already, and its address is not too long.
@@ -229,7 +291,9 @@ pub(crate) fn is_probe(uri: &Uri) -> bool {
 }
 
 fn check_uri(uri: &Uri) -> Result<(), Problem> {
-    let len = uri.path_and_query().map_or(0, |path_and_query| path_and_query.as_str().len());
+    let len = uri
+        .path_and_query()
+        .map_or(0, |path_and_query| path_and_query.as_str().len());
     if len <= URI_LEN_MAX {
         return Ok(());
     }
@@ -246,11 +310,21 @@ fn catch_panic<T>(
 ) -> Result<T, Problem> {
     // Unwind safe: a handler that panicked is never polled again.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
-        let message =
-            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let message = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let traceparent = traceparent.and_then(trace_parent);
-        error!(?request_id, traceparent, "a handler panicked: {}", message.unwrap_or("without a message"));
-        Problem::new(Slug::InternalError, "the service failed on this request; its log says why under this instance")
+        error!(
+            ?request_id,
+            traceparent,
+            "a handler panicked: {}",
+            message.unwrap_or("without a message")
+        );
+        Problem::new(
+            Slug::InternalError,
+            "the service failed on this request; its log says why under this instance",
+        )
     })
 }
 
@@ -281,11 +355,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_beyond_those_that_may_be_in_flight_is_shed_at_once_and_a_probe_is_not() {
-        let metrics = Arc::new(HttpMetrics::register(&Registry::new(), &[]).expect("an empty registry"));
+        let metrics =
+            Arc::new(HttpMetrics::register(&Registry::new(), &[]).expect("an empty registry"));
         let load = Load::new(MemoryBudget::LEAST, 2);
-        let mut edge = Edge::new(Never, Arc::clone(&metrics), &load, HostPolicy::default(), None);
+        let mut edge = Edge::new(
+            Never,
+            Arc::clone(&metrics),
+            &load,
+            HostPolicy::default(),
+            None,
+        );
         let mut ask = |path: &str| {
-            let request = Request::builder().uri(path).header(header::HOST, "localhost").body(Body::empty());
+            let request = Request::builder()
+                .uri(path)
+                .header(header::HOST, "localhost")
+                .body(Body::empty());
             edge.call(request.expect("a request"))
         };
         let (mut first, second) = (Box::pin(ask("/formats")), ask("/formats"));
@@ -293,14 +377,26 @@ mod tests {
         let headers = refused.headers();
         assert_eq!(
             (refused.status(), &headers[header::RETRY_AFTER]),
-            (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().expect("a value"))
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                &"1".parse().expect("a value")
+            )
         );
         assert_eq!(load.counts.of(Shed::InFlight), 1);
         let mut probe = Box::pin(ask("/health/ready"));
         let mut context = Context::from_waker(std::task::Waker::noop());
-        assert!(first.as_mut().poll(&mut context).is_pending() && probe.as_mut().poll(&mut context).is_pending());
+        assert!(
+            first.as_mut().poll(&mut context).is_pending()
+                && probe.as_mut().poll(&mut context).is_pending()
+        );
         drop((second, probe));
-        assert!(Box::pin(ask("/formats")).as_mut().poll(&mut context).is_pending(), "there is room again");
+        assert!(
+            Box::pin(ask("/formats"))
+                .as_mut()
+                .poll(&mut context)
+                .is_pending(),
+            "there is room again"
+        );
         drop(first);
         assert_eq!(metrics.in_flight(), 0);
     }

@@ -7,7 +7,8 @@ use crate::http::answer::{Problem, Slug};
 /// No route has this path.
 pub(crate) async fn not_found(request: Request) -> Problem {
     let path = request.uri().path();
-    Problem::new(Slug::NotFound, format!("no route has the path {path:?}")).example("GET /openapi.yaml")
+    Problem::new(Slug::NotFound, format!("no route has the path {path:?}"))
+        .example("GET /openapi.yaml")
 }
 
 /// The route exists, the method does not apply to it. The router adds `Allow`.

@@ -4,7 +4,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use axum::http::{Method, StatusCode};
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, Result};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+    Result,
+};
 
 use super::route_table::templates;
 
@@ -12,17 +15,27 @@ use super::route_table::templates;
 pub(crate) const UNMATCHED: &str = "unmatched";
 
 const OTHER_METHOD: &str = "other";
-const METHODS: [Method; 7] =
-    [Method::GET, Method::POST, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS];
+const METHODS: [Method; 7] = [
+    Method::GET,
+    Method::POST,
+    Method::HEAD,
+    Method::PUT,
+    Method::DELETE,
+    Method::PATCH,
+    Method::OPTIONS,
+];
 const METHOD_LABELS: usize = METHODS.len() + 1;
 
 /// The status codes this service answers with, most frequent first. Any other is counted too, only more slowly.
-const STATUSES: [u16; 22] =
-    [200, 201, 503, 404, 422, 400, 401, 403, 405, 406, 408, 409, 413, 414, 415, 421, 429, 500, 504, 204, 304, 301];
+const STATUSES: [u16; 22] = [
+    200, 201, 503, 404, 422, 400, 401, 403, 405, 406, 408, 409, 413, 414, 415, 421, 429, 500, 504,
+    204, 304, 301,
+];
 
 /// From 50 us, about what a mint takes, to 10 s, longer than any answer may.
-const DURATION_BUCKETS_SECONDS: [f64; 14] =
-    [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 250e-3, 1.0, 2.5, 10.0];
+const DURATION_BUCKETS_SECONDS: [f64; 14] = [
+    50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 250e-3, 1.0, 2.5, 10.0,
+];
 
 /// `idmint_http_requests_total`, `idmint_http_request_duration_seconds` and `idmint_http_in_flight`.
 ///
@@ -51,25 +64,46 @@ impl HttpMetrics {
     /// If the registry already has metrics of these names.
     pub fn register(registry: &Registry, routes: &[(Method, &'static str)]) -> Result<Self> {
         let requests = IntCounterVec::new(
-            Opts::new("idmint_http_requests_total", "Requests answered, by route, method and status."),
+            Opts::new(
+                "idmint_http_requests_total",
+                "Requests answered, by route, method and status.",
+            ),
             &["route", "method", "status"],
         )?;
-        let opts = HistogramOpts::new("idmint_http_request_duration_seconds", "Time until the head of the answer.");
-        let durations = HistogramVec::new(opts.buckets(DURATION_BUCKETS_SECONDS.to_vec()), &["route"])?;
+        let opts = HistogramOpts::new(
+            "idmint_http_request_duration_seconds",
+            "Time until the head of the answer.",
+        );
+        let durations =
+            HistogramVec::new(opts.buckets(DURATION_BUCKETS_SECONDS.to_vec()), &["route"])?;
         let in_flight = IntGauge::new("idmint_http_in_flight", "Requests being worked on.")?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(durations.clone()))?;
         registry.register(Box::new(in_flight.clone()))?;
 
         let templates = templates(routes.iter().map(|(_, path)| *path));
-        let paths = [UNMATCHED].into_iter().chain(templates.iter().copied()).map(|path| {
-            let duration = durations.with_label_values(&[path]);
-            PathSeries { path, duration, requests: Default::default() }
-        });
-        let metrics = Self { requests, in_flight, paths: paths.collect() };
+        let paths = [UNMATCHED]
+            .into_iter()
+            .chain(templates.iter().copied())
+            .map(|path| {
+                let duration = durations.with_label_values(&[path]);
+                PathSeries {
+                    path,
+                    duration,
+                    requests: Default::default(),
+                }
+            });
+        let metrics = Self {
+            requests,
+            in_flight,
+            paths: paths.collect(),
+        };
         metrics.count(0, 0, StatusCode::NOT_FOUND, 0);
         for (method, path) in routes {
-            let at = templates.iter().position(|known| known == path).expect("every path of the table is one");
+            let at = templates
+                .iter()
+                .position(|known| known == path)
+                .expect("every path of the table is one");
             metrics.count(at + 1, method_index(method), StatusCode::OK, 0);
         }
         Ok(metrics)
@@ -89,16 +123,26 @@ impl HttpMetrics {
     /// Begins to measure one request, whose path has this number in the table of routes.
     pub fn begin(self: &Arc<Self>, path: usize, method: &Method) -> Measured {
         self.in_flight.inc();
-        Measured { metrics: Arc::clone(self), path, method: method_index(method), began: Instant::now() }
+        Measured {
+            metrics: Arc::clone(self),
+            path,
+            method: method_index(method),
+            began: Instant::now(),
+        }
     }
 
     /// Adds to one counter, which exists afterwards even if nothing is added.
     fn count(&self, path: usize, method: usize, status: StatusCode, requests: u64) {
         let series = &self.paths[path];
         let method_label = METHODS.get(method).map_or(OTHER_METHOD, Method::as_str);
-        let look_up = || self.requests.with_label_values(&[series.path, method_label, status.as_str()]);
+        let look_up = || {
+            self.requests
+                .with_label_values(&[series.path, method_label, status.as_str()])
+        };
         match STATUSES.iter().position(|known| *known == status.as_u16()) {
-            Some(known) => series.requests[method][known].get_or_init(look_up).inc_by(requests),
+            Some(known) => series.requests[method][known]
+                .get_or_init(look_up)
+                .inc_by(requests),
             None => look_up().inc_by(requests),
         }
     }
@@ -117,7 +161,9 @@ impl Measured {
     /// The request has its answer.
     pub(super) fn count_answer(&self, status: StatusCode) {
         self.metrics.count(self.path, self.method, status, 1);
-        self.metrics.paths[self.path].duration.observe(self.began.elapsed().as_secs_f64());
+        self.metrics.paths[self.path]
+            .duration
+            .observe(self.began.elapsed().as_secs_f64());
     }
 }
 
@@ -128,7 +174,10 @@ impl Drop for Measured {
 }
 
 fn method_index(method: &Method) -> usize {
-    METHODS.iter().position(|known| known == method).unwrap_or(METHODS.len())
+    METHODS
+        .iter()
+        .position(|known| known == method)
+        .unwrap_or(METHODS.len())
 }
 
 #[cfg(test)]
@@ -137,11 +186,16 @@ mod tests {
 
     use super::*;
 
-    const ROUTES: [(Method, &str); 3] =
-        [(Method::POST, "/ids/{format}"), (Method::GET, "/ledgers"), (Method::POST, "/ledgers")];
+    const ROUTES: [(Method, &str); 3] = [
+        (Method::POST, "/ids/{format}"),
+        (Method::GET, "/ledgers"),
+        (Method::POST, "/ledgers"),
+    ];
 
     fn scrape(registry: &Registry) -> String {
-        TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics encode")
+        TextEncoder::new()
+            .encode_to_string(&registry.gather())
+            .expect("metrics encode")
     }
 
     #[test]
@@ -164,20 +218,28 @@ mod tests {
     #[test]
     fn labels_are_bounded() {
         let registry = Registry::new();
-        let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
+        let metrics =
+            Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
         let odd = Method::from_bytes(b"BREW").expect("a token");
         metrics.begin(0, &odd).count_answer(StatusCode::IM_A_TEAPOT);
         metrics.begin(2, &Method::GET).count_answer(StatusCode::OK);
         let text = scrape(&registry);
-        assert!(text.contains(r#"{method="other",route="unmatched",status="418"} 1"#), "{text}");
-        assert!(text.contains(r#"{method="GET",route="/ledgers",status="200"} 1"#), "{text}");
+        assert!(
+            text.contains(r#"{method="other",route="unmatched",status="418"} 1"#),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"{method="GET",route="/ledgers",status="200"} 1"#),
+            "{text}"
+        );
         assert!(!text.contains("heard") && !text.contains("BREW"));
     }
 
     #[test]
     fn a_request_is_in_flight_until_it_is_dropped() {
         let registry = Registry::new();
-        let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
+        let metrics =
+            Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
         let measured = metrics.begin(0, &Method::GET);
         assert!(scrape(&registry).contains("idmint_http_in_flight 1"));
         drop(measured);

@@ -16,7 +16,8 @@ mod unserved;
 
 pub use access::{
     Audited, AuditedRequest, Auditor, Caller, CallerNote, ClientCertificate, ClientCertificates,
-    ClientCertificatesError, Guard, Rate, Scope, TokenDigest, TokenEntry, TokenText, Tokens, TokensError,
+    ClientCertificatesError, Guard, Rate, Scope, TokenDigest, TokenEntry, TokenText, Tokens,
+    TokensError,
 };
 pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;

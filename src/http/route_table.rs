@@ -31,12 +31,24 @@ pub(super) fn row<S>(
     need: Need,
     handler: MethodRouter<S>,
 ) -> Row<S> {
-    Row { name, method, path, need, is_audited: false, handler }
+    Row {
+        name,
+        method,
+        path,
+        need,
+        is_audited: false,
+        handler,
+    }
 }
 
 impl<S> Row<S> {
     /// An operation that anybody may ask for.
-    pub fn open(name: &'static str, method: Method, path: &'static str, handler: MethodRouter<S>) -> Row<S> {
+    pub fn open(
+        name: &'static str,
+        method: Method,
+        path: &'static str,
+        handler: MethodRouter<S>,
+    ) -> Row<S> {
         row(name, method, path, Need::Nothing, handler)
     }
 
@@ -47,7 +59,10 @@ impl<S> Row<S> {
 
     /// The same, of which an audit trail is told whatever comes of it: it makes ids, or what ids are made in.
     pub(super) fn audited(self) -> Row<S> {
-        Row { is_audited: true, ..self }
+        Row {
+            is_audited: true,
+            ..self
+        }
     }
 }
 
@@ -69,7 +84,12 @@ impl Route {
     /// That of a path, or of a method, that the table does not have: some token is needed, so that strangers do not learn which
     /// routes there are.
     const fn unanswered(path: usize) -> Route {
-        Route { path, template: "", need: Need::Token, is_audited: false }
+        Route {
+            path,
+            template: "",
+            need: Need::Token,
+            is_audited: false,
+        }
     }
 }
 
@@ -98,22 +118,53 @@ impl RouteTable {
     /// # Panics
     /// If one is there twice, or a path is none that axum takes.
     pub fn new<S: Clone + Send + Sync + 'static>(rows: Vec<Row<S>>, service: &S) -> RouteTable {
-        let unmatched = Operations { by_method: Vec::new(), other: Route::UNMATCHED, handler: any(not_found) };
-        let mut table = RouteTable { by_path: matchit::Router::new(), paths: vec![unmatched] };
+        let unmatched = Operations {
+            by_method: Vec::new(),
+            other: Route::UNMATCHED,
+            handler: any(not_found),
+        };
+        let mut table = RouteTable {
+            by_path: matchit::Router::new(),
+            paths: vec![unmatched],
+        };
         let templates = templates(rows.iter().map(|row| row.path));
         for template in &templates {
             let number = table.paths.len();
-            table.by_path.insert(*template, number).expect("no two paths of the table take the same requests");
+            table
+                .by_path
+                .insert(*template, number)
+                .expect("no two paths of the table take the same requests");
             let handler = MethodRouter::new().fallback(method_not_allowed);
             let other = Route::unanswered(number);
-            table.paths.push(Operations { by_method: Vec::new(), other, handler });
+            table.paths.push(Operations {
+                by_method: Vec::new(),
+                other,
+                handler,
+            });
         }
-        for Row { method, path: template, need, is_audited, handler, .. } in rows {
-            let at = templates.iter().position(|known| *known == template).expect("every path of the table is one");
+        for Row {
+            method,
+            path: template,
+            need,
+            is_audited,
+            handler,
+            ..
+        } in rows
+        {
+            let at = templates
+                .iter()
+                .position(|known| *known == template)
+                .expect("every path of the table is one");
             let operations = &mut table.paths[at + 1];
-            let route = Route { template, need, is_audited, ..operations.other };
+            let route = Route {
+                template,
+                need,
+                is_audited,
+                ..operations.other
+            };
             operations.by_method.push((method, route));
-            operations.handler = mem::take(&mut operations.handler).merge(handler.with_state(service.clone()));
+            operations.handler =
+                mem::take(&mut operations.handler).merge(handler.with_state(service.clone()));
         }
         table
     }
@@ -127,9 +178,18 @@ impl RouteTable {
     /// The route of a method on the path of this number.
     #[inline]
     pub(super) fn route_of(&self, path: usize, method: &Method) -> &Route {
-        let Operations { by_method, other, .. } = &self.paths[path];
-        let method = if *method == Method::HEAD { &Method::GET } else { method };
-        by_method.iter().find(|(known, _)| known == method).map_or(other, |(_, route)| route)
+        let Operations {
+            by_method, other, ..
+        } = &self.paths[path];
+        let method = if *method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        by_method
+            .iter()
+            .find(|(known, _)| known == method)
+            .map_or(other, |(_, route)| route)
     }
 
     /// Begins to answer a request of this route.
@@ -137,7 +197,9 @@ impl RouteTable {
         let answering = self.paths[route.path].handler.clone().call(request);
         Box::pin(async move {
             let answer: Result<_, Infallible> = answering.await;
-            answer.unwrap_or_else(|never| match never {}).map(AnswerBody::from)
+            answer
+                .unwrap_or_else(|never| match never {})
+                .map(AnswerBody::from)
         })
     }
 }

@@ -18,9 +18,17 @@ pub fn unserved(refusal: Refusal) -> Bytes {
 
     let mut bytes = format!("HTTP/1.1 {}\r\n", response.status()).into_bytes();
     for (name, value) in response.headers() {
-        bytes.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        bytes.extend_from_slice(
+            &[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat(),
+        );
     }
-    bytes.extend_from_slice(format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len()).as_bytes());
+    bytes.extend_from_slice(
+        format!(
+            "content-length: {}\r\nconnection: close\r\n\r\n",
+            body.len()
+        )
+        .as_bytes(),
+    );
     bytes.extend_from_slice(&body);
     bytes.into()
 }
@@ -33,17 +41,30 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_problem_with_its_length_and_the_end_of_the_connection() {
-        let answer = unserved(Refusal::ClockBehind { behind: Duration::from_millis(1_500) });
+        let answer = unserved(Refusal::ClockBehind {
+            behind: Duration::from_millis(1_500),
+        });
         let text = str::from_utf8(&answer).expect("an answer in ASCII");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         let lines: Vec<_> = head.split("\r\n").collect();
         assert_eq!(lines[0], "HTTP/1.1 503 Service Unavailable");
         let length = format!("content-length: {}", body.len());
-        for line in ["content-type: application/problem+json", "retry-after: 2", &length, "connection: close"] {
+        for line in [
+            "content-type: application/problem+json",
+            "retry-after: 2",
+            &length,
+            "connection: close",
+        ] {
             assert!(lines.contains(&line), "{line} is not in {lines:?}");
         }
         let problem: serde_json::Value = serde_json::from_str(body).expect("JSON");
         assert_eq!(problem["type"], "/problems/clock-behind");
-        assert_eq!(format!("x-request-id: {}", problem["instance"].as_str().expect("an id")), lines[4]);
+        assert_eq!(
+            format!(
+                "x-request-id: {}",
+                problem["instance"].as_str().expect("an id")
+            ),
+            lines[4]
+        );
     }
 }

@@ -39,7 +39,12 @@ impl DomainHash {
         }
         let digest: [u8; 32] = Sha256::digest(domain.as_bytes()).into();
         let [.., top, b, c, d] = digest;
-        Ok(DomainHash(u32::from_be_bytes([local.unwrap_or(top), b, c, d])))
+        Ok(DomainHash(u32::from_be_bytes([
+            local.unwrap_or(top),
+            b,
+            c,
+            d,
+        ])))
     }
 
     /// The hash as the number in the field.

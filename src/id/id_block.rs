@@ -43,7 +43,9 @@ impl IdBlock<'_> {
     pub fn len(&self) -> usize {
         match self {
             IdBlock::List(ids) => ids.len(),
-            IdBlock::Progression(ids) => usize::try_from(ids.count).expect("as many as are written at once"),
+            IdBlock::Progression(ids) => {
+                usize::try_from(ids.count).expect("as many as are written at once")
+            }
         }
     }
 
@@ -70,7 +72,9 @@ impl IdBlock<'_> {
 
     /// How much longer [`IdBlock::write_bytes`] makes `out` while it writes: a little more than the ids need.
     pub fn bytes_len_max(count: usize, width: usize) -> usize {
-        count.saturating_mul(width).saturating_add(size_of::<u128>())
+        count
+            .saturating_mul(width)
+            .saturating_add(size_of::<u128>())
     }
 }
 
@@ -79,9 +83,13 @@ fn write_bytes(ids: impl ExactSizeIterator<Item = u128>, width: usize, out: &mut
     match width {
         0..=8 => {
             let short = |id| u64::try_from(id).expect("an id of at most eight bytes");
-            write_overlapping(ids, width, out, |id| (short(id) << (u64::BITS - bits)).to_be_bytes());
+            write_overlapping(ids, width, out, |id| {
+                (short(id) << (u64::BITS - bits)).to_be_bytes()
+            });
         }
-        _ => write_overlapping(ids, width, out, |id| (id << (u128::BITS - bits)).to_be_bytes()),
+        _ => write_overlapping(ids, width, out, |id| {
+            (id << (u128::BITS - bits)).to_be_bytes()
+        }),
     }
 }
 
@@ -126,7 +134,10 @@ impl Progression {
     pub fn values(&self) -> impl ExactSizeIterator<Item = u128> {
         let Progression { first, step, count } = *self;
         // Checked once for all of them: the others are between these two.
-        assert!(count == 0 || first <= self.last(), "the last of {self:?} is a number of 128 bits");
+        assert!(
+            count == 0 || first <= self.last(),
+            "the last of {self:?} is a number of 128 bits"
+        );
         let mut next = first;
         (0..IdBlock::Progression(*self).len()).map(move |_| {
             let id = next;
@@ -165,7 +176,11 @@ impl Progression {
         let (mut holds, mut fails) = (0, self.count - 1);
         while fails - holds > 1 {
             let middle = holds + (fails - holds) / 2;
-            if alike(self.first + u128::from(middle) * self.step) { holds = middle } else { fails = middle }
+            if alike(self.first + u128::from(middle) * self.step) {
+                holds = middle
+            } else {
+                fails = middle
+            }
         }
         fails
     }
@@ -180,9 +195,18 @@ mod tests {
     #[test]
     fn the_total_length_is_the_sum_of_all_lengths() {
         let len = |id: u128| id.to_string().len();
-        for (first, step, count) in [(0, 1, 1), (0, 1, 12_345), (7, 13, 1000), (99, 1, 2), (999_999_999_999, 3, 100)] {
+        for (first, step, count) in [
+            (0, 1, 1),
+            (0, 1, 12_345),
+            (7, 13, 1000),
+            (99, 1, 2),
+            (999_999_999_999, 3, 100),
+        ] {
             let ids = Progression { first, step, count };
-            assert_eq!(ids.total_len(len), ids.values().map(|id| len(id) as u64).sum::<u64>());
+            assert_eq!(
+                ids.total_len(len),
+                ids.values().map(|id| len(id) as u64).sum::<u64>()
+            );
         }
     }
 

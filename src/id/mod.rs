@@ -27,20 +27,23 @@ mod rejection;
 
 pub use decoding::{DecodeFilter, Decoded, Decoder, DecoderAt, KSUID, Match, NearId, OwnNumbers};
 pub use domain::DomainHash;
-pub use encoding::{CheckMethod, Codec, Encoding, EncodingDefinition, EncodingError, EncodingKind, LetterCase, Salt};
+pub use encoding::{
+    CheckMethod, Codec, Encoding, EncodingDefinition, EncodingError, EncodingKind, LetterCase, Salt,
+};
 #[cfg(test)]
 pub(crate) use format::preset;
 pub use format::{
-    FieldsError, Format, FormatDefinition, FormatError, IdOfFields, Monotonic, PRESETS, Parts, Prefix, PrefixError,
-    Prefixes, Preset, Rule, StartAfter, TYPE_RULE, Variant, is_type,
+    FieldsError, Format, FormatDefinition, FormatError, IdOfFields, Monotonic, PRESETS, Parts,
+    Prefix, PrefixError, Prefixes, Preset, Rule, StartAfter, TYPE_RULE, Variant, is_type,
 };
 pub use id_block::{IdBlock, Progression};
 pub use inspection::{Candidate, Certainty, Finding, Fingerprint, IdColumn, Untold, Verdict};
 pub use layout::{
-    CodeWord, Field, FieldDraft, FieldKind, Layout, LayoutBuilder, LayoutError, SuffixCode, SuffixCodeError, Width,
+    CodeWord, Field, FieldDraft, FieldKind, Layout, LayoutBuilder, LayoutError, SuffixCode,
+    SuffixCodeError, Width,
 };
 pub use reference::{
-    CollisionOdds, Database, DialectError, EXAMPLE_TIME, IdRange, LayoutDrawing, RangeError, SqlDialect, SqlError,
-    StorageAdvice, Stored,
+    CollisionOdds, Database, DialectError, EXAMPLE_TIME, IdRange, LayoutDrawing, RangeError,
+    SqlDialect, SqlError, StorageAdvice, Stored,
 };
 pub use rejection::Rejection;

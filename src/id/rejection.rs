@@ -117,7 +117,10 @@ impl Rejection {
             Self::NotSingleNumber | Self::NonCanonical => 4,
             Self::OutOfRange | Self::BeforeEpoch | Self::Overflow | Self::BadDomain => 5,
             Self::BadVersion | Self::UnassignedQualifier | Self::LedgerMismatch => 6,
-            Self::ChecksumMismatch | Self::WrongCheck | Self::TimestampMismatch | Self::NotMonotonic => 7,
+            Self::ChecksumMismatch
+            | Self::WrongCheck
+            | Self::TimestampMismatch
+            | Self::NotMonotonic => 7,
         }
     }
 }
@@ -134,7 +137,11 @@ mod tests {
 
     #[test]
     fn the_code_is_what_json_and_display_show() {
-        for rejection in [Rejection::NotSingleNumber, Rejection::NumberNotInteroperable, Rejection::BadVersion] {
+        for rejection in [
+            Rejection::NotSingleNumber,
+            Rejection::NumberNotInteroperable,
+            Rejection::BadVersion,
+        ] {
             assert_eq!(rejection.to_string(), rejection.code());
             assert_eq!(serde_json::json!(rejection), rejection.code());
         }

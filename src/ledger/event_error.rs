@@ -76,7 +76,13 @@ mod tests {
     #[test]
     fn a_long_value_is_cut() {
         assert_eq!(clip("é".repeat(60).as_bytes()), "é".repeat(60));
-        assert_eq!(clip("é".repeat(61).as_bytes()), format!("{}…", "é".repeat(60)));
-        assert_eq!(clip("😀".repeat(1000).as_bytes()), format!("{}…", "😀".repeat(60)));
+        assert_eq!(
+            clip("é".repeat(61).as_bytes()),
+            format!("{}…", "é".repeat(60))
+        );
+        assert_eq!(
+            clip("😀".repeat(1000).as_bytes()),
+            format!("{}…", "😀".repeat(60))
+        );
     }
 }

@@ -48,16 +48,16 @@ mod hex;
 mod numbers;
 
 pub use append::{
-    AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, ImportPart, KeyHash, LedgerRequest, Link, PlaceError,
-    RequestMark, digest_of,
+    AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, ImportPart, KeyHash, LedgerRequest, Link,
+    PlaceError, RequestMark, digest_of,
 };
 pub use canonical::canonical_json;
 pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong};
 pub use event_error::EventError;
 pub use events::{ChecksumStep, Event, EventId, EventTime, LedgerId};
 pub use numbers::{
-    CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberCheck, NumberKind, NumberPlan,
-    NumberReading, NumberRefusal, NumberRequest, NumberRule, NumberRules, NumberRulesError, NumberTemplate,
-    REASON_LEN_MAX, SeriesHead, SeriesName, SeriesNameError, SeriesPattern, TemplateError, VoidPlan, VoidReason,
-    VoidRefusal, VoidRequest, VoidedNumber,
+    CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberCheck, NumberKind,
+    NumberPlan, NumberReading, NumberRefusal, NumberRequest, NumberRule, NumberRules,
+    NumberRulesError, NumberTemplate, REASON_LEN_MAX, SeriesHead, SeriesName, SeriesNameError,
+    SeriesPattern, TemplateError, VoidPlan, VoidReason, VoidRefusal, VoidRequest, VoidedNumber,
 };

@@ -24,16 +24,25 @@ enum Source {
 impl Batch {
     #[inline]
     pub(super) fn of_run(run: Run) -> Batch {
-        Batch { count: run.count(), source: Source::Run(run) }
+        Batch {
+            count: run.count(),
+            source: Source::Run(run),
+        }
     }
 
     /// The runs of several lanes, in the order of their worker numbers.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
-        Batch { count: runs.iter().map(Run::count).sum(), source: Source::Lanes(LaneRuns::new(runs)) }
+        Batch {
+            count: runs.iter().map(Run::count).sum(),
+            source: Source::Lanes(LaneRuns::new(runs)),
+        }
     }
 
     pub(super) fn of_random(ids: RandomIds) -> Batch {
-        Batch { count: ids.count(), source: Source::Random(ids) }
+        Batch {
+            count: ids.count(),
+            source: Source::Random(ids),
+        }
     }
 
     /// Ids that are computed already.
@@ -56,7 +65,9 @@ impl Batch {
             let room = &mut ids[filled..];
             let count = match self.next_block(room) {
                 IdBlock::Progression(row) => {
-                    room.iter_mut().zip(row.values()).for_each(|(id, value)| *id = value);
+                    room.iter_mut()
+                        .zip(row.values())
+                        .for_each(|(id, value)| *id = value);
                     IdBlock::Progression(row).len()
                 }
                 IdBlock::List(drawn) => drawn.len(),
@@ -74,9 +85,12 @@ impl Batch {
     pub fn next_block<'a>(&mut self, room: &'a mut [u128]) -> IdBlock<'a> {
         let row = match &mut self.source {
             Source::Random(random) => IdBlock::List(filled(room, |room| random.fill(room))),
-            Source::Known(known) => {
-                IdBlock::List(filled(room, |room| room.iter_mut().zip(known).map(|(id, known)| *id = known).count()))
-            }
+            Source::Known(known) => IdBlock::List(filled(room, |room| {
+                room.iter_mut()
+                    .zip(known)
+                    .map(|(id, known)| *id = known)
+                    .count()
+            })),
             Source::Run(run) => progression(run.take_progression(count_of(room))),
             Source::Lanes(runs) => progression(runs.take_progression(count_of(room))),
         };
@@ -92,7 +106,11 @@ impl Batch {
             Source::Lanes(runs) => runs.take_progression(u64::MAX),
             Source::Random(_) | Source::Known(_) => {
                 let mut id = [0];
-                return (self.fill(&mut id) == 1).then_some(Progression { first: id[0], step: 1, count: 1 });
+                return (self.fill(&mut id) == 1).then_some(Progression {
+                    first: id[0],
+                    step: 1,
+                    count: 1,
+                });
             }
         };
         self.count -= row.map_or(0, |row| row.count);
@@ -103,7 +121,8 @@ impl Batch {
     pub fn rows_len(&self, len: impl Fn(&Progression) -> usize) -> Option<u64> {
         let sum = |mut run: Run| {
             let rows = iter::from_fn(move || run.take_progression(u64::MAX));
-            rows.map(|row| u64::try_from(len(&row)).expect("a row is short")).sum::<u64>()
+            rows.map(|row| u64::try_from(len(&row)).expect("a row is short"))
+                .sum::<u64>()
         };
         match &self.source {
             Source::Run(run) => Some(sum(*run)),
@@ -115,14 +134,17 @@ impl Batch {
     /// The sum of the lengths of all ids left in an encoding; `None` when that is not known before they are drawn.
     pub fn text_len(&self, encoding: &Encoding) -> Option<u64> {
         if let Some(len) = encoding.fixed_len() {
-            return u64::try_from(len).expect("a text is short").checked_mul(self.count);
+            return u64::try_from(len)
+                .expect("a text is short")
+                .checked_mul(self.count);
         }
         let mut total = 0_u64;
         match &self.source {
             Source::Random(_) => return None,
             Source::Known(known) => {
                 for id in known.as_slice() {
-                    total = total.checked_add(u64::try_from(encoding.len(*id)).expect("a text is short"))?;
+                    total = total
+                        .checked_add(u64::try_from(encoding.len(*id)).expect("a text is short"))?;
                 }
             }
             Source::Run(run) => total = total.checked_add(run.text_len(|id| encoding.len(id))?)?,

@@ -44,18 +44,38 @@ impl BatchRequest {
     ///
     /// # Errors
     /// [`RequestError`] names what was asked for and what there is.
-    pub(super) fn new(format: &Format, count: NonZeroU32, of_type: Option<&str>) -> Result<BatchRequest, RequestError> {
+    pub(super) fn new(
+        format: &Format,
+        count: NonZeroU32,
+        of_type: Option<&str>,
+    ) -> Result<BatchRequest, RequestError> {
         let variant = match (of_type, format.has_types()) {
             (None, false) => 0,
             (Some(given), false) => {
-                return Err(RequestError::NoTypes { format: format.name.clone(), given: given.to_owned() });
+                return Err(RequestError::NoTypes {
+                    format: format.name.clone(),
+                    given: given.to_owned(),
+                });
             }
-            (None, true) => return Err(RequestError::TypeMissing { types: types_of(format) }),
-            (Some(given), true) => format
-                .type_named(given)
-                .map_err(|_| RequestError::TypeUnknown { given: given.to_owned(), types: types_of(format) })?,
+            (None, true) => {
+                return Err(RequestError::TypeMissing {
+                    types: types_of(format),
+                });
+            }
+            (Some(given), true) => {
+                format
+                    .type_named(given)
+                    .map_err(|_| RequestError::TypeUnknown {
+                        given: given.to_owned(),
+                        types: types_of(format),
+                    })?
+            }
         };
-        Ok(BatchRequest { count, variant, domain: DomainHash::DEVELOPMENT })
+        Ok(BatchRequest {
+            count,
+            variant,
+            domain: DomainHash::DEVELOPMENT,
+        })
     }
 
     /// The same request for ids of a domain; without effect where the format has no such field.
@@ -81,5 +101,9 @@ impl BatchRequest {
 }
 
 fn types_of(format: &Format) -> Vec<String> {
-    format.variants.iter().filter_map(|variant| variant.name.clone()).collect()
+    format
+        .variants
+        .iter()
+        .filter_map(|variant| variant.name.clone())
+        .collect()
 }

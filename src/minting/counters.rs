@@ -19,7 +19,10 @@ pub struct CountedFormat {
 impl CountedFormat {
     /// A format of which nothing is counted yet, minted on this number of lanes.
     pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
-        CountedFormat { format, counters: MintCounters::new(lanes) }
+        CountedFormat {
+            format,
+            counters: MintCounters::new(lanes),
+        }
     }
 }
 
@@ -73,7 +76,9 @@ impl MintCounters {
 
     /// How often each lane had used up its sequence when ids were asked for.
     pub fn exhausted(&self) -> impl Iterator<Item = u64> {
-        self.exhausted.iter().map(|count| count.load(Ordering::Relaxed))
+        self.exhausted
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Counts a request that got no id, for no fault of its own.

@@ -27,12 +27,18 @@ impl HorizonPlan {
     /// A horizon of a slot that is leased: to be used only until its deadline.
     #[cfg(feature = "server")]
     pub(crate) fn leased(horizon: UnixNanos, deadline: UnixNanos) -> HorizonPlan {
-        HorizonPlan { horizon, floor: None, deadline: Some(deadline), planned_at: None }
+        HorizonPlan {
+            horizon,
+            floor: None,
+            deadline: Some(deadline),
+            planned_at: None,
+        }
     }
 
     /// The first instant at which nothing may be minted under this plan: the horizon, or the deadline if that is earlier.
     pub fn usable_until(&self) -> UnixNanos {
-        self.deadline.map_or(self.horizon, |deadline| self.horizon.min(deadline))
+        self.deadline
+            .map_or(self.horizon, |deadline| self.horizon.min(deadline))
     }
 
     /// The floor that the node once began at: to be remembered with its first horizon.
@@ -43,13 +49,23 @@ impl HorizonPlan {
     /// A plan that no session made, for tests of what makes plans durable.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn at(horizon: UnixNanos) -> HorizonPlan {
-        HorizonPlan { horizon, floor: None, deadline: None, planned_at: None }
+        HorizonPlan {
+            horizon,
+            floor: None,
+            deadline: None,
+            planned_at: None,
+        }
     }
 
     /// The same, of a node that begins at a floor.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
-        HorizonPlan { horizon, floor: Some(floor), deadline: None, planned_at: None }
+        HorizonPlan {
+            horizon,
+            floor: Some(floor),
+            deadline: None,
+            planned_at: None,
+        }
     }
 }
 
@@ -79,7 +95,11 @@ impl Reservation {
 
     /// The reservations of a start, up to `window` each.
     pub fn up_to(window: Duration) -> Reservation {
-        Reservation { size: Reservation::FIRST.min(window), window, took: Duration::ZERO }
+        Reservation {
+            size: Reservation::FIRST.min(window),
+            window,
+            took: Duration::ZERO,
+        }
     }
 
     /// How much should be left of the next extension when it is durable.
@@ -115,9 +135,16 @@ mod tests {
         reservation.took(millis(800));
         assert_eq!(reservation.reach(), millis(900));
         reservation.grow();
-        assert_eq!((reservation.size(), reservation.reach()), (millis(200), millis(1_000)));
+        assert_eq!(
+            (reservation.size(), reservation.reach()),
+            (millis(200), millis(1_000))
+        );
         reservation.took(millis(5_000));
-        assert_eq!(reservation.reach(), millis(1_000), "a restart would have to wait for more");
+        assert_eq!(
+            reservation.reach(),
+            millis(1_000),
+            "a restart would have to wait for more"
+        );
         reservation.took(Duration::ZERO);
         assert_eq!(reservation.reach(), millis(200));
     }

@@ -71,7 +71,12 @@ pub struct Mint {
 impl Mint {
     /// A mint without formats.
     pub fn new(clock: Arc<Clock>, settings: MintSettings) -> Mint {
-        Mint { clock, settings, sequenced: Vec::new(), state: Arc::default() }
+        Mint {
+            clock,
+            settings,
+            sequenced: Vec::new(),
+            state: Arc::default(),
+        }
     }
 
     /// A minter of a sequenced format. It mints nothing until a session begins.
@@ -81,19 +86,31 @@ impl Mint {
 
     /// The same, of a format whose worker numbers come with the slot of each session.
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
-        self.add(SequencedFormat::with_slot_lanes(format, lanes, self.sequenced.len()))
+        self.add(SequencedFormat::with_slot_lanes(
+            format,
+            lanes,
+            self.sequenced.len(),
+        ))
     }
 
     fn add(&mut self, sequenced: SequencedFormat) -> Arc<Minter> {
         let sequenced = Arc::new(sequenced);
         self.sequenced.push(Arc::clone(&sequenced));
-        Arc::new(Minter::sequenced(sequenced, Arc::clone(&self.clock), Arc::clone(&self.state)))
+        Arc::new(Minter::sequenced(
+            sequenced,
+            Arc::clone(&self.clock),
+            Arc::clone(&self.state),
+        ))
     }
 
     /// A minter of a random format. It needs no session, only a clock that can be right.
     pub fn add_random(&mut self, format: Arc<Format>, randomness: Randomness) -> Arc<Minter> {
         let source = RandomMinter::new(format, Arc::clone(&self.clock), randomness);
-        Arc::new(Minter::random(source, Arc::clone(&self.clock), Arc::clone(&self.state)))
+        Arc::new(Minter::random(
+            source,
+            Arc::clone(&self.clock),
+            Arc::clone(&self.state),
+        ))
     }
 
     /// The clock that ids are minted by.
@@ -120,8 +137,21 @@ impl Mint {
     }
 
     fn prepare_with(&self, start: SessionStart, slot: Option<u32>) -> Arc<Session> {
-        let MintSettings { wait_max, lead_max, window, shard } = self.settings;
-        let beginning = Beginning { start, slot, now: self.clock.now(), window, lead_max, wait_max, shard };
+        let MintSettings {
+            wait_max,
+            lead_max,
+            window,
+            shard,
+        } = self.settings;
+        let beginning = Beginning {
+            start,
+            slot,
+            now: self.clock.now(),
+            window,
+            lead_max,
+            wait_max,
+            shard,
+        };
         Arc::new(Session::begin(&self.sequenced, &beginning))
     }
 

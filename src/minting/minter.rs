@@ -11,7 +11,9 @@ use super::refusal::Refusal;
 use super::session_state::SessionState;
 use crate::id::{Format, Rejection};
 use crate::minting::random::RandomMinter;
-use crate::minting::sequenced::{ExcludedIds, ExcludedTicks, Lanes, SequencedFormat, SequencedMinter, Shortage};
+use crate::minting::sequenced::{
+    ExcludedIds, ExcludedTicks, Lanes, SequencedFormat, SequencedMinter, Shortage,
+};
 use crate::time::{Clock, UnixNanos};
 
 /// Mints one format of which callers want a number of ids. Made by [`Mint`](super::Mint); an example is there.
@@ -53,14 +55,35 @@ pub enum Denied {
 }
 
 impl Minter {
-    pub(super) fn sequenced(sequenced: Arc<SequencedFormat>, clock: Arc<Clock>, state: Arc<SessionState>) -> Minter {
-        let counted = CountedFormat::new(Arc::clone(sequenced.format()), sequenced.most_lanes().workers().len());
-        Minter { counted: Arc::new(counted), clock, state, source: Source::Sequenced(sequenced) }
+    pub(super) fn sequenced(
+        sequenced: Arc<SequencedFormat>,
+        clock: Arc<Clock>,
+        state: Arc<SessionState>,
+    ) -> Minter {
+        let counted = CountedFormat::new(
+            Arc::clone(sequenced.format()),
+            sequenced.most_lanes().workers().len(),
+        );
+        Minter {
+            counted: Arc::new(counted),
+            clock,
+            state,
+            source: Source::Sequenced(sequenced),
+        }
     }
 
-    pub(super) fn random(minter: RandomMinter, clock: Arc<Clock>, state: Arc<SessionState>) -> Minter {
+    pub(super) fn random(
+        minter: RandomMinter,
+        clock: Arc<Clock>,
+        state: Arc<SessionState>,
+    ) -> Minter {
         let counted = Arc::new(CountedFormat::new(Arc::clone(minter.format()), 0));
-        Minter { counted, clock, state, source: Source::Random(Arc::new(minter)) }
+        Minter {
+            counted,
+            clock,
+            state,
+            source: Source::Random(Arc::new(minter)),
+        }
     }
 
     /// The format of its ids, and what is counted of them.
@@ -92,14 +115,20 @@ impl Minter {
     ///
     /// # Errors
     /// [`RequestError`] names what was asked for and what there is.
-    pub fn request(&self, count: NonZeroU32, of_type: Option<&str>) -> Result<BatchRequest, RequestError> {
+    pub fn request(
+        &self,
+        count: NonZeroU32,
+        of_type: Option<&str>,
+    ) -> Result<BatchRequest, RequestError> {
         BatchRequest::new(self.format(), count, of_type)
     }
 
     /// How many ids of a variant can be had at any time in one request; `None` if there is no such limit.
     pub fn count_max(&self, variant: usize) -> Option<u64> {
         match &self.source {
-            Source::Sequenced(sequenced) => sequenced.in_session(|minter| minter.count_max(variant)),
+            Source::Sequenced(sequenced) => {
+                sequenced.in_session(|minter| minter.count_max(variant))
+            }
             Source::Random(_) => None,
         }
     }
@@ -107,9 +136,15 @@ impl Minter {
     /// How many long requests have lanes of their own; `None` where ids are never waited for. One that may take every lane
     /// has no other beside it.
     pub fn long_requests_max(&self) -> Option<usize> {
-        let Source::Sequenced(sequenced) = &self.source else { return None };
+        let Source::Sequenced(sequenced) = &self.source else {
+            return None;
+        };
         let lanes = sequenced.most_lanes();
-        Some(if lanes.share_a_batch(self.format()) { 1 } else { lanes.workers().len() })
+        Some(if lanes.share_a_batch(self.format()) {
+            1
+        } else {
+            lanes.workers().len()
+        })
     }
 
     /// Reads ids of another generator, to find the ticks that sessions from that instant on leave out; `None` for a random format.
@@ -127,7 +162,9 @@ impl Minter {
     pub fn exclude(&self, ticks: ExcludedTicks) {
         match &self.source {
             Source::Sequenced(sequenced) => sequenced.exclude(ticks),
-            Source::Random(_) => panic!("random ids have no ticks to leave out, checked when the format was made"),
+            Source::Random(_) => {
+                panic!("random ids have no ticks to leave out, checked when the format was made")
+            }
         }
     }
 
@@ -135,10 +172,17 @@ impl Minter {
     pub fn refuse_late(&self, request: &BatchRequest, waited: Duration) -> Refusal {
         if let Source::Sequenced(sequenced) = &self.source {
             sequenced.in_session(|minter| {
-                minter.count_late(request, &minter.moment(self.clock.now()), &self.counted.counters);
+                minter.count_late(
+                    request,
+                    &minter.moment(self.clock.now()),
+                    &self.counted.counters,
+                );
             });
         }
-        Refusal::SequenceExhausted { format: self.format().name.clone(), retry_after: waited }
+        Refusal::SequenceExhausted {
+            format: self.format().name.clone(),
+            retry_after: waited,
+        }
     }
 
     /// Reserves the ids of a request, which this minter made: one read of the clock, one compare-exchange.
@@ -150,7 +194,10 @@ impl Minter {
         match &self.source {
             Source::Sequenced(sequenced) => {
                 let kept = sequenced.leased();
-                match sequenced.held_for_good().or(kept.as_deref().map(AsRef::as_ref)) {
+                match sequenced
+                    .held_for_good()
+                    .or(kept.as_deref().map(AsRef::as_ref))
+                {
                     Some(minter) => self.reserve_stamps(minter, request),
                     None => Err(Denied::Refused(self.state.reason())),
                 }
@@ -161,29 +208,50 @@ impl Minter {
 
     /// Called from one place, so that the compiler puts all of it there: what it returns is not copied on the way.
     #[inline]
-    fn reserve_stamps(&self, minter: &SequencedMinter, request: &BatchRequest) -> Result<Granted, Denied> {
+    fn reserve_stamps(
+        &self,
+        minter: &SequencedMinter,
+        request: &BatchRequest,
+    ) -> Result<Granted, Denied> {
         let moment = minter.moment(self.clock.now());
         let most = minter.count_max(request.variant());
         if request.count() > most {
             let format = self.format().name.clone();
-            return Err(Denied::Refused(Refusal::TooMany { format, count: request.count(), most }));
+            return Err(Denied::Refused(Refusal::TooMany {
+                format,
+                count: request.count(),
+                most,
+            }));
         }
         match minter.reserve(request, &moment, &self.counted.counters) {
             Ok(placement) => {
                 let due = Some(placement.due).filter(|due| *due > moment.now);
-                self.counted.counters.count_granted(request.count(), due.is_some());
-                Ok(Granted { batch: minter.batch(request, &placement), due, refill: placement.refill })
+                self.counted
+                    .counters
+                    .count_granted(request.count(), due.is_some());
+                Ok(Granted {
+                    batch: minter.batch(request, &placement),
+                    due,
+                    refill: placement.refill,
+                })
             }
             Err(Shortage::Horizon { needed }) => Err(Denied::Horizon { needed }),
             Err(Shortage::Sequence { due }) => {
                 let (format, retry_after) = (self.format().name.clone(), due.since(moment.now));
-                Err(Denied::Refused(Refusal::SequenceExhausted { format, retry_after }))
+                Err(Denied::Refused(Refusal::SequenceExhausted {
+                    format,
+                    retry_after,
+                }))
             }
             Err(Shortage::Ended) => Err(Denied::Refused(self.ended())),
             Err(Shortage::NotBegun) => Err(Denied::Refused(self.not_begun())),
             Err(Shortage::NotOpen { opens_at }) => {
-                let (format, retry_after) = (self.format().name.clone(), opens_at.since(moment.now));
-                Err(Denied::Refused(Refusal::NotOpen { format, retry_after }))
+                let (format, retry_after) =
+                    (self.format().name.clone(), opens_at.since(moment.now));
+                Err(Denied::Refused(Refusal::NotOpen {
+                    format,
+                    retry_after,
+                }))
             }
         }
     }
@@ -193,20 +261,35 @@ impl Minter {
         if let Some(refusal) = self.state.wrong_clock() {
             return Err(Denied::Refused(refusal));
         }
-        let ids = minter.ids(request.count()).map_err(|rejection| match rejection {
-            Rejection::BeforeEpoch => Denied::Refused(self.not_begun()),
-            _ => Denied::Refused(self.ended()),
-        })?;
+        let ids = minter
+            .ids(request.count())
+            .map_err(|rejection| match rejection {
+                Rejection::BeforeEpoch => Denied::Refused(self.not_begun()),
+                _ => Denied::Refused(self.ended()),
+            })?;
         self.counted.counters.count_granted(request.count(), false);
-        Ok(Granted { batch: Batch::of_random(ids), due: None, refill: false })
+        Ok(Granted {
+            batch: Batch::of_random(ids),
+            due: None,
+            refill: false,
+        })
     }
 
     fn ended(&self) -> Refusal {
-        let ended = self.format().end().expect("only a format with a time field ends");
-        Refusal::EpochEnded { format: self.format().name.clone(), ended }
+        let ended = self
+            .format()
+            .end()
+            .expect("only a format with a time field ends");
+        Refusal::EpochEnded {
+            format: self.format().name.clone(),
+            ended,
+        }
     }
 
     fn not_begun(&self) -> Refusal {
-        Refusal::BeforeEpoch { format: self.format().name.clone(), begins: self.format().epoch }
+        Refusal::BeforeEpoch {
+            format: self.format().name.clone(),
+            begins: self.format().epoch,
+        }
     }
 }

@@ -27,8 +27,8 @@ pub use minter::{Denied, Granted, Minter};
 pub use random::{RandomIds, RandomMinter, Randomness};
 pub use refusal::{Refusal, SlotLack};
 pub use sequenced::{
-    CatchUp, ExcludedIds, ExcludedTicks, ExclusionError, Grant, LaneCount, LaneError, LaneRule, Lanes, Moment, Run,
-    SequencedMinter, Sequencer, Shortage, SlotLanes, Spread, StampLine,
+    CatchUp, ExcludedIds, ExcludedTicks, ExclusionError, Grant, LaneCount, LaneError, LaneRule,
+    Lanes, Moment, Run, SequencedMinter, Sequencer, Shortage, SlotLanes, Spread, StampLine,
 };
 pub use session::Session;
 pub use session_start::SessionStart;

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use super::durable::Durable;
 use super::horizon::{HorizonPlan, Reservation};
-use crate::minting::sequenced::{Beginning, CatchUp, Moment, SequencedFormat, SequencedMinter, Sequencer};
+use crate::minting::sequenced::{
+    Beginning, CatchUp, Moment, SequencedFormat, SequencedMinter, Sequencer,
+};
 use crate::time::UnixNanos;
 
 /// The sequences of all formats, and the horizon below which they may be used.
@@ -26,7 +28,9 @@ pub struct Session {
 impl Session {
     /// Begins at a start; nothing can be minted until a horizon above it is raised.
     pub(super) fn begin(formats: &[Arc<SequencedFormat>], beginning: &Beginning) -> Session {
-        let minter = |format: &Arc<SequencedFormat>| (Arc::clone(format), Arc::new(format.minter(beginning)));
+        let minter = |format: &Arc<SequencedFormat>| {
+            (Arc::clone(format), Arc::new(format.minter(beginning)))
+        };
         Session {
             catch_up: beginning.catch_up(),
             start: beginning.start.at,
@@ -39,7 +43,9 @@ impl Session {
 
     /// From now on the formats are minted in this session.
     pub(super) fn hand_out(&self) {
-        self.minters.iter().for_each(|(format, minter)| format.begin(Arc::clone(minter)));
+        self.minters
+            .iter()
+            .for_each(|(format, minter)| format.begin(Arc::clone(minter)));
     }
 
     /// From now on nothing more is minted in this session. A mint that has begun may end: below a horizon that stays reserved.
@@ -70,9 +76,18 @@ impl Session {
 
     /// The next horizon to be made durable: a reservation above all that is used, and above `needed`.
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {
-        let reach = self.reservation.lock().expect("no holder of this lock panics").reach();
+        let reach = self
+            .reservation
+            .lock()
+            .expect("no holder of this lock panics")
+            .reach();
         HorizonPlan {
-            horizon: self.reached().max(now).after(reach).max(needed).max(self.horizon()),
+            horizon: self
+                .reached()
+                .max(now)
+                .after(reach)
+                .max(needed)
+                .max(self.horizon()),
             floor: self.floor,
             deadline: None,
             planned_at: Some(now),
@@ -81,7 +96,9 @@ impl Session {
 
     /// The instant up to which something has been handed out; the start, as long as nothing has been.
     pub(crate) fn reached(&self) -> UnixNanos {
-        self.sequencers().map(Sequencer::reached).fold(self.start, UnixNanos::max)
+        self.sequencers()
+            .map(Sequencer::reached)
+            .fold(self.start, UnixNanos::max)
     }
 
     /// Whether less than half of the last reservation is left. Between two requests to refill, one suffices.
@@ -93,7 +110,10 @@ impl Session {
     pub fn raise(&self, horizon: &Durable<HorizonPlan>, now: UnixNanos) {
         let HorizonPlan { planned_at, .. } = *horizon.plan();
         let horizon = horizon.plan().usable_until();
-        let mut reservation = self.reservation.lock().expect("no holder of this lock panics");
+        let mut reservation = self
+            .reservation
+            .lock()
+            .expect("no holder of this lock panics");
         let refill = horizon.before(reservation.size() / 2);
         for sequencer in self.sequencers() {
             sequencer.raise(horizon, refill);
@@ -108,6 +128,8 @@ impl Session {
     }
 
     fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
-        self.minters.iter().flat_map(|(_, minter)| minter.sequencers())
+        self.minters
+            .iter()
+            .flat_map(|(_, minter)| minter.sequencers())
     }
 }

@@ -17,7 +17,10 @@ pub struct SessionStart {
 impl SessionStart {
     /// At an instant from which on no stamp was handed out.
     pub fn at(instant: UnixNanos) -> SessionStart {
-        SessionStart { at: instant, floor: None }
+        SessionStart {
+            at: instant,
+            floor: None,
+        }
     }
 
     /// The same, on a node that once began at a floor.

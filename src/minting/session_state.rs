@@ -24,8 +24,16 @@ struct State {
 
 impl Default for SessionState {
     fn default() -> SessionState {
-        let waiting_for = Refusal::HorizonReached { retry_after: Duration::from_secs(1) };
-        SessionState { state: Mutex::new(State { session: None, waiting_for }), is_clock_wrong: AtomicBool::new(false) }
+        let waiting_for = Refusal::HorizonReached {
+            retry_after: Duration::from_secs(1),
+        };
+        SessionState {
+            state: Mutex::new(State {
+                session: None,
+                waiting_for,
+            }),
+            is_clock_wrong: AtomicBool::new(false),
+        }
     }
 }
 
@@ -34,8 +42,14 @@ impl SessionState {
     /// While there is a session: worker numbers would be used twice; and where nothing can be minted in this one yet.
     pub(super) fn begin(&self, session: Arc<Session>) {
         let mut state = self.locked();
-        assert!(state.session.is_none(), "a session begins after the one before has ended");
-        assert!(session.is_open(), "a session begins when something can be minted in it");
+        assert!(
+            state.session.is_none(),
+            "a session begins after the one before has ended"
+        );
+        assert!(
+            session.is_open(),
+            "a session begins when something can be minted in it"
+        );
         session.hand_out();
         state.session = Some(session);
         self.is_clock_wrong.store(false, Ordering::Relaxed);
@@ -56,7 +70,10 @@ impl SessionState {
 
     pub(super) fn session(&self) -> Result<Arc<Session>, Refusal> {
         let state = self.locked();
-        state.session.clone().ok_or_else(|| state.waiting_for.clone())
+        state
+            .session
+            .clone()
+            .ok_or_else(|| state.waiting_for.clone())
     }
 
     /// Why nothing sequenced is minted, or was not a moment ago.
@@ -67,11 +84,16 @@ impl SessionState {
     /// Why not even random ids are minted.
     #[inline]
     pub(super) fn wrong_clock(&self) -> Option<Refusal> {
-        self.is_clock_wrong.load(Ordering::Relaxed).then(|| self.reason())
+        self.is_clock_wrong
+            .load(Ordering::Relaxed)
+            .then(|| self.reason())
     }
 
     fn set_reason(&self, state: &mut State, reason: Refusal) {
-        self.is_clock_wrong.store(matches!(reason, Refusal::ClockJumped { .. }), Ordering::Relaxed);
+        self.is_clock_wrong.store(
+            matches!(reason, Refusal::ClockJumped { .. }),
+            Ordering::Relaxed,
+        );
         state.waiting_for = reason;
     }
 

@@ -39,7 +39,12 @@ pub(super) enum Arrival {
 
 impl Acceptor {
     pub(super) fn new(listener: TcpListener, refusal: &'static [u8]) -> Self {
-        Self { listener, spare_descriptor: open_spare(), is_short: false, refusal }
+        Self {
+            listener,
+            spare_descriptor: open_spare(),
+            is_short: false,
+            refusal,
+        }
     }
 
     /// The next connection. Errors are waited out; dropping the future loses nothing.
@@ -107,9 +112,14 @@ fn open_spare() -> Option<File> {
 
 fn concerns_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
 }
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -138,9 +138,20 @@ impl<H: Handler> Door<H> {
 
     /// Lets a connection in, or turns it away.
     fn admit(&mut self, stream: TcpStream, peer: IpAddr) {
-        let Terms { limits, callers, obstacle, tls, names_callers, .. } = &self.terms;
+        let Terms {
+            limits,
+            callers,
+            obstacle,
+            tls,
+            names_callers,
+            ..
+        } = &self.terms;
         if let Some(answer) = obstacle() {
-            let answer = if tls.is_some() { Bytes::from_static(self.refusal) } else { answer };
+            let answer = if tls.is_some() {
+                Bytes::from_static(self.refusal)
+            } else {
+                answer
+            };
             return turn_away(stream, answer, &self.lingering);
         }
         let stop = self.draining.child_token();
@@ -148,13 +159,27 @@ impl<H: Handler> Door<H> {
             Ok((activity, held)) => {
                 let (handler, callers, limits) = (self.handler.clone(), callers.clone(), *limits);
                 let own = self.turns.of(peer);
-                let connection =
-                    Connection { stream, peer, handler, callers, limits, activity, stop, turns: own.clone() };
+                let connection = Connection {
+                    stream,
+                    peer,
+                    handler,
+                    callers,
+                    limits,
+                    activity,
+                    stop,
+                    turns: own.clone(),
+                };
                 // A task of its own kind for each: a plain connection pays nothing for what the others can do.
                 match tls {
-                    Some(tls) => self.tasks.spawn(own.take(while_held(held, connection.run_tls(Arc::clone(tls))))),
-                    None if *names_callers => self.tasks.spawn(own.take(while_held(held, connection.run_named()))),
-                    None => self.tasks.spawn(own.take(while_held(held, connection.run()))),
+                    Some(tls) => self
+                        .tasks
+                        .spawn(own.take(while_held(held, connection.run_tls(Arc::clone(tls))))),
+                    None if *names_callers => self
+                        .tasks
+                        .spawn(own.take(while_held(held, connection.run_named()))),
+                    None => self
+                        .tasks
+                        .spawn(own.take(while_held(held, connection.run()))),
                 };
             }
             Err(shed) => {
@@ -165,8 +190,17 @@ impl<H: Handler> Door<H> {
     }
 
     /// What a connection of this peer needs to be open, and holds meanwhile.
-    fn enter(&self, peer: IpAddr, stop: &CancellationToken) -> Result<(Arc<Activity>, (OpenConnection, Charge)), Shed> {
-        let Terms { limits, callers, open, .. } = &self.terms;
+    fn enter(
+        &self,
+        peer: IpAddr,
+        stop: &CancellationToken,
+    ) -> Result<(Arc<Activity>, (OpenConnection, Charge)), Shed> {
+        let Terms {
+            limits,
+            callers,
+            open,
+            ..
+        } = &self.terms;
         let activity = Activity::begin(callers.load().memory.payer(peer));
         let charge = callers.pay_for_connection(peer, &activity.payer, self.connection_len)?;
         let entry = open.enter(peer, callers.is_exempt(peer), limits, &activity, stop);
@@ -178,7 +212,11 @@ impl<H: Handler> Door<H> {
     async fn drain(mut self, drain_max: Duration) -> Drained {
         self.draining.cancel();
         let tasks = &mut self.tasks;
-        info!(connections = tasks.len(), "draining: {} connections are open", tasks.len());
+        info!(
+            connections = tasks.len(),
+            "draining: {} connections are open",
+            tasks.len()
+        );
         let all_ended = async {
             while let Some(ended) = tasks.join_next().await {
                 log_panic(ended);
@@ -193,7 +231,9 @@ impl<H: Handler> Door<H> {
             );
         }
         tasks.shutdown().await;
-        Drained { connections_closed_by_force }
+        Drained {
+            connections_closed_by_force,
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use super::stream::{LINGER_MAX, TrackedStream, Tracking};
 pub(super) const REFUSAL_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
 /// The whole answer where there is no room: too early for a problem document.
-pub(super) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
+pub(super) const REFUSAL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
     connection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// The same of a service to test against.

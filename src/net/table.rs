@@ -45,7 +45,14 @@ struct Table {
 impl Table {
     fn shown_by(open: IntGauge) -> Table {
         let (rows, by_peer) = (HashMap::new(), HashMap::new());
-        Table { rows, open, by_peer, next_number: 0, leaving: 0, idle_longest: Vec::new() }
+        Table {
+            rows,
+            open,
+            by_peer,
+            next_number: 0,
+            leaving: 0,
+            idle_longest: Vec::new(),
+        }
     }
 }
 
@@ -100,16 +107,26 @@ impl OpenConnections {
         if !is_exempt && of_peer >= limits.connections_per_peer {
             return Err(Shed::Peer);
         }
-        if table.rows.len() - table.leaving >= limits.connections_max && !table.give_one_up(Duration::ZERO) {
+        if table.rows.len() - table.leaving >= limits.connections_max
+            && !table.give_one_up(Duration::ZERO)
+        {
             return Err(Shed::Connections);
         }
         let number = table.next_number;
         table.next_number += 1;
-        let row = Row { peer, activity: Arc::clone(activity), stop: stop.clone(), is_leaving: false };
+        let row = Row {
+            peer,
+            activity: Arc::clone(activity),
+            stop: stop.clone(),
+            is_leaving: false,
+        };
         table.rows.insert(number, row);
         table.open.inc();
         *table.by_peer.entry(peer).or_default() += 1;
-        Ok(OpenConnection { connections: self.clone(), number })
+        Ok(OpenConnection {
+            connections: self.clone(),
+            number,
+        })
     }
 
     /// Tells the connection that is idle longest to stop, if it has been for [`SPARED`]: what it holds is wanted by somebody
@@ -129,7 +146,9 @@ impl Table {
         if self.leaving == LEAVING_MAX {
             return false;
         }
-        let Some((number, since)) = self.idle_longest() else { return false };
+        let Some((number, since)) = self.idle_longest() else {
+            return false;
+        };
         if idle_for(since) < idle_min {
             self.idle_longest.push((number, since));
             return false;
@@ -145,9 +164,13 @@ impl Table {
     /// The connection that is idle longest, if any is, and since when.
     fn idle_longest(&mut self) -> Option<(u64, u64)> {
         self.next_idle_longest().or_else(|| {
-            let idle = self.rows.iter().filter_map(|(number, row)| Some((*number, row.idle_since()?)));
+            let idle = self
+                .rows
+                .iter()
+                .filter_map(|(number, row)| Some((*number, row.idle_since()?)));
             self.idle_longest = idle.collect();
-            self.idle_longest.sort_unstable_by_key(|(_, since)| Reverse(*since));
+            self.idle_longest
+                .sort_unstable_by_key(|(_, since)| Reverse(*since));
             let surplus = self.idle_longest.len().saturating_sub(REMEMBERED_MAX);
             self.idle_longest.drain(..surplus);
             self.next_idle_longest()
@@ -165,7 +188,9 @@ impl Table {
     }
 
     fn leave(&mut self, number: u64) {
-        let Some(row) = self.rows.remove(&number) else { return };
+        let Some(row) = self.rows.remove(&number) else {
+            return;
+        };
         self.open.dec();
         self.leaving -= usize::from(row.is_leaving);
         if let Some(of_peer) = self.by_peer.get_mut(&row.peer) {
@@ -209,10 +234,27 @@ mod tests {
 
     fn enter(open: &OpenConnections, peer: u8, is_exempt: bool, idle_since: u64) -> Entered {
         let payer = Load::default().memory.payer([10, 0, 0, peer].into());
-        let limits = Limits { connections_max: 4, connections_per_peer: 2, ..Limits::default() };
-        let (activity, stop) = (Arc::new(Activity::idle_since_then(payer, idle_since)), CancellationToken::new());
-        let entry = open.enter(IpAddr::from([10, 0, 0, peer]), is_exempt, &limits, &activity, &stop);
-        Entered { entry, activity, stop }
+        let limits = Limits {
+            connections_max: 4,
+            connections_per_peer: 2,
+            ..Limits::default()
+        };
+        let (activity, stop) = (
+            Arc::new(Activity::idle_since_then(payer, idle_since)),
+            CancellationToken::new(),
+        );
+        let entry = open.enter(
+            IpAddr::from([10, 0, 0, peer]),
+            is_exempt,
+            &limits,
+            &activity,
+            &stop,
+        );
+        Entered {
+            entry,
+            activity,
+            stop,
+        }
     }
 
     #[test]
@@ -230,25 +272,41 @@ mod tests {
     #[test]
     fn a_full_table_gives_up_the_one_idle_longest_and_none_that_works() {
         let open = OpenConnections::default();
-        let others = [7, 3, 9, 5].map(|at| enter(&open, u8::try_from(at).expect("small"), false, at));
+        let others =
+            [7, 3, 9, 5].map(|at| enter(&open, u8::try_from(at).expect("small"), false, at));
         let _working = others[1].activity.begin_request(false);
         let newcomer = enter(&open, 20, false, 10);
         assert!(newcomer.entry.is_ok());
-        assert_eq!(others.each_ref().map(|one| one.stop.is_cancelled()), [false, false, false, true]);
-        let _working = [&others[0], &others[2], &newcomer].map(|one| one.activity.begin_request(false));
-        assert_eq!(enter(&open, 21, false, 11).entry.err(), Some(Shed::Connections));
+        assert_eq!(
+            others.each_ref().map(|one| one.stop.is_cancelled()),
+            [false, false, false, true]
+        );
+        let _working =
+            [&others[0], &others[2], &newcomer].map(|one| one.activity.begin_request(false));
+        assert_eq!(
+            enter(&open, 21, false, 11).entry.err(),
+            Some(Shed::Connections)
+        );
     }
 
     #[test]
     fn after_one_look_at_all_the_next_go_in_order_and_whoever_moved_meanwhile_stays() {
         let open = OpenConnections::default();
-        let others = [3, 1, 2, 4].map(|at| enter(&open, u8::try_from(at).expect("small"), false, at));
+        let others =
+            [3, 1, 2, 4].map(|at| enter(&open, u8::try_from(at).expect("small"), false, at));
         let gone = || others.each_ref().map(|one| one.stop.is_cancelled());
         let first = enter(&open, 20, false, 10);
-        assert_eq!((gone(), first.entry.is_ok()), ([false, true, false, false], true));
+        assert_eq!(
+            (gone(), first.entry.is_ok()),
+            ([false, true, false, false], true)
+        );
         others[2].activity.record_idle();
         let second = enter(&open, 21, false, 11);
-        assert_eq!((gone(), second.entry.is_ok()), ([true, true, false, false], true), "the one of 2 has moved");
+        assert_eq!(
+            (gone(), second.entry.is_ok()),
+            ([true, true, false, false], true),
+            "the one of 2 has moved"
+        );
         drop(others.map(|one| one.entry));
         assert_eq!(open.table().leaving, 0);
     }

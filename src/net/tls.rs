@@ -57,12 +57,27 @@ impl Tls {
     pub(super) async fn accept(&self, socket: TcpStream) -> io::Result<Secured> {
         let acceptor = TlsAcceptor::from(self.0.load_full());
         let wire = TlsWire::before_handshake(socket);
-        let mut stream = acceptor.accept_with(wire, |session| session.set_buffer_limit(Some(UNSENT_LEN_MAX))).await?;
+        let mut stream = acceptor
+            .accept_with(wire, |session| {
+                session.set_buffer_limit(Some(UNSENT_LEN_MAX))
+            })
+            .await?;
         let (wire, session) = stream.get_mut();
         wire.end_handshake();
-        let protocol = if session.alpn_protocol() == Some(ALPN[0]) { Protocol::Http2 } else { Protocol::Http1 };
-        let certificate = session.peer_certificates().and_then(ClientCertificate::of_chain).map(Arc::new);
-        Ok(Secured { stream, protocol, certificate })
+        let protocol = if session.alpn_protocol() == Some(ALPN[0]) {
+            Protocol::Http2
+        } else {
+            Protocol::Http1
+        };
+        let certificate = session
+            .peer_certificates()
+            .and_then(ClientCertificate::of_chain)
+            .map(Arc::new);
+        Ok(Secured {
+            stream,
+            protocol,
+            certificate,
+        })
     }
 }
 

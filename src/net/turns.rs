@@ -84,15 +84,21 @@ impl Turns {
     pub(super) fn of(&self, peer: IpAddr) -> PeerTurns {
         let network = network_of(peer);
         let mut peers = lock(&self.0.peers);
-        let peer = peers.get(&network).and_then(Weak::upgrade).unwrap_or_else(|| {
-            if peers.len() == peers.capacity() {
-                peers.retain(|_, peer| peer.strong_count() > 0);
-            }
-            let peer = Arc::new(Peer::new(Arc::clone(&self.0.peer_count)));
-            peers.insert(network, Arc::downgrade(&peer));
-            peer
-        });
-        PeerTurns { peer, turns: self.clone() }
+        let peer = peers
+            .get(&network)
+            .and_then(Weak::upgrade)
+            .unwrap_or_else(|| {
+                if peers.len() == peers.capacity() {
+                    peers.retain(|_, peer| peer.strong_count() > 0);
+                }
+                let peer = Arc::new(Peer::new(Arc::clone(&self.0.peer_count)));
+                peers.insert(network, Arc::downgrade(&peer));
+                peer
+            });
+        PeerTurns {
+            peer,
+            turns: self.clone(),
+        }
     }
 
     /// Begins one round after the other, for ever, while tasks wait.
@@ -111,7 +117,10 @@ impl Turns {
     /// Gives every peer its turns; says whether tasks wait for the next round.
     fn begin_round(&self) -> bool {
         let peers = std::mem::take(&mut *lock(&self.0.waiting));
-        let still_waiting: Vec<_> = peers.into_iter().filter(|peer| peer.begin_round()).collect();
+        let still_waiting: Vec<_> = peers
+            .into_iter()
+            .filter(|peer| peer.begin_round())
+            .collect();
         let mut waiting = lock(&self.0.waiting);
         waiting.extend(still_waiting);
         !waiting.is_empty()
@@ -122,7 +131,12 @@ impl Peer {
     fn new(peer_count: Arc<AtomicUsize>) -> Peer {
         peer_count.fetch_add(1, Ordering::Relaxed);
         let turns_left = AtomicIsize::new(TURNS.cast_signed());
-        Peer { tasks: AtomicUsize::new(0), turns_left, queue: Mutex::default(), peer_count }
+        Peer {
+            tasks: AtomicUsize::new(0),
+            turns_left,
+            queue: Mutex::default(),
+            peer_count,
+        }
     }
 
     /// Whether a task may go on in this round.
@@ -136,7 +150,8 @@ impl Peer {
     fn begin_round(&self) -> bool {
         let mut queue = lock(&self.queue);
         let granted = queue.seats.len().min(TURNS);
-        self.turns_left.store((TURNS - granted).cast_signed(), Ordering::Relaxed);
+        self.turns_left
+            .store((TURNS - granted).cast_signed(), Ordering::Relaxed);
         queue.seats.drain(..granted).for_each(|seat| seat.grant());
         queue.is_listed = !queue.seats.is_empty();
         queue.is_listed
@@ -151,7 +166,8 @@ impl Drop for Peer {
 
 impl Seat {
     fn grant(&self) {
-        if let Standing::Waiting(waker) = std::mem::replace(&mut *lock(&self.0), Standing::Granted) {
+        if let Standing::Waiting(waker) = std::mem::replace(&mut *lock(&self.0), Standing::Granted)
+        {
             waker.wake();
         }
     }
@@ -184,7 +200,14 @@ impl PeerTurns {
     /// The same future as a task of this peer, which goes on when it has a turn.
     pub(super) fn take<F: Future>(&self, future: F) -> TakingTurns<F> {
         self.peer.tasks.fetch_add(1, Ordering::Relaxed);
-        TakingTurns { future, taker: TurnTaker { of: self.clone(), seat: None, is_waiting: false } }
+        TakingTurns {
+            future,
+            taker: TurnTaker {
+                of: self.clone(),
+                seat: None,
+                is_waiting: false,
+            },
+        }
     }
 }
 
@@ -200,7 +223,11 @@ struct TurnTaker {
 impl TurnTaker {
     #[inline]
     fn poll_turn(&mut self, context: &Context<'_>) -> Poll<()> {
-        if !self.is_waiting && self.of.peer.has_turn() { Poll::Ready(()) } else { self.wait(context) }
+        if !self.is_waiting && self.of.peer.has_turn() {
+            Poll::Ready(())
+        } else {
+            self.wait(context)
+        }
     }
 
     #[cold]
@@ -208,7 +235,11 @@ impl TurnTaker {
         let seat = self.seat.get_or_insert_default();
         let mut standing = lock(&seat.0);
         let is_granted = matches!(*standing, Standing::Granted);
-        *standing = if is_granted { Standing::NotWaiting } else { Standing::Waiting(context.waker().clone()) };
+        *standing = if is_granted {
+            Standing::NotWaiting
+        } else {
+            Standing::Waiting(context.waker().clone())
+        };
         drop(standing);
         if is_granted {
             self.is_waiting = false;
@@ -269,7 +300,13 @@ mod tests {
     use super::*;
 
     /// Tasks of a peer, given by the last part of its address, that each tell when they are polled, and are polled so often.
-    fn spawn(turns: &Turns, host: u8, tasks: usize, polls: usize, told: &Rc<RefCell<Vec<(u8, usize)>>>) {
+    fn spawn(
+        turns: &Turns,
+        host: u8,
+        tasks: usize,
+        polls: usize,
+        told: &Rc<RefCell<Vec<(u8, usize)>>>,
+    ) {
         let own = turns.of([192, 0, 2, host].into());
         for number in 0..tasks {
             let told = Rc::clone(told);
@@ -283,7 +320,9 @@ mod tests {
     }
 
     /// What is told until all tasks have ended.
-    async fn told_by(spawn_all: impl FnOnce(&Turns, &Rc<RefCell<Vec<(u8, usize)>>>)) -> Vec<(u8, usize)> {
+    async fn told_by(
+        spawn_all: impl FnOnce(&Turns, &Rc<RefCell<Vec<(u8, usize)>>>),
+    ) -> Vec<(u8, usize)> {
         let (turns, told) = (Turns::default(), Rc::default());
         let local = LocalSet::new();
         local
@@ -302,7 +341,9 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_is_alone_never_waits() {
         let told = told_by(|turns, told| spawn(turns, 1, 100, 3, told)).await;
-        let in_order: Vec<_> = (0..3).flat_map(|_| (0..100).map(|number| (1, number))).collect();
+        let in_order: Vec<_> = (0..3)
+            .flat_map(|_| (0..100).map(|number| (1, number)))
+            .collect();
         assert_eq!(told, in_order);
     }
 
@@ -327,13 +368,24 @@ mod tests {
         });
         let told = told.await;
         for host in [1, 2] {
-            let own: Vec<_> = told.iter().filter(|(other, _)| *other == host).map(|(_, number)| *number).collect();
-            assert_eq!(own, (0..1_000).collect::<Vec<_>>(), "each once, in the order in which they came");
+            let own: Vec<_> = told
+                .iter()
+                .filter(|(other, _)| *other == host)
+                .map(|(_, number)| *number)
+                .collect();
+            assert_eq!(
+                own,
+                (0..1_000).collect::<Vec<_>>(),
+                "each once, in the order in which they came"
+            );
         }
         let mine: Vec<_> = (0..told.len()).filter(|at| told[*at].0 == 3).collect();
         assert_eq!(mine.len(), POLLS);
         let between = mine.windows(2).map(|pair| pair[1] - pair[0] - 1).max();
-        assert!(between <= Some(2 * TURNS), "{between:?} turns of others between two of a peer with one task");
+        assert!(
+            between <= Some(2 * TURNS),
+            "{between:?} turns of others between two of a peer with one task"
+        );
     }
 
     #[tokio::test]

@@ -11,11 +11,15 @@ use prometheus::Registry;
 use super::formats::{Catalog, CatalogError};
 use crate::conjunction::GroupedMinter;
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
-use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, SlotLanes};
-use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Engine, Lanes as ConfiguredLanes};
+use crate::minting::{
+    LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, SlotLanes,
+};
+use crate::server::config::{
+    AssignmentKind, Config, ConjunctionMode, Engine, Lanes as ConfiguredLanes,
+};
 use crate::service::{
-    Conjunctions, Decoding, Formats, IdSource, Load, RequestLimits, ServedFormat, Service, ServiceCounters,
-    ServiceParts, SiqDefaults,
+    Conjunctions, Decoding, Formats, IdSource, Load, RequestLimits, ServedFormat, Service,
+    ServiceCounters, ServiceParts, SiqDefaults,
 };
 use crate::storage::KeptFormat;
 use crate::time::{Clock, Tick, format_duration};
@@ -127,7 +131,9 @@ pub fn assemble(
         decoding: decoding(config)?,
         conjunctions: match config.conjunction.mode {
             ConjunctionMode::Pure => Conjunctions::Pure,
-            ConjunctionMode::Grouped => Conjunctions::Stored { retention: config.conjunction.retention },
+            ConjunctionMode::Grouped => Conjunctions::Stored {
+                retention: config.conjunction.retention,
+            },
         },
         note: config.conjunction.note,
         limits: RequestLimits {
@@ -173,8 +179,14 @@ fn serve_formats(
             Rule::DecodeOnly => ServedFormat::decode_only(format),
         })
     };
-    let served = catalog.formats.iter().map(|format| serve(format).map(Arc::new));
-    Ok(Formats::new(served.collect::<Result<_, LaneError>>()?, catalog.off.clone()))
+    let served = catalog
+        .formats
+        .iter()
+        .map(|format| serve(format).map(Arc::new));
+    Ok(Formats::new(
+        served.collect::<Result<_, LaneError>>()?,
+        catalog.off.clone(),
+    ))
 }
 
 /// What reads ids with this configuration; it knows the numbers that are minted with.
@@ -185,7 +197,11 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     let catalog = Catalog::of(config)?;
     let own = own_numbers(config, &catalog)?;
     let decoder = Decoder::with_own_numbers(catalog.formats, &own);
-    Ok(Decoding::new(decoder, known_domains(config)?, config.number_rules()))
+    Ok(Decoding::new(
+        decoder,
+        known_domains(config)?,
+        config.number_rules(),
+    ))
 }
 
 /// Ids are minted to the end of a tick as soon as it has begun, and a busy node reserves a window: after a kill the horizon
@@ -194,15 +210,34 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
     // In a fleet a node that starts takes a slot whose horizon has passed.
     if window > max_ahead && config.storage.engine != Engine::Etcd {
-        let (what, needed) = (format!("storage.window = {}", format_duration(window)), format_duration(window));
-        return Err(AssemblyError::BeyondMaxAhead { what, max_ahead, needed, advice: "set a shorter storage.window" });
+        let (what, needed) = (
+            format!("storage.window = {}", format_duration(window)),
+            format_duration(window),
+        );
+        return Err(AssemblyError::BeyondMaxAhead {
+            what,
+            max_ahead,
+            needed,
+            advice: "set a shorter storage.window",
+        });
     }
-    let sequenced = catalog.formats.iter().filter(|format| format.rule == Rule::Sequenced);
+    let sequenced = catalog
+        .formats
+        .iter()
+        .filter(|format| format.rule == Rule::Sequenced);
     let mut ticks = sequenced.filter_map(|format| Some((format, format.tick?)));
     match ticks.find(|(_, tick)| tick.duration() > max_ahead) {
         Some((format, tick)) => {
-            let (what, needed) = (format!("format `{}`: tick = {tick}", format.name), tick.to_string());
-            Err(AssemblyError::BeyondMaxAhead { what, max_ahead, needed, advice: "give the format a shorter tick" })
+            let (what, needed) = (
+                format!("format `{}`: tick = {tick}", format.name),
+                tick.to_string(),
+            );
+            Err(AssemblyError::BeyondMaxAhead {
+                what,
+                max_ahead,
+                needed,
+                advice: "give the format a shorter tick",
+            })
         }
         None => Ok(()),
     }
@@ -210,11 +245,23 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
 
 /// Stored conjunctions of a pair are more than a second apart, or an id that was kept is of another tick than the others.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
-    let grouped = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped);
-    let coarse =
-        grouped.filter_map(|format| Some((format, format.tick.filter(|tick| tick.duration() > GROUPED_TICK_MAX)?)));
+    let grouped = catalog
+        .formats
+        .iter()
+        .filter(|format| format.rule == Rule::Grouped);
+    let coarse = grouped.filter_map(|format| {
+        Some((
+            format,
+            format
+                .tick
+                .filter(|tick| tick.duration() > GROUPED_TICK_MAX)?,
+        ))
+    });
     match coarse.into_iter().next() {
-        Some((format, tick)) => Err(AssemblyError::CoarseTick { format: format.name.clone(), tick }),
+        Some((format, tick)) => Err(AssemblyError::CoarseTick {
+            format: format.name.clone(),
+            tick,
+        }),
         None => Ok(()),
     }
 }
@@ -226,7 +273,8 @@ fn is_leased(config: &Config) -> bool {
 
 /// How many slots there are.
 fn slots_of(config: &Config) -> NonZeroU32 {
-    NonZeroU32::new(config.worker.assignment().slots).expect("at least 1, checked when the configuration was loaded")
+    NonZeroU32::new(config.worker.assignment().slots)
+        .expect("at least 1, checked when the configuration was loaded")
 }
 
 /// Which worker numbers this node has in each format; in a fleet, those of the first slot.
@@ -234,11 +282,20 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     let assignment = config.worker.assignment();
     let lanes = match (config.worker.lanes, assignment.kind) {
         (ConfiguredLanes::Count(lanes), _) => LaneCount::Exactly(lanes.get()),
-        (ConfiguredLanes::Auto, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
+        (ConfiguredLanes::Auto, AssignmentKind::Alone | AssignmentKind::Leased) => {
+            LaneCount::UpTo(LANES_MAX)
+        }
         // One lane: the worker is then first_worker + slot, whatever `slots` says.
-        (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
+        (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => {
+            LaneCount::UpTo(1)
+        }
     };
-    LaneRule { slot: assignment.slot, slots: assignment.slots, lanes, shard: config.worker.shard }
+    LaneRule {
+        slot: assignment.slot,
+        slots: assignment.slots,
+        lanes,
+        shard: config.worker.shard,
+    }
 }
 
 /// That a node of every slot could mint every format: for whoever has not minted yet, and can still choose.
@@ -247,9 +304,15 @@ pub fn lane_rule(config: &Config) -> LaneRule {
 /// [`AssemblyError::Slots`].
 pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), AssemblyError> {
     let rule = lane_rule(config);
-    let last_slot = LaneRule { slot: rule.slots - 1, ..rule };
-    let sequenced =
-        service.formats().iter().map(|served| served.format()).filter(|format| format.rule == Rule::Sequenced);
+    let last_slot = LaneRule {
+        slot: rule.slots - 1,
+        ..rule
+    };
+    let sequenced = service
+        .formats()
+        .iter()
+        .map(|served| served.format())
+        .filter(|format| format.rule == Rule::Sequenced);
     let lanes = |format: &Format| match (format.lanes, rule.lanes) {
         (Some(lanes), _) | (None, LaneCount::Exactly(lanes)) => lanes.max(1),
         (None, LaneCount::UpTo(_)) => 1,
@@ -257,21 +320,38 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
     let too_few = sequenced.filter_map(|format| match Lanes::of(format, &last_slot) {
         Err(LaneError::WorkerTooHigh { last, .. }) => {
             let workers = (last + 1).saturating_sub(format.first_worker.into());
-            Some(format!("{} (room for {})", format.name, workers / u128::from(lanes(format))))
+            Some(format!(
+                "{} (room for {})",
+                format.name,
+                workers / u128::from(lanes(format))
+            ))
         }
         Ok(_) | Err(LaneError::NoWorkerField { .. } | LaneError::ShardTooHigh { .. }) => None,
     });
     let formats: Vec<String> = too_few.collect();
-    if formats.is_empty() { Ok(()) } else { Err(AssemblyError::Slots { slots: rule.slots, formats }) }
+    if formats.is_empty() {
+        Ok(())
+    } else {
+        Err(AssemblyError::Slots {
+            slots: rule.slots,
+            formats,
+        })
+    }
 }
 
 /// The numbers that all nodes of this deployment together mint with.
 fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, AssemblyError> {
     let (rule, slots) = (lane_rule(config), config.worker.assignment().slots);
     let mut workers = BTreeMap::new();
-    for format in catalog.formats.iter().filter(|format| format.rule == Rule::Sequenced) {
+    for format in catalog
+        .formats
+        .iter()
+        .filter(|format| format.rule == Rule::Sequenced)
+    {
         let lanes = Lanes::of(format, &rule)?;
-        let count = u32::try_from(lanes.workers().len()).ok().and_then(|lanes| lanes.checked_mul(slots));
+        let count = u32::try_from(lanes.workers().len())
+            .ok()
+            .and_then(|lanes| lanes.checked_mul(slots));
         let last = count.and_then(|count| format.first_worker.checked_add(count.checked_sub(1)?));
         workers.extend(last.map(|last| (format.name.clone(), format.first_worker..=last)));
     }
@@ -294,25 +374,42 @@ pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
     let kept = |served: &ServedFormat| {
         let mut description = served.format().identity();
         if let IdSource::Reports(minter) = served.source() {
-            description.insert("pair_order".to_owned(), minter.pair_order().name().to_owned());
+            description.insert(
+                "pair_order".to_owned(),
+                minter.pair_order().name().to_owned(),
+            );
         }
         let name = served.format().name.clone();
-        let format = KeptFormat { name, description, is_minted: served.format().rule.is_minted() };
+        let format = KeptFormat {
+            name,
+            description,
+            is_minted: served.format().rule.is_minted(),
+        };
         let encodings = served.format().encodings.iter();
-        let encodings: Vec<KeptFormat> =
-            encodings.map(|encoding| KeptFormat::of_encoding(&format, encoding.name(), encoding.digest())).collect();
+        let encodings: Vec<KeptFormat> = encodings
+            .map(|encoding| KeptFormat::of_encoding(&format, encoding.name(), encoding.digest()))
+            .collect();
         iter::once(format).chain(encodings)
     };
-    service.formats().iter().flat_map(|served| kept(served)).collect()
+    service
+        .formats()
+        .iter()
+        .flat_map(|served| kept(served))
+        .collect()
 }
 
 fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, AssemblyError> {
     if let Some(given) = &config.siq.default_type {
         let siq = || catalog.formats.iter().filter(|format| format.has_types());
-        let known: Vec<_> =
-            siq().flat_map(|format| &format.variants).filter_map(|variant| variant.name.clone()).collect();
+        let known: Vec<_> = siq()
+            .flat_map(|format| &format.variants)
+            .filter_map(|variant| variant.name.clone())
+            .collect();
         if !known.is_empty() && siq().all(|format| format.type_named(given).is_err()) {
-            return Err(AssemblyError::Type { given: given.clone(), known });
+            return Err(AssemblyError::Type {
+                given: given.clone(),
+                known,
+            });
         }
     }
     let hashes = domain_hashes(config)?;
@@ -328,13 +425,19 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
 /// # Errors
 /// [`AssemblyError::Domain`].
 pub fn known_domains(config: &Config) -> Result<KnownDomains, AssemblyError> {
-    Ok(domain_hashes(config)?.into_iter().map(|(domain, hash)| (hash.get(), domain)).collect())
+    Ok(domain_hashes(config)?
+        .into_iter()
+        .map(|(domain, hash)| (hash.get(), domain))
+        .collect())
 }
 
 fn domain_hashes(config: &Config) -> Result<Vec<(String, DomainHash)>, AssemblyError> {
     let hash = |domain: &String| match DomainHash::of(domain, config.siq.local_id) {
         Ok(hash) => Ok((domain.clone(), hash)),
-        Err(cause) => Err(AssemblyError::Domain { domain: domain.clone(), cause }),
+        Err(cause) => Err(AssemblyError::Domain {
+            domain: domain.clone(),
+            cause,
+        }),
     };
     config.siq.domains.iter().map(hash).collect()
 }

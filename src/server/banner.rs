@@ -28,14 +28,21 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
         env!("CARGO_PKG_VERSION"),
         formats_table(service)
     );
-    let _ = write!(text, "\ntry: curl -X POST {scheme}://{}/ids/snowflake\n", reachable(listen));
+    let _ = write!(
+        text,
+        "\ntry: curl -X POST {scheme}://{}/ids/snowflake\n",
+        reachable(listen)
+    );
     text
 }
 
 /// One line for each format that is minted: its worker numbers, ids a second, and its last day. Then those that are only
 /// read.
 pub fn formats_table(service: &Service) -> String {
-    let mut text = format!("{:<16} {:<22} {:>14}  {}\n", "format", "workers", "ids/s", "ends");
+    let mut text = format!(
+        "{:<16} {:<22} {:>14}  {}\n",
+        "format", "workers", "ids/s", "ends"
+    );
     let is_minted = |served: &&Arc<ServedFormat>| !matches!(served.source(), IdSource::DecodeOnly);
     for served in service.formats().iter().filter(is_minted) {
         let format = served.format();
@@ -55,13 +62,16 @@ pub fn formats_table(service: &Service) -> String {
             None if is_stored => "as the disk".to_owned(),
             None => "unlimited".to_owned(),
         };
-        let end =
-            format.end().map_or("never".to_owned(), |end| end.to_text(0).unwrap_or_else(|| "after 9999".to_owned()));
+        let end = format.end().map_or("never".to_owned(), |end| {
+            end.to_text(0).unwrap_or_else(|| "after 9999".to_owned())
+        });
         let end = end.split('T').next().unwrap_or_default();
         let _ = writeln!(text, "{:<16} {workers:<22} {rate:>14}  {end}", format.name);
     }
     let read_only = service.formats().iter().filter(|served| !is_minted(served));
-    let names: Vec<_> = read_only.map(|served| served.format().name.as_str()).collect();
+    let names: Vec<_> = read_only
+        .map(|served| served.format().name.as_str())
+        .collect();
     if !names.is_empty() {
         let _ = writeln!(text, "only read        {}", names.join(" "));
     }
@@ -82,7 +92,9 @@ fn workers_text(numbers: &[u32]) -> String {
 
 /// What all lanes can mint in a second, of the first type where a format has several.
 fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
-    let per_worker = format.per_second(&format.variants[0].layout).expect("a sequenced format counts in ticks");
+    let per_worker = format
+        .per_second(&format.variants[0].layout)
+        .expect("a sequenced format counts in ticks");
     per_worker * u128::try_from(lanes.workers().len()).expect("lanes are few")
 }
 

@@ -27,7 +27,10 @@ pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
                     "the wall clock was set back by {by:?}; minting goes on by the time since boot"
                 );
             }
-            Some(WallStep::Ahead(by)) => warn!(step_s = by.as_secs_f64(), "the wall clock was set ahead by {by:?}"),
+            Some(WallStep::Ahead(by)) => warn!(
+                step_s = by.as_secs_f64(),
+                "the wall clock was set ahead by {by:?}"
+            ),
             None => {}
         }
         if observation.too_far_ahead && !was_too_far_ahead {

@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assembly::{AssemblyError, check_all_slots, kept_formats};
-use super::start::{StartError, StartRule, keep_clear, records_failed, serve_records, wait_for_clock};
-use crate::cluster::{ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName, SlotShare};
+use super::start::{
+    StartError, StartRule, keep_clear, records_failed, serve_records, wait_for_clock,
+};
+use crate::cluster::{
+    ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName, SlotShare,
+};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
-    AppendJournal, Coordinator, EngineChoice, EtcdSettings, FleetFolder, FleetRecords, KnownFleet, Namespace, Opened,
-    Revision, Room, StoreError,
+    AppendJournal, Coordinator, EngineChoice, EtcdSettings, FleetFolder, FleetRecords, KnownFleet,
+    Namespace, Opened, Revision, Room, StoreError,
 };
 use crate::time::{UnixNanos, built_at};
 
@@ -31,8 +35,12 @@ impl State {
     /// [`StoreError`]; its kind says whose it is.
     pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
         match config.engine_choice() {
-            EngineChoice::Etcd(settings) => Ok(State::Shared(Box::new(Fleet::of_etcd(&settings, config)?))),
-            EngineChoice::Own(engine) => Ok(State::Own(engine.open(config.worker.assignment().slot, floor)?)),
+            EngineChoice::Etcd(settings) => {
+                Ok(State::Shared(Box::new(Fleet::of_etcd(&settings, config)?)))
+            }
+            EngineChoice::Own(engine) => Ok(State::Own(
+                engine.open(config.worker.assignment().slot, floor)?,
+            )),
         }
     }
 
@@ -99,7 +107,14 @@ impl Fleet {
         let coordinator = settings.connect()?;
         let high_water = KeptHighWater::of(dir, &namespace).locked_by(folder.lock());
         let (share, data_dir) = (config.slot_share(), Some((dir.clone(), folder)));
-        Ok(Fleet { coordinator, namespace, share, high_water, data_dir, quota: settings.quota })
+        Ok(Fleet {
+            coordinator,
+            namespace,
+            share,
+            high_water,
+            data_dir,
+            quota: settings.quota,
+        })
     }
 
     /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
@@ -107,22 +122,54 @@ impl Fleet {
     ///
     /// # Errors
     /// [`StartError`]: this node may not mint in this fleet.
-    pub(super) async fn begin(self, service: &Service, rule: StartRule, listen: SocketAddr) -> Result<(), StartError> {
+    pub(super) async fn begin(
+        self,
+        service: &Service,
+        rule: StartRule,
+        listen: SocketAddr,
+    ) -> Result<(), StartError> {
         wait_for_clock(service, rule, None).await;
         // While a slot is looked for the clock may be set back, though not to before this program was built.
         keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
         let instance = Entropy::of_kernel().nonce();
-        let node = NodeName { instance, node, addr: listen.to_string() };
+        let node = NodeName {
+            instance,
+            node,
+            addr: listen.to_string(),
+        };
         let keys = FleetKeys::below(self.namespace.key_prefix());
-        let clock = ClockLimits { max_ahead: rule.max_ahead, skew_max: rule.skew_max };
-        let lease_rule = LeaseRule::new(keys, self.share, kept_formats(service), node, clock, rule.founding);
+        let clock = ClockLimits {
+            max_ahead: rule.max_ahead,
+            skew_max: rule.skew_max,
+        };
+        let lease_rule = LeaseRule::new(
+            keys,
+            self.share,
+            kept_formats(service),
+            node,
+            clock,
+            rule.founding,
+        );
         let (known, room) = (Arc::<KnownFleet>::default(), Arc::new(Room::default()));
-        tokio::spawn(watch_room(service, Arc::clone(&self.coordinator), Arc::clone(&room), self.quota));
-        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&known), self.high_water);
+        tokio::spawn(watch_room(
+            service,
+            Arc::clone(&self.coordinator),
+            Arc::clone(&room),
+            self.quota,
+        ));
+        service.lease_slots(
+            Arc::clone(&self.coordinator),
+            lease_rule,
+            Arc::clone(&known),
+            self.high_water,
+        );
         let has_agreed = async {
-            while known.meta().is_none_or(|revision| revision == Revision::ABSENT) {
+            while known
+                .meta()
+                .is_none_or(|revision| revision == Revision::ABSENT)
+            {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
@@ -134,7 +181,8 @@ impl Fleet {
         let records = FleetRecords::new(self.coordinator, &self.namespace, known, room, process);
         let failures = service.counters().journal_failures.clone();
         let journal = self.data_dir.map(|(dir, folder)| {
-            AppendJournal::of(&dir, &self.namespace, move || failures.inc()).locked_by(folder.lock())
+            AppendJournal::of(&dir, &self.namespace, move || failures.inc())
+                .locked_by(folder.lock())
         });
         serve_records(service, Arc::new(records.with_journal(journal)));
         Ok(())
@@ -153,7 +201,9 @@ fn watch_room(
         loop {
             let asked = Arc::clone(&coordinator);
             // A thread that panicked has said so; the room is what it was.
-            let members = tokio::task::spawn_blocking(move || asked.members()).await.unwrap_or_default();
+            let members = tokio::task::spawn_blocking(move || asked.members())
+                .await
+                .unwrap_or_default();
             if let Some(space) = room.see(&members, quota) {
                 gauges.set(space);
             }
@@ -202,7 +252,8 @@ mod tests {
         run_ahead: false,
         founding: Founding::First,
     };
-    const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+    const LISTEN: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
 
     fn config(more: &str) -> Config {
         let mut config: Config = toml::from_str(more).expect("known settings");
@@ -227,12 +278,23 @@ mod tests {
         config: &Config,
         hand: &ManualClock,
     ) -> (Result<(), StartError>, Arc<Service>) {
-        let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = assemble(
+            config,
+            Arc::new(hand.clock()),
+            &Randomness::Thread,
+            &Registry::new(),
+        );
         let service = service.expect("a sound configuration");
         let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
         let (share, high_water) = (config.slot_share(), KeptHighWater::default());
-        let fleet =
-            Fleet { coordinator, namespace: Namespace::default(), share, high_water, data_dir: None, quota: 2 << 30 };
+        let fleet = Fleet {
+            coordinator,
+            namespace: Namespace::default(),
+            share,
+            high_water,
+            data_dir: None,
+            quota: 2 << 30,
+        };
         // A founder asks others who would be one, and waits for their answers.
         let begun = tokio::select! {
             begun = fleet.begin(&service, rule, LISTEN) => begun,
@@ -249,8 +311,15 @@ mod tests {
     }
 
     async fn mint(service: &Arc<Service>) -> Result<u128, Refusal> {
-        let minter = service.formats().named("snowflake").expect("a built-in format").minter().expect("minted");
-        let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        let minter = service
+            .formats()
+            .named("snowflake")
+            .expect("a built-in format")
+            .minter()
+            .expect("minted");
+        let request = minter
+            .request(NonZeroU32::MIN, None)
+            .expect("a sound request");
         let mut batch = service.mint(minter, &request).await?;
         let mut id = [0];
         assert_eq!(batch.fill(&mut id), 1);
@@ -259,7 +328,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_of_a_fleet_mints_in_its_slot_and_gives_it_back() {
-        let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
+        let (store, hand) = (
+            Arc::new(MemoryCoordinator::default()),
+            ManualClock::at(NOON),
+        );
         let (config, mut ids) = (config(""), Vec::new());
         for round in 0..3 {
             let (begun, service) = node(&store, &config, &hand).await;
@@ -267,20 +339,40 @@ mod tests {
             assert_eq!(service.readiness().records, Ok(()), "records need no slot");
             let is_founded = round > 0;
             let is_written = |family: &MetricFamily| !family.get_metric().is_empty();
-            assert!(service.metric_families().iter().all(is_written), "without worker numbers too");
-            assert!(is_founded || matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })), "not at once");
+            assert!(
+                service.metric_families().iter().all(is_written),
+                "without worker numbers too"
+            );
+            assert!(
+                is_founded || matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })),
+                "not at once"
+            );
             let scraped = TextEncoder::new().encode_to_string(&service.metric_families());
-            assert!(scraped.expect("without a slot too").contains("idmint_worker_slot"));
+            assert!(
+                scraped
+                    .expect("without a slot too")
+                    .contains("idmint_worker_slot")
+            );
             pass_until(&hand, || service.readiness().horizon.is_ok()).await;
             let slot = service.readiness().slot.expect("it is ready");
-            let snowflake = service.formats().named("snowflake").expect("a built-in format");
+            let snowflake = service
+                .formats()
+                .named("snowflake")
+                .expect("a built-in format");
             assert_eq!(snowflake.workers().first(), Some(&slot));
             ids.push(mint(&service).await.expect("it has a slot"));
             service.release_slot().await;
-            assert!(matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })));
+            assert!(matches!(
+                mint(&service).await,
+                Err(Refusal::NoWorkerSlot { .. })
+            ));
             assert_eq!(service.readiness().slot, None);
             let metrics = TextEncoder::new().encode_to_string(&service.metric_families());
-            assert!(metrics.expect("they are told without a slot too").contains("idmint_worker_slot -1"));
+            assert!(
+                metrics
+                    .expect("they are told without a slot too")
+                    .contains("idmint_worker_slot -1")
+            );
         }
         ids.sort_unstable();
         ids.dedup();
@@ -291,8 +383,13 @@ mod tests {
     async fn reserve_a_minute(store: &MemoryCoordinator, service: &Service, hand: &ManualClock) {
         let keys = FleetKeys::below(Namespace::default().key_prefix());
         let horizon = || {
-            let horizons = store.read(&keys.all_slots()).expect("memory answers").ranges.swap_remove(1);
-            let record: serde_json::Value = serde_json::from_slice(&horizons[0].value).expect("JSON");
+            let horizons = store
+                .read(&keys.all_slots())
+                .expect("memory answers")
+                .ranges
+                .swap_remove(1);
+            let record: serde_json::Value =
+                serde_json::from_slice(&horizons[0].value).expect("JSON");
             UnixNanos::new(record["h_ms"].as_u64().expect("a number") * 1_000_000)
         };
         let mut last = UnixNanos::default();
@@ -307,12 +404,19 @@ mod tests {
 
     /// A slot is used no further ahead than 50 s after its renewal was sent, and may be taken while its horizon is 60 s ahead.
     #[tokio::test]
-    async fn a_node_whose_slot_was_used_further_ahead_than_it_may_reserve_is_ready_when_it_can_mint() {
-        let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
+    async fn a_node_whose_slot_was_used_further_ahead_than_it_may_reserve_is_ready_when_it_can_mint()
+     {
+        let (store, hand) = (
+            Arc::new(MemoryCoordinator::default()),
+            ManualClock::at(NOON),
+        );
         let (mut config, mut ids) = (config(""), Vec::new());
         config.worker = WorkerConfig::leased(1);
         for (max_ahead, must_wait) in [(5, false), (60, true)] {
-            let rule = StartRule { max_ahead: Duration::from_secs(max_ahead), ..RULE };
+            let rule = StartRule {
+                max_ahead: Duration::from_secs(max_ahead),
+                ..RULE
+            };
             let (begun, service) = node_by(rule, &store, &config, &hand).await;
             begun.expect("it is alike");
             let mut has_waited = false;
@@ -322,7 +426,9 @@ mod tests {
                 match (told, mint(&service).await) {
                     // Or it has become ready a moment ago.
                     (Ok(_) | Err(Refusal::SlotAhead { .. }), Ok(id)) => break id,
-                    (Err(Refusal::SlotAhead { .. }), Err(Refusal::SlotAhead { .. })) => has_waited = true,
+                    (Err(Refusal::SlotAhead { .. }), Err(Refusal::SlotAhead { .. })) => {
+                        has_waited = true
+                    }
                     (told, refused) => panic!("ready: {told:?}, minted: {refused:?}"),
                 }
                 hand.advance(Duration::from_millis(100));
@@ -340,12 +446,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_with_another_format_of_the_same_name_is_told_to_end() {
-        let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
+        let (store, hand) = (
+            Arc::new(MemoryCoordinator::default()),
+            ManualClock::at(NOON),
+        );
         let (begun, _first) = node(&store, &config(""), &hand).await;
         begun.expect("it is the first");
         let other = config("[formats.snowflake]\nepoch = '2021-01-01T00:00:00Z'");
         let (begun, _other) = node(&store, &other, &hand).await;
         let problem = begun.expect_err("another format");
-        assert!(problem.to_string().contains("format \"snowflake\""), "{problem}");
+        assert!(
+            problem.to_string().contains("format \"snowflake\""),
+            "{problem}"
+        );
     }
 }

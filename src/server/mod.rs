@@ -17,7 +17,9 @@ mod telemetry;
 mod warnings;
 
 pub use access::{AccessError, Callers, TlsError, check_access};
-pub use assembly::{AssemblyError, assemble, check_all_slots, decoding, kept_formats, known_domains, lane_rule};
+pub use assembly::{
+    AssemblyError, assemble, check_all_slots, decoding, kept_formats, known_domains, lane_rule,
+};
 pub use banner::{banner, formats_table, reachable};
 pub use formats::{Catalog, CatalogError, OtherGeneratorError, other_generators};
 pub use process::{BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket};

@@ -19,7 +19,11 @@ pub(super) struct Reload {
 
 impl Reload {
     pub(super) fn of(service: Arc<Service>, access: Access, audit: Option<Arc<Audit>>) -> Reload {
-        Reload { service, access, audit }
+        Reload {
+            service,
+            access,
+            audit,
+        }
     }
 
     /// Reads everything again. What is wrong changes nothing, and where there is an audit trail that cannot be told of it,
@@ -47,10 +51,16 @@ fn announce(audit: &Audit) -> Result<(), AuditError> {
 }
 
 /// Reads the configuration again; one that is wrong changes nothing.
-fn read_object_rules(service: &Service, read: impl Fn() -> Result<Config, ConfigError>) -> Option<Config> {
+fn read_object_rules(
+    service: &Service,
+    read: impl Fn() -> Result<Config, ConfigError>,
+) -> Option<Config> {
     match read() {
         Ok(config) => {
-            let (catalogs, designators) = (config.conjunction.catalogs.len(), config.conjunction.designators.len());
+            let (catalogs, designators) = (
+                config.conjunction.catalogs.len(),
+                config.conjunction.designators.len(),
+            );
             service.replace_object_rules(config.conjunction.object_rules());
             info!(
                 catalogs,
@@ -60,7 +70,10 @@ fn read_object_rules(service: &Service, read: impl Fn() -> Result<Config, Config
             Some(config)
         }
         Err(error) => {
-            error!("SIGHUP: the configuration is wrong, nothing of it is taken: {}", WithCauses(&error));
+            error!(
+                "SIGHUP: the configuration is wrong, nothing of it is taken: {}",
+                WithCauses(&error)
+            );
             None
         }
     }

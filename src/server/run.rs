@@ -67,7 +67,9 @@ pub enum RunError {
     #[error(transparent)]
     Open(#[from] StoreError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {listen}; another process may have it, or it is not an address of this machine")]
+    #[error(
+        "cannot listen on {listen}; another process may have it, or it is not an address of this machine"
+    )]
     Bind {
         /// The address.
         listen: SocketAddr,
@@ -93,14 +95,17 @@ impl RunError {
     /// What kind of failure this is.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
-            RunError::Assembly(_) | RunError::Public { .. } | RunError::SharedSlot { .. } | RunError::Access(_) => {
-                FailureKind::Disagrees
-            }
+            RunError::Assembly(_)
+            | RunError::Public { .. }
+            | RunError::SharedSlot { .. }
+            | RunError::Access(_) => FailureKind::Disagrees,
             RunError::Start(error) => error.failure_kind(),
             RunError::Open(error) => error.failure_kind(),
             RunError::RecordsFailed(kind) => *kind,
             RunError::Audit(error) => FailureKind::of_io(&error.cause),
-            RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => FailureKind::NotUsable,
+            RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => {
+                FailureKind::NotUsable
+            }
         }
     }
 }
@@ -137,9 +142,17 @@ pub async fn run(
     let mut signals = Signals::wait().map_err(RunError::Signals)?;
     let mut hangups = Hangups::wait().map_err(RunError::Signals)?;
     let running = open(config, options, socket, Arc::new(options.clock())).await?;
-    let (log, audit) = (telemetry.log_lines_dropped(), running.audit.as_ref().map(|audit| audit.lines_dropped()));
-    running.service.count_dropped_lines_by(move || log() + audit.as_ref().map_or(0, |dropped| dropped()));
-    telemetry.write_banner(&format!("{}\n", banner(config, &running.service, running.address())));
+    let (log, audit) = (
+        telemetry.log_lines_dropped(),
+        running.audit.as_ref().map(|audit| audit.lines_dropped()),
+    );
+    running
+        .service
+        .count_dropped_lines_by(move || log() + audit.as_ref().map_or(0, |dropped| dropped()));
+    telemetry.write_banner(&format!(
+        "{}\n",
+        banner(config, &running.service, running.address())
+    ));
     let (tell, told) = oneshot::channel();
     let told_twice = async {
         let name = signals.next().await;
@@ -149,7 +162,11 @@ pub async fn run(
         signals.next().await
     };
     let audit = running.audit.clone();
-    let mut again = Reload::of(Arc::clone(&running.service), running.access.clone(), audit.clone());
+    let mut again = Reload::of(
+        Arc::clone(&running.service),
+        running.access.clone(),
+        audit.clone(),
+    );
     let reloading = async {
         loop {
             hangups.next().await;
@@ -180,7 +197,10 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
     if !config.http.is_public() || config.worker.exclusive || is_leased {
         return Ok(());
     }
-    Err(RunError::SharedSlot { listen: config.http.listen, slot: config.worker.assignment().slot })
+    Err(RunError::SharedSlot {
+        listen: config.http.listen,
+        slot: config.worker.assignment().slot,
+    })
 }
 
 /// Everything up to the first connection: the service is assembled, its store is open and its address bound. A socket that
@@ -202,9 +222,15 @@ pub async fn open(
     let registry = registry();
     let service = assemble(config, clock, &options.randomness(), &registry)?;
     let access = Access::of(config, &service)?;
-    let audit = config.log.audit.as_deref().map(|path| Audit::open(path, Arc::clone(service.clock()))).transpose()?;
+    let audit = config
+        .log
+        .audit
+        .as_deref()
+        .map(|path| Audit::open(path, Arc::clone(service.clock())))
+        .transpose()?;
     let assignment = config.worker.assignment();
-    let state = State::open(config, options.floor)?.for_all_slots(config, options.floor, &service)?;
+    let state =
+        State::open(config, options.floor)?.for_all_slots(config, options.floor, &service)?;
     if let Some(audit) = &audit {
         audit.tell(&Act::Start {
             version: env!("CARGO_PKG_VERSION"),
@@ -222,12 +248,25 @@ pub async fn open(
     };
     let listener = bound.map_err(|cause| RunError::Bind { listen, cause })?;
     let admin_listener = match config.http.admin_listen {
-        Some(listen) => Some(TcpListener::bind(listen).await.map_err(|cause| RunError::Bind { listen, cause })?),
+        Some(listen) => Some(
+            TcpListener::bind(listen)
+                .await
+                .map_err(|cause| RunError::Bind { listen, cause })?,
+        ),
         None => None,
     };
     let rule = StartRule::of(config, options, assignment.slots);
     let audit = audit.map(Arc::new);
-    Ok(Running { service, listener, admin_listener, state, rule, registry, access, audit })
+    Ok(Running {
+        service,
+        listener,
+        admin_listener,
+        state,
+        rule,
+        registry,
+        access,
+        audit,
+    })
 }
 
 impl Running {
@@ -240,12 +279,28 @@ impl Running {
     ///
     /// # Errors
     /// [`RunError`] when it was not told.
-    pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
-        let Running { service, listener, admin_listener, state, rule, registry, access, audit } = self;
+    pub async fn serve(
+        self,
+        config: &Config,
+        told: impl Future<Output = ()>,
+    ) -> Result<(), RunError> {
+        let Running {
+            service,
+            listener,
+            admin_listener,
+            state,
+            rule,
+            registry,
+            access,
+            audit,
+        } = self;
         let listen = address_of(&listener);
         let answerer = Answerer::new(config, &service, &registry, &access, audit.as_ref())?;
         warn_of(&service, config);
-        let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
+        let watching = tokio::spawn(clock_watch::watch(
+            Arc::clone(&service),
+            config.clock.skew_max,
+        ));
         let mut outcome = Ok(());
         let ending = async {
             let mut failure = pin!(mint_until_failure(&service, state, rule, listen));
@@ -266,7 +321,9 @@ impl Running {
         let has_ended = CancellationToken::new();
         let answering_probes = async {
             if let Some(listener) = admin_listener {
-                answerer.answer_probes(listener, has_ended.cancelled()).await;
+                answerer
+                    .answer_probes(listener, has_ended.cancelled())
+                    .await;
             }
         };
         let answering = async {
@@ -274,7 +331,8 @@ impl Running {
             has_ended.cancel();
             drained
         };
-        let backups = data_dir_of(config).and_then(|data_dir| BackupSocket::bind(&data_dir, audit.clone()));
+        let backups =
+            data_dir_of(config).and_then(|data_dir| BackupSocket::bind(&data_dir, audit.clone()));
         let answering_operators = async {
             match &backups {
                 Some(backups) => backups.answer(&service).await,
@@ -307,7 +365,12 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
 }
 
 /// Begins to mint, and mints until that fails.
-async fn mint_until_failure(service: &Arc<Service>, state: State, rule: StartRule, listen: SocketAddr) -> RunError {
+async fn mint_until_failure(
+    service: &Arc<Service>,
+    state: State,
+    rule: StartRule,
+    listen: SocketAddr,
+) -> RunError {
     let store = match state {
         State::Own(store) => store,
         State::Shared(fleet) => {
@@ -325,7 +388,9 @@ async fn mint_until_failure(service: &Arc<Service>, state: State, rule: StartRul
     let Some(Reserver::Horizon(horizon)) = service.reserver() else {
         panic!("a horizon is kept once minting has begun")
     };
-    let records = service.record_keeper().expect("records are served before minting begins");
+    let records = service
+        .record_keeper()
+        .expect("records are served before minting begins");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,
         kind = records.failed() => RunError::RecordsFailed(kind),

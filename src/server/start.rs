@@ -11,7 +11,9 @@ use super::formats::{OtherGeneratorError, check_start_after, exclude_ids};
 use crate::cluster::Founding;
 use crate::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
 use crate::service::{Conjunctions, Service};
-use crate::storage::{FailureKind, FormatsError, HorizonKeeper, Opened, RecordKeeper, Records, StoreError};
+use crate::storage::{
+    FailureKind, FormatsError, HorizonKeeper, Opened, RecordKeeper, Records, StoreError,
+};
 use crate::time::{Clock, UnixNanos};
 
 /// How often a start that waits for its clock looks at it.
@@ -50,17 +52,23 @@ pub struct TestRun {
 impl RunOptions {
     /// The clock to run by.
     pub(super) fn clock(&self) -> Clock {
-        self.test.map_or_else(Clock::system, |test| Clock::standing_at(test.at))
+        self.test
+            .map_or_else(Clock::system, |test| Clock::standing_at(test.at))
     }
 
     /// Where random bits come from.
     pub(super) fn randomness(&self) -> Randomness {
-        self.test.map_or(Randomness::Thread, |test| Randomness::seeded(test.seed))
+        self.test
+            .map_or(Randomness::Thread, |test| Randomness::seeded(test.seed))
     }
 
     /// What is known of a namespace without a fleet, whose nodes reserve so far ahead.
     pub(super) fn founding(&self, window: Duration) -> Founding {
-        if self.new_fleet { Founding::First } else { Founding::Again(window) }
+        if self.new_fleet {
+            Founding::First
+        } else {
+            Founding::Again(window)
+        }
     }
 }
 
@@ -131,14 +139,19 @@ impl StartError {
 ///
 /// # Errors
 /// [`StartError`]: the process should end.
-pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> Result<(), StartError> {
+pub async fn begin(
+    service: &Arc<Service>,
+    opened: Opened,
+    rule: StartRule,
+) -> Result<(), StartError> {
     let formats = kept_formats(service);
     let (store, session, start) = match opened {
         Opened::First(first) => {
             wait_for_clock(service, rule, None).await;
             keep_clear(service, &rule, service.clock().now()).await?;
             let start = cold_start(service, &rule).await;
-            let (session, plan) = prepare(service, SessionStart::at(start).above_floor(Some(start)));
+            let (session, plan) =
+                prepare(service, SessionStart::at(start).above_floor(Some(start)));
             let (reserved, durable) = first.reserve(plan)?;
             raise(service, &session, &durable);
             let store = reserved.agree_on_formats(rule.slots, &formats)?;
@@ -174,7 +187,11 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
 }
 
 /// Keeps what is minted from now on clear of the ids of other generators: every session begins at `from` or later.
-pub(super) async fn keep_clear(service: &Service, rule: &StartRule, from: UnixNanos) -> Result<(), StartError> {
+pub(super) async fn keep_clear(
+    service: &Service,
+    rule: &StartRule,
+    from: UnixNanos,
+) -> Result<(), StartError> {
     check_start_after(service, rule.max_ahead)?;
     Ok(exclude_ids(service, from).await?)
 }
@@ -184,12 +201,20 @@ pub(super) fn serve_records(service: &Service, records: Records) {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
     };
-    service.serve_records(RecordKeeper::start(records, Arc::clone(service.clock()), retention));
+    service.serve_records(RecordKeeper::start(
+        records,
+        Arc::clone(service.clock()),
+        retention,
+    ));
 }
 
 /// Returns when the records cannot be served any more, and never otherwise.
 pub(super) async fn records_failed(service: &Service) -> FailureKind {
-    service.record_keeper().expect("they are served").failed().await
+    service
+        .record_keeper()
+        .expect("they are served")
+        .failed()
+        .await
 }
 
 /// The sequences from `start` on, and the first horizon above them.
@@ -214,7 +239,8 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
             Some(refusal) => refusal,
             None => return,
         };
-        if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal)) {
+        if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal))
+        {
             warn!("not minting yet: {refusal}");
             if let Refusal::ClockBehind { behind } = refusal {
                 service.counters().count_regression(behind);
@@ -255,9 +281,19 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
-    let wait = if rule.slots == 1 { rule.lead_max + BEYOND_THE_LEAD } else { rule.max_ahead };
-    let begin = if rule.slots == 1 { "at the next whole second after" } else { "in" };
-    warn!("no record of earlier ids: a first start, or a lost data directory; minting begins {begin} {wait:?}");
+    let wait = if rule.slots == 1 {
+        rule.lead_max + BEYOND_THE_LEAD
+    } else {
+        rule.max_ahead
+    };
+    let begin = if rule.slots == 1 {
+        "at the next whole second after"
+    } else {
+        "in"
+    };
+    warn!(
+        "no record of earlier ids: a first start, or a lost data directory; minting begins {begin} {wait:?}"
+    );
     if !clock.is_standing() {
         service.wait_for(Refusal::NoRecord { retry_after: wait });
         tokio::time::sleep(wait).await;
@@ -313,7 +349,10 @@ mod tests {
     }
 
     /// A service that is beginning to mint on `dir`, and may have to wait.
-    fn beginning(dir: &Path, hand: &ManualClock) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
+    fn beginning(
+        dir: &Path,
+        hand: &ManualClock,
+    ) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
         beginning_at(dir, hand, None, RULE)
     }
 
@@ -324,21 +363,38 @@ mod tests {
         floor: Option<UnixNanos>,
         rule: StartRule,
     ) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
-        let engine = OwnEngine::Embedded { data_dir: dir.to_owned() };
+        let engine = OwnEngine::Embedded {
+            data_dir: dir.to_owned(),
+        };
         let opened = engine.open(0, floor).expect("the folder is usable");
-        let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = assemble(
+            &Config::default(),
+            Arc::new(hand.clock()),
+            &Randomness::Thread,
+            &Registry::new(),
+        );
         let service = service.expect("the defaults are sound");
         let begins = Arc::clone(&service);
-        (service, tokio::spawn(async move { begin(&begins, opened, rule).await }))
+        (
+            service,
+            tokio::spawn(async move { begin(&begins, opened, rule).await }),
+        )
     }
 
     fn minter<'a>(service: &'a Service, name: &str) -> &'a Arc<Minter> {
-        service.formats().named(name).expect("a built-in format").minter().expect("it is minted by count")
+        service
+            .formats()
+            .named(name)
+            .expect("a built-in format")
+            .minter()
+            .expect("it is minted by count")
     }
 
     async fn mint(service: &Arc<Service>, name: &str, count: u32) -> Vec<u128> {
         let minter = minter(service, name);
-        let request = minter.request(NonZeroU32::new(count).expect("not zero"), None).expect("a sound request");
+        let request = minter
+            .request(NonZeroU32::new(count).expect("not zero"), None)
+            .expect("a sound request");
         let mut batch = service.mint(minter, &request).await.expect("ids");
         let mut ids = vec![0; usize::try_from(count).expect("small")];
         assert_eq!(batch.fill(&mut ids), ids.len());
@@ -354,7 +410,12 @@ mod tests {
         drop(service);
         hand.set_wall(NOON.before(Duration::from_secs(3)));
         let after = mint(&begun(folder.path(), &hand).await, "snowflake", 10).await;
-        assert!(after[0] > before[9], "{} does not come after {}", after[0], before[9]);
+        assert!(
+            after[0] > before[9],
+            "{} does not come after {}",
+            after[0],
+            before[9]
+        );
     }
 
     #[tokio::test]
@@ -369,11 +430,19 @@ mod tests {
         let waited = tokio::time::timeout(3 * BEYOND_THE_LEAD, &mut starting).await;
         assert!(waited.is_err(), "the second has not passed");
         let refusal = service.session().expect_err("it is still waiting");
-        assert!(matches!(refusal, Refusal::NoRecord { retry_after } if retry_after <= Duration::from_millis(1)));
+        assert!(
+            matches!(refusal, Refusal::NoRecord { retry_after } if retry_after <= Duration::from_millis(1))
+        );
         hand.advance(Duration::from_millis(1));
         starting.await.expect("no panic").expect("a start");
         let id = mint(&service, "snowflake", 1).await[0];
-        let time = minter(&service, "snowflake").counted().format.split(id).expect("an id").time.expect("has a time");
+        let time = minter(&service, "snowflake")
+            .counted()
+            .format
+            .split(id)
+            .expect("an id")
+            .time
+            .expect("has a time");
         assert_eq!(time, NOON.after(Duration::from_secs(1)).into());
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
@@ -383,25 +452,47 @@ mod tests {
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let hand = ManualClock::at(NOON);
-        let never = StartRule { slots: 2, max_ahead: Duration::from_secs(3600), ..RULE };
+        let never = StartRule {
+            slots: 2,
+            max_ahead: Duration::from_secs(3600),
+            ..RULE
+        };
         let (service, starting) = beginning_at(folder.path(), &hand, None, never);
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }
         let refusal = service.session().expect_err("it is still waiting");
-        assert!(matches!(refusal, Refusal::NoRecord { retry_after } if retry_after == never.max_ahead), "{refusal}");
-        assert!(!folder.path().join("horizon").exists(), "nothing is reserved before the wait is over");
+        assert!(
+            matches!(refusal, Refusal::NoRecord { retry_after } if retry_after == never.max_ahead),
+            "{refusal}"
+        );
+        assert!(
+            !folder.path().join("horizon").exists(),
+            "nothing is reserved before the wait is over"
+        );
         starting.abort();
         assert!(starting.await.is_err(), "the store is closed");
         drop(service);
 
-        let soon = StartRule { max_ahead: Duration::from_millis(1), ..never };
+        let soon = StartRule {
+            max_ahead: Duration::from_millis(1),
+            ..never
+        };
         let (service, starting) = beginning_at(folder.path(), &hand, None, soon);
         hand.advance(Duration::from_secs(7));
         starting.await.expect("no panic").expect("a start");
         let id = mint(&service, "snowflake", 1).await[0];
-        let time = minter(&service, "snowflake").counted().format.split(id).expect("an id").time.expect("has a time");
-        assert!(time >= NOON.after(Duration::from_secs(7)).into(), "it begins where the clock stands after the wait");
+        let time = minter(&service, "snowflake")
+            .counted()
+            .format
+            .split(id)
+            .expect("an id")
+            .time
+            .expect("has a time");
+        assert!(
+            time >= NOON.after(Duration::from_secs(7)).into(),
+            "it begins where the clock stands after the wait"
+        );
     }
 
     #[tokio::test]
@@ -415,8 +506,13 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let minter = minter(&service, "snowflake");
-        let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
-        assert!(matches!(minter.reserve(&request), Err(Denied::Refused(Refusal::ClockBehind { .. }))));
+        let request = minter
+            .request(NonZeroU32::MIN, None)
+            .expect("a sound request");
+        assert!(matches!(
+            minter.reserve(&request),
+            Err(Denied::Refused(Refusal::ClockBehind { .. }))
+        ));
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
         assert!(service.readiness().horizon.is_ok());
@@ -442,7 +538,11 @@ mod tests {
         while !matches!(service.session(), Err(Refusal::ClockBehind { .. })) {
             tokio::task::yield_now().await;
         }
-        assert_eq!(service.counters().clock_regressions(), 1, "a start that finds it counts it");
+        assert_eq!(
+            service.counters().clock_regressions(),
+            1,
+            "a start that finds it counts it"
+        );
         starting.abort();
         assert!(starting.await.is_err(), "the store is closed");
         drop(service);
@@ -466,8 +566,13 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let minter = minter(&service, "flax");
-        let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
-        assert!(minter.reserve(&request).is_err(), "a random id carries the time too");
+        let request = minter
+            .request(NonZeroU32::MIN, None)
+            .expect("a sound request");
+        assert!(
+            minter.reserve(&request).is_err(),
+            "a random id carries the time too"
+        );
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
         assert!(minter.reserve(&request).is_ok());
@@ -482,27 +587,58 @@ mod tests {
     }
 
     /// An append of one event, by its own key.
-    async fn append(service: &Service, ledger: LedgerId, name: &str) -> Result<Appended, ServiceError> {
+    async fn append(
+        service: &Service,
+        ledger: LedgerId,
+        name: &str,
+    ) -> Result<Appended, ServiceError> {
         let events = vec![event(&format!(r#"{{"event":"{name}","entities":{{}}}}"#))];
-        let mark = RequestMark { key: KeyHash::of(Some(ledger), name), digest: digest_of(&events) };
-        let request = LedgerRequest::Append { ledger, events, expected_previous: None, mark, import: None };
+        let mark = RequestMark {
+            key: KeyHash::of(Some(ledger), name),
+            digest: digest_of(&events),
+        };
+        let request = LedgerRequest::Append {
+            ledger,
+            events,
+            expected_previous: None,
+            mark,
+            import: None,
+        };
         service.append(served(service, "evently"), request).await
     }
 
     async fn create_ledger(service: &Service) -> LedgerId {
-        let genesis = event(r#"{"event":"Begun","entities":{},"timestamp":"2030-03-17T17:00:00Z"}"#);
-        let (_, summary) = service.create_ledger(genesis, None, None).await.expect("it is the first");
+        let genesis =
+            event(r#"{"event":"Begun","entities":{},"timestamp":"2030-03-17T17:00:00Z"}"#);
+        let (_, summary) = service
+            .create_ledger(genesis, None, None)
+            .await
+            .expect("it is the first");
         summary.head.id.ledger()
     }
 
     /// The id of a report of this second.
     async fn group(service: &Service, second: i64) -> u128 {
         let served = served(service, "conjunction");
-        let IdSource::Reports(minter) = served.source() else { panic!("it is minted from reports") };
-        let report =
-            Report::new(UnixTime::from_nanos(i128::from(second) * 1_000_000_000), 5, 9).expect("catalogue numbers");
-        let sent_report = SentReport { report, noted: None };
-        service.group(served, minter, &[sent_report], &[], NotedRule::default()).await.expect("grouped").grouped[0].id
+        let IdSource::Reports(minter) = served.source() else {
+            panic!("it is minted from reports")
+        };
+        let report = Report::new(
+            UnixTime::from_nanos(i128::from(second) * 1_000_000_000),
+            5,
+            9,
+        )
+        .expect("catalogue numbers");
+        let sent_report = SentReport {
+            report,
+            noted: None,
+        };
+        service
+            .group(served, minter, &[sent_report], &[], NotedRule::default())
+            .await
+            .expect("grouped")
+            .grouped[0]
+            .id
     }
 
     #[tokio::test]
@@ -521,21 +657,52 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(service.readiness().records, Ok(()));
-        let replayed = append(&service, ledger, "first").await.expect("answered before");
-        assert_eq!(replayed, Appended { is_replayed: true, ..first.clone() });
-        let next = append(&service, ledger, "next").await.expect("a chain goes on above its last event");
+        let replayed = append(&service, ledger, "first")
+            .await
+            .expect("answered before");
+        assert_eq!(
+            replayed,
+            Appended {
+                is_replayed: true,
+                ..first.clone()
+            }
+        );
+        let next = append(&service, ledger, "next")
+            .await
+            .expect("a chain goes on above its last event");
         assert_eq!(next.links[0].previous, first.links[0].id);
-        assert_eq!(next.links[0].id.timestamp().micros(), first.links[0].id.timestamp().micros() + 1);
-        assert_eq!(service.events(ledger, None).expect("readable").items.len(), 3);
+        assert_eq!(
+            next.links[0].id.timestamp().micros(),
+            first.links[0].id.timestamp().micros() + 1
+        );
+        assert_eq!(
+            service.events(ledger, None).expect("readable").items.len(),
+            3
+        );
         assert_eq!(group(&service, 1_900_000_000).await, known);
         assert_ne!(group(&service, 1_900_000_500).await, known);
-        assert!(matches!(service.session(), Err(Refusal::ClockBehind { .. })), "no id is minted by number");
+        assert!(
+            matches!(service.session(), Err(Refusal::ClockBehind { .. })),
+            "no id is minted by number"
+        );
 
-        assert!(OwnEngine::Embedded { data_dir: folder.path().to_owned() }.open(0, None).is_err(), "it is locked");
+        assert!(
+            OwnEngine::Embedded {
+                data_dir: folder.path().to_owned()
+            }
+            .open(0, None)
+            .is_err(),
+            "it is locked"
+        );
         starting.abort();
         assert!(starting.await.is_err(), "the start has ended");
-        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
-        assert!(engine.open(0, None).is_err(), "it is locked for as long as records are served");
+        let engine = OwnEngine::Embedded {
+            data_dir: folder.path().to_owned(),
+        };
+        assert!(
+            engine.open(0, None).is_err(),
+            "it is locked for as long as records are served"
+        );
         drop(service);
         assert!(engine.open(0, None).is_ok());
     }
@@ -554,17 +721,34 @@ mod tests {
         while !matches!(service.session(), Err(Refusal::ClockJumped { .. })) {
             tokio::task::yield_now().await;
         }
-        let refused =
-            |outcome| matches!(outcome, Err(ServiceError::Records(RecordError::Clock(Refusal::ClockJumped { .. }))));
+        let refused = |outcome| {
+            matches!(
+                outcome,
+                Err(ServiceError::Records(RecordError::Clock(
+                    Refusal::ClockJumped { .. }
+                )))
+            )
+        };
         assert!(refused(append(&service, ledger, "next").await.map(drop)));
         assert!(refused(service.readiness().records));
-        assert_eq!(append(&service, ledger, "first").await, Ok(Appended { is_replayed: true, ..first }));
-        assert_eq!(service.events(ledger, None).expect("readable").items.len(), 2);
+        assert_eq!(
+            append(&service, ledger, "first").await,
+            Ok(Appended {
+                is_replayed: true,
+                ..first
+            })
+        );
+        assert_eq!(
+            service.events(ledger, None).expect("readable").items.len(),
+            2
+        );
         group(&service, 1_900_000_000).await;
 
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
-        append(&service, ledger, "next").await.expect("the clock is right");
+        append(&service, ledger, "next")
+            .await
+            .expect("the clock is right");
     }
 
     /// How long each sync of a slow disk takes, how many nodes have one, and how many ids each of them is asked for.
@@ -580,16 +764,29 @@ mod tests {
             std::thread::sleep(SYNC);
             passing.advance(SYNC);
         });
-        let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = assemble(
+            config,
+            Arc::new(hand.clock()),
+            &Randomness::Thread,
+            &Registry::new(),
+        );
         let service = service.expect("a sound configuration");
-        begin(&service, SimulatedHorizon::on(disk), RULE).await.expect("a first start");
+        begin(&service, SimulatedHorizon::on(disk), RULE)
+            .await
+            .expect("a first start");
         let minter = minter(&service, "snowflake");
-        let one = minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        let one = minter
+            .request(NonZeroU32::MIN, None)
+            .expect("a sound request");
         let mut ids = Vec::new();
         for _ in 0..MINTS {
             hand.advance(Duration::from_secs(5));
             let mut id = [0];
-            service.mint(minter, &one).await.expect("an id").fill(&mut id);
+            service
+                .mint(minter, &one)
+                .await
+                .expect("an id")
+                .fill(&mut id);
             ids.push(id[0]);
         }
         assert!(ids.is_sorted_by(|before, after| before < after), "{ids:?}");
@@ -607,11 +804,17 @@ mod tests {
                     1 => config.mint.wait_max = Duration::ZERO,
                     _ => config.mint.on_exhausted = OnExhausted::Refuse,
                 }
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_time()
+                    .build()
+                    .expect("a runtime");
                 scope.spawn(move || runtime.block_on(mint_now_and_then(&config)))
             };
             let nodes: Vec<_> = (0..NODES).map(node).collect();
-            nodes.into_iter().map(|node| node.join().expect("nothing was refused")).sum()
+            nodes
+                .into_iter()
+                .map(|node| node.join().expect("nothing was refused"))
+                .sum()
         });
         assert_eq!(minted, NODES * MINTS);
     }

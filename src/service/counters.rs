@@ -13,10 +13,13 @@ use crate::storage::{Appended, Numbered, RecordError, Space};
 use crate::time::{Observation, WallStep};
 
 /// From 100 us to the longest wait that can be configured.
-const WAIT_BUCKETS_SECONDS: [f64; 11] = [1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 60.0];
+const WAIT_BUCKETS_SECONDS: [f64; 11] = [
+    1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 60.0,
+];
 
 /// From a smeared leap second to a clock that was never set.
-const REGRESSION_BUCKETS_SECONDS: [f64; 8] = [0.05, 0.25, 1.0, 5.0, 60.0, 3600.0, 86_400.0, 31_536_000.0];
+const REGRESSION_BUCKETS_SECONDS: [f64; 8] =
+    [0.05, 0.25, 1.0, 5.0, 60.0, 3600.0, 86_400.0, 31_536_000.0];
 
 /// What a decode request ended in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +69,10 @@ impl SpaceGauges {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a metric is a double; 2^53 bytes are 8 PiB")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a metric is a double; 2^53 bytes are 8 PiB"
+)]
 fn bytes(bytes: u64) -> f64 {
     bytes as f64
 }
@@ -82,24 +88,27 @@ impl ServiceCounters {
             registry.register(Box::new(counter.clone()))?;
             Ok(counter)
         };
-        let histogram = |name: &str, help: &str, buckets: &[f64]| -> prometheus::Result<Histogram> {
-            let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?;
-            registry.register(Box::new(histogram.clone()))?;
-            Ok(histogram)
-        };
+        let histogram =
+            |name: &str, help: &str, buckets: &[f64]| -> prometheus::Result<Histogram> {
+                let histogram =
+                    Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?;
+                registry.register(Box::new(histogram.clone()))?;
+                Ok(histogram)
+            };
         let gauge = |name: &str, help: &str| -> prometheus::Result<Gauge> {
             let gauge = Gauge::new(name, help)?;
             registry.register(Box::new(gauge.clone()))?;
             Ok(gauge)
         };
-        let by_outcome = |name: &str, help: &str, outcomes: &[&str]| -> prometheus::Result<IntCounterVec> {
-            let counters = IntCounterVec::new(Opts::new(name, help), &["outcome"])?;
-            registry.register(Box::new(counters.clone()))?;
-            for outcome in outcomes {
-                counters.with_label_values(&[outcome]);
-            }
-            Ok(counters)
-        };
+        let by_outcome =
+            |name: &str, help: &str, outcomes: &[&str]| -> prometheus::Result<IntCounterVec> {
+                let counters = IntCounterVec::new(Opts::new(name, help), &["outcome"])?;
+                registry.register(Box::new(counters.clone()))?;
+                for outcome in outcomes {
+                    counters.with_label_values(&[outcome]);
+                }
+                Ok(counters)
+            };
         Ok(ServiceCounters {
             registry: registry.clone(),
             mint_wait_seconds: histogram(
@@ -111,7 +120,10 @@ impl ServiceCounters {
                 "idmint_horizon_cold_starts_total",
                 "Starts that found no record of what was minted before.",
             )?,
-            clock_regressions: counter("idmint_clock_regressions_total", "How often the wall clock was set back.")?,
+            clock_regressions: counter(
+                "idmint_clock_regressions_total",
+                "How often the wall clock was set back.",
+            )?,
             clock_regression_seconds: histogram(
                 "idmint_clock_regression_seconds",
                 "By how much the wall clock was set back.",
@@ -143,13 +155,33 @@ impl ServiceCounters {
             ledger_appends: by_outcome(
                 "idmint_ledger_appends_total",
                 "Requests to create a ledger or append to one, by outcome.",
-                &["appended", "replayed", "head_moved", "conflict", "refused", "unavailable", "unknown"],
+                &[
+                    "appended",
+                    "replayed",
+                    "head_moved",
+                    "conflict",
+                    "refused",
+                    "unavailable",
+                    "unknown",
+                ],
             )?,
-            numbers: counter("idmint_numbers_total", "Numbers of all series that were given.")?,
+            numbers: counter(
+                "idmint_numbers_total",
+                "Numbers of all series that were given.",
+            )?,
             number_requests: by_outcome(
                 "idmint_number_requests_total",
                 "Requests for numbers and to make one void, by outcome.",
-                &["given", "voided", "replayed", "conflict", "ended", "refused", "unavailable", "unknown"],
+                &[
+                    "given",
+                    "voided",
+                    "replayed",
+                    "conflict",
+                    "ended",
+                    "refused",
+                    "unavailable",
+                    "unknown",
+                ],
             )?,
             conjunction_near: counter(
                 "idmint_conjunction_near_total",
@@ -166,7 +198,11 @@ impl ServiceCounters {
     /// Takes in what a look at the wall clock found.
     pub fn observe(&self, observation: &Observation) {
         let skew = Duration::from_nanos(observation.skew_nanos.unsigned_abs()).as_secs_f64();
-        self.clock_skew_seconds.set(if observation.skew_nanos < 0 { -skew } else { skew });
+        self.clock_skew_seconds.set(if observation.skew_nanos < 0 {
+            -skew
+        } else {
+            skew
+        });
         if let Some(WallStep::Back(by)) = observation.step {
             self.count_regression(by);
         }
@@ -196,8 +232,12 @@ impl ServiceCounters {
     /// Counts a request about ledgers that reached the store.
     pub(super) fn count_append(&self, outcome: &Result<Appended, RecordError>) {
         let outcome = match outcome {
-            Ok(Appended { is_replayed: true, .. }) => "replayed",
-            Ok(Appended { is_replayed: false, .. }) => "appended",
+            Ok(Appended {
+                is_replayed: true, ..
+            }) => "replayed",
+            Ok(Appended {
+                is_replayed: false, ..
+            }) => "appended",
             Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
             Err(error) => outcome_of(error),
         };
@@ -206,7 +246,11 @@ impl ServiceCounters {
 
     /// Counts a request for numbers that reached the store.
     pub(super) fn count_numbers(&self, outcome: &Result<Numbered<GivenNumbers>, RecordError>) {
-        if let Ok(Numbered { is_replayed: false, stored }) = outcome {
+        if let Ok(Numbered {
+            is_replayed: false,
+            stored,
+        }) = outcome
+        {
             self.numbers.inc_by(stored.count());
         }
         self.count_number_request(outcome, "given");
@@ -219,7 +263,10 @@ impl ServiceCounters {
                 self.numbers.inc_by(u64::from(count.get()));
                 self.number_requests.with_label_values(&["given"]).inc();
             }
-            Err(error) => self.number_requests.with_label_values(&[number_outcome_of(error)]).inc(),
+            Err(error) => self
+                .number_requests
+                .with_label_values(&[number_outcome_of(error)])
+                .inc(),
         }
     }
 
@@ -230,21 +277,36 @@ impl ServiceCounters {
 
     fn count_number_request<T>(&self, outcome: &Result<Numbered<T>, RecordError>, done: &str) {
         let outcome = match outcome {
-            Ok(Numbered { is_replayed: true, .. }) => "replayed",
-            Ok(Numbered { is_replayed: false, .. }) => done,
+            Ok(Numbered {
+                is_replayed: true, ..
+            }) => "replayed",
+            Ok(Numbered {
+                is_replayed: false, ..
+            }) => done,
             Err(error) => number_outcome_of(error),
         };
         self.number_requests.with_label_values(&[outcome]).inc();
     }
 
     /// Counts reports that came in one request.
-    pub(super) fn count_reports(&self, reports: usize, outcome: &Result<Vec<Grouped>, GroupFailure>) {
+    pub(super) fn count_reports(
+        &self,
+        reports: usize,
+        outcome: &Result<Vec<Grouped>, GroupFailure>,
+    ) {
         let count = |outcome: &str, reports: usize| {
-            self.conjunction_reports.with_label_values(&[outcome]).inc_by(u64::try_from(reports).unwrap_or(u64::MAX));
+            self.conjunction_reports
+                .with_label_values(&[outcome])
+                .inc_by(u64::try_from(reports).unwrap_or(u64::MAX));
         };
         match outcome {
             Ok(grouped) => {
-                let of = |created| grouped.iter().filter(|report| report.created == created).count();
+                let of = |created| {
+                    grouped
+                        .iter()
+                        .filter(|report| report.created == created)
+                        .count()
+                };
                 count("created", of(Some(true)));
                 count("joined", of(Some(false)));
                 count("ungrouped", of(None));
@@ -256,13 +318,16 @@ impl ServiceCounters {
 
     /// Counts conjunctions that were created near others of the same objects.
     pub(super) fn count_near(&self, created: usize) {
-        self.conjunction_near.inc_by(u64::try_from(created).unwrap_or(u64::MAX));
+        self.conjunction_near
+            .inc_by(u64::try_from(created).unwrap_or(u64::MAX));
     }
 
     /// Counts reports that were refused beside others of their request.
     pub fn count_refused_reports(&self, reports: usize) {
         let reports = u64::try_from(reports).unwrap_or(u64::MAX);
-        self.conjunction_reports.with_label_values(&["refused"]).inc_by(reports);
+        self.conjunction_reports
+            .with_label_values(&["refused"])
+            .inc_by(reports);
     }
 
     /// What is registered, as it is now.
@@ -289,9 +354,10 @@ fn outcome_of(error: &RecordError) -> &'static str {
         | RecordError::Group(_)
         | RecordError::Number(NumberRefusal::SeriesEnded { .. })
         | RecordError::Void(VoidRefusal::NotGiven { .. }) => "refused",
-        RecordError::Clock(_) | RecordError::Busy | RecordError::Unreachable | RecordError::Unavailable => {
-            "unavailable"
-        }
+        RecordError::Clock(_)
+        | RecordError::Busy
+        | RecordError::Unreachable
+        | RecordError::Unavailable => "unavailable",
         RecordError::Unknown => "unknown",
     }
 }

@@ -6,7 +6,10 @@ use crate::id::{DecodeFilter, Decoder, DecoderAt, Fingerprint, Format, IdColumn,
 use crate::ledger::NumberRules;
 use crate::service::formats::UnknownFormat;
 use crate::time::UnixNanos;
-use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains, MatchReading};
+use crate::wire::{
+    AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
+    MatchReading,
+};
 
 /// What reads ids, and what is said of those that it reads.
 pub struct Decoding {
@@ -36,7 +39,11 @@ pub enum UnknownReading {
 impl Decoding {
     /// Reads with this decoder, names these domains, and knows how numbers of series are written.
     pub fn new(decoder: Decoder, domains: KnownDomains, numbers: NumberRules) -> Decoding {
-        Decoding { parts: AnswerParts::new(decoder.formats(), domains), decoder, numbers }
+        Decoding {
+            parts: AnswerParts::new(decoder.formats(), domains),
+            decoder,
+            numbers,
+        }
     }
 
     /// How numbers of series are written.
@@ -62,7 +69,12 @@ impl Decoding {
         self.formats()
             .iter()
             .find(|format| format.name == name)
-            .ok_or_else(|| UnknownFormat::among(self.formats().iter().map(|format| format.name.as_str()), name))
+            .ok_or_else(|| {
+                UnknownFormat::among(
+                    self.formats().iter().map(|format| format.name.as_str()),
+                    name,
+                )
+            })
     }
 
     /// That there are formats and encodings of these names.
@@ -74,9 +86,17 @@ impl Decoding {
             None => self.formats(),
             Some(name) => std::slice::from_ref(self.format(name).map_err(UnknownReading::Format)?),
         };
-        let is_among = |format: &Format| filter.among.is_none_or(|names| names.contains(&format.name));
+        let is_among = |format: &Format| {
+            filter
+                .among
+                .is_none_or(|names| names.contains(&format.name))
+        };
         match filter.encoding {
-            Some(name) if !tried.iter().any(|format| is_among(format) && format.encoding(name).is_some()) => {
+            Some(name)
+                if !tried
+                    .iter()
+                    .any(|format| is_among(format) && format.encoding(name).is_some()) =>
+            {
                 Err(UnknownReading::Encoding(name.to_owned()))
             }
             _ => Ok(()),
@@ -85,18 +105,32 @@ impl Decoding {
 
     /// Decoding while the clock shows `now`.
     pub fn at(&self, now: UnixNanos) -> DecodingAt<'_> {
-        DecodingAt { decoder: self.decoder.at(now), parts: &self.parts, numbers: &self.numbers }
+        DecodingAt {
+            decoder: self.decoder.at(now),
+            parts: &self.parts,
+            numbers: &self.numbers,
+        }
     }
 }
 
 impl DecodingAt<'_> {
     /// Adds a line to a column. Its fingerprint, if it is not blank.
-    pub fn inspect(&self, column: &mut IdColumn, line: &str, filter: DecodeFilter<'_>) -> Option<Fingerprint> {
+    pub fn inspect(
+        &self,
+        column: &mut IdColumn,
+        line: &str,
+        filter: DecodeFilter<'_>,
+    ) -> Option<Fingerprint> {
         column.add(line, &self.decoder, filter)
     }
 
     /// The verdict on a column, of whose lines `duplicates` were there before.
-    pub fn verdict(&self, column: &IdColumn, duplicates: u64, filter: DecodeFilter<'_>) -> InspectAnswer<'_> {
+    pub fn verdict(
+        &self,
+        column: &IdColumn,
+        duplicates: u64,
+        filter: DecodeFilter<'_>,
+    ) -> InspectAnswer<'_> {
         InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
     }
 
@@ -104,7 +138,11 @@ impl DecodingAt<'_> {
     pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
         let answer = DecodeAnswer::new(text, &self.decoder, filter, self.parts);
         let is_for_all = !filter.is_pinned() && filter.among.is_none();
-        if is_for_all { answer.with_numbers(self.numbers.read(text)) } else { answer }
+        if is_for_all {
+            answer.with_numbers(self.numbers.read(text))
+        } else {
+            answer
+        }
     }
 
     /// What is said of an id that was made of fields, of one of the formats that are tried.
@@ -116,7 +154,11 @@ impl DecodingAt<'_> {
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
         let decoded = self.decoder.decode(&text, DecodeFilter::default());
-        let Some(found) = decoded.matches.iter().find(|found| found.format().name == format.name) else {
+        let Some(found) = decoded
+            .matches
+            .iter()
+            .find(|found| found.format().name == format.name)
+        else {
             return Vec::new();
         };
         let mut names: Vec<String> = Vec::new();

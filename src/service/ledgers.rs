@@ -8,7 +8,9 @@ use super::error::ServiceError;
 use super::service::Service;
 use crate::ledger::{Event, EventId, ImportPart, LedgerId, LedgerRequest, Link, RequestMark};
 use crate::service::formats::{IdSource, ServedFormat};
-use crate::storage::{Appended, LedgerSummary, RecordError, RecordKeeper, RecordStore, StoreError, log_unreadable};
+use crate::storage::{
+    Appended, LedgerSummary, RecordError, RecordKeeper, RecordStore, StoreError, log_unreadable,
+};
 
 /// Some of a list, from some place on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,12 +42,30 @@ impl Service {
         mark: Option<RequestMark>,
         import: Option<ImportPart>,
     ) -> Result<(Appended, LedgerSummary), ServiceError> {
-        let appended = self.append_durably(LedgerRequest::Create { genesis, mark, import }).await?;
-        let ledger = appended.links.first().expect("a ledger begins with an event").id.ledger();
+        let appended = self
+            .append_durably(LedgerRequest::Create {
+                genesis,
+                mark,
+                import,
+            })
+            .await?;
+        let ledger = appended
+            .links
+            .first()
+            .expect("a ledger begins with an event")
+            .id
+            .ledger();
         let keeper = self.record_keeper().ok_or_else(|| self.not_begun())?;
-        let summary = keeper.read_aside(move |records| records.ledger(ledger)).await;
-        let summary = summary.map_err(unavailable)?.ok_or(ServiceError::UnknownLedger(ledger))?;
-        let of_events = self.formats().iter().find(|served| matches!(served.source(), IdSource::Events));
+        let summary = keeper
+            .read_aside(move |records| records.ledger(ledger))
+            .await;
+        let summary = summary
+            .map_err(unavailable)?
+            .ok_or(ServiceError::UnknownLedger(ledger))?;
+        let of_events = self
+            .formats()
+            .iter()
+            .find(|served| matches!(served.source(), IdSource::Events));
         if let Some(served) = of_events.filter(|_| !appended.is_replayed) {
             served.counters().count_granted(1, false);
         }
@@ -56,7 +76,11 @@ impl Service {
     ///
     /// # Errors
     /// [`ServiceError`]: nothing was appended, or that is not known.
-    pub async fn append(&self, served: &ServedFormat, request: LedgerRequest) -> Result<Appended, ServiceError> {
+    pub async fn append(
+        &self,
+        served: &ServedFormat,
+        request: LedgerRequest,
+    ) -> Result<Appended, ServiceError> {
         let appended = self.append_durably(request).await?;
         if !appended.is_replayed {
             let count = u64::try_from(appended.links.len()).expect("a list is shorter than 2^64");
@@ -85,11 +109,19 @@ impl Service {
         let found = match among {
             None => records.ledgers(after, PAGE_LEN + 1),
             Some(among) => {
-                let behind = among.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
-                behind.filter_map(|ledger| records.ledger(*ledger).transpose()).take(PAGE_LEN + 1).collect()
+                let behind = among.range((
+                    after.map_or(Bound::Unbounded, Bound::Excluded),
+                    Bound::Unbounded,
+                ));
+                behind
+                    .filter_map(|ledger| records.ledger(*ledger).transpose())
+                    .take(PAGE_LEN + 1)
+                    .collect()
             }
         };
-        found.map(|found| page(found, PAGE_LEN)).map_err(unavailable)
+        found
+            .map(|found| page(found, PAGE_LEN))
+            .map_err(unavailable)
     }
 
     /// Reads records where that holds up nobody: here, or, where they are on another machine, on a thread that serves no
@@ -98,11 +130,16 @@ impl Service {
         self: &Arc<Self>,
         read: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> T {
-        if !self.record_keeper().is_some_and(|keeper| keeper.records().is_remote()) {
+        if !self
+            .record_keeper()
+            .is_some_and(|keeper| keeper.records().is_remote())
+        {
             return read(self);
         }
         let service = Arc::clone(self);
-        tokio::task::spawn_blocking(move || read(&service)).await.expect("it does not panic, and nobody aborts it")
+        tokio::task::spawn_blocking(move || read(&service))
+            .await
+            .expect("it does not panic, and nobody aborts it")
     }
 
     /// A ledger that there is, or one `among` these, for examples; `None` if there is none, or another machine would have to
@@ -110,8 +147,15 @@ impl Service {
     pub fn any_ledger(&self, among: Option<&BTreeSet<LedgerId>>) -> Option<LedgerId> {
         let records = self.records().ok().filter(|records| !records.is_remote())?;
         match among {
-            None => records.ledgers(None, 1).ok()?.first().map(|ledger| ledger.head.id.ledger()),
-            Some(among) => among.iter().copied().find(|ledger| matches!(records.ledger(*ledger), Ok(Some(_)))),
+            None => records
+                .ledgers(None, 1)
+                .ok()?
+                .first()
+                .map(|ledger| ledger.head.id.ledger()),
+            Some(among) => among
+                .iter()
+                .copied()
+                .find(|ledger| matches!(records.ledger(*ledger), Ok(Some(_)))),
         }
     }
 
@@ -120,18 +164,28 @@ impl Service {
     /// # Errors
     /// [`ServiceError::UnknownLedger`] among others.
     pub fn ledger(&self, ledger: LedgerId) -> Result<LedgerSummary, ServiceError> {
-        self.records()?.ledger(ledger).map_err(unavailable)?.ok_or(ServiceError::UnknownLedger(ledger))
+        self.records()?
+            .ledger(ledger)
+            .map_err(unavailable)?
+            .ok_or(ServiceError::UnknownLedger(ledger))
     }
 
     /// A page of the events of a ledger, behind the event `after`.
     ///
     /// # Errors
     /// [`ServiceError::UnknownEvent`] among others, if there is no such event.
-    pub fn events(&self, ledger: LedgerId, after: Option<EventId>) -> Result<Page<Link>, ServiceError> {
+    pub fn events(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+    ) -> Result<Page<Link>, ServiceError> {
         if let Some(after) = after {
             self.event(ledger, after)?;
         }
-        let found = self.records()?.chain(ledger, after, PAGE_LEN + 1).map_err(unavailable)?;
+        let found = self
+            .records()?
+            .chain(ledger, after, PAGE_LEN + 1)
+            .map_err(unavailable)?;
         Ok(page(found, PAGE_LEN))
     }
 
@@ -141,12 +195,18 @@ impl Service {
     /// [`ServiceError::UnknownEvent`] among others.
     pub fn event(&self, ledger: LedgerId, event: EventId) -> Result<Link, ServiceError> {
         let records = self.records()?;
-        let link = if event.ledger() == ledger { records.link(event).map_err(unavailable)? } else { None };
+        let link = if event.ledger() == ledger {
+            records.link(event).map_err(unavailable)?
+        } else {
+            None
+        };
         link.ok_or(ServiceError::UnknownEvent { ledger, event })
     }
 
     pub(super) fn records(&self) -> Result<&dyn RecordStore, ServiceError> {
-        self.record_keeper().map(RecordKeeper::records).ok_or_else(|| self.not_begun())
+        self.record_keeper()
+            .map(RecordKeeper::records)
+            .ok_or_else(|| self.not_begun())
     }
 
     /// Why nothing is stored yet.

@@ -56,7 +56,10 @@ impl Lifecycle {
     /// # Panics
     /// When they are already.
     pub(super) fn serve_records(&self, records: RecordKeeper) {
-        assert!(self.records.set(records).is_ok(), "a program has one keeper of records");
+        assert!(
+            self.records.set(records).is_ok(),
+            "a program has one keeper of records"
+        );
     }
 
     /// From now on time to mint in is reserved.

@@ -26,7 +26,10 @@ impl<T: Send + Unpin + 'static> MaybeReady<T> {
 
     /// What `change` makes of the value, at once or later.
     #[inline]
-    pub fn map<U: Send + Unpin + 'static>(self, change: impl FnOnce(T) -> U + Send + 'static) -> MaybeReady<U> {
+    pub fn map<U: Send + Unpin + 'static>(
+        self,
+        change: impl FnOnce(T) -> U + Send + 'static,
+    ) -> MaybeReady<U> {
         match self {
             Self::Ready(value) => MaybeReady::Ready(value.map(change)),
             Self::Pending(work) => MaybeReady::pending(async move { change(work.await) }),
@@ -39,7 +42,11 @@ impl<T: Unpin> Future for MaybeReady<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         match self.get_mut() {
-            Self::Ready(value) => Poll::Ready(value.take().expect("a future that is ready is not polled again")),
+            Self::Ready(value) => Poll::Ready(
+                value
+                    .take()
+                    .expect("a future that is ready is not polled again"),
+            ),
             Self::Pending(work) => work.as_mut().poll(context),
         }
     }

@@ -37,13 +37,21 @@ fn minting(service: &Service) -> Vec<MetricFamily> {
         let labels = || vec![("format", format.name.clone())];
         minted.push((labels(), count(counters.minted())));
         waits.push((labels(), count(counters.waits())));
-        for (outcome, total) in
-            [("minted", counters.granted()), ("refused", counters.refused()), ("invalid", counters.invalid())]
-        {
-            requests.push(([labels(), vec![("outcome", outcome.to_owned())]].concat(), count(total)));
+        for (outcome, total) in [
+            ("minted", counters.granted()),
+            ("refused", counters.refused()),
+            ("invalid", counters.invalid()),
+        ] {
+            requests.push((
+                [labels(), vec![("outcome", outcome.to_owned())]].concat(),
+                count(total),
+            ));
         }
         for (worker, total) in served.workers().iter().zip(counters.exhausted()) {
-            exhausted.push(([labels(), vec![("worker", worker.to_string())]].concat(), count(total)));
+            exhausted.push((
+                [labels(), vec![("worker", worker.to_string())]].concat(),
+                count(total),
+            ));
         }
         if let Some(end) = format.end() {
             ends.push((labels(), seconds(end.seconds())));
@@ -51,8 +59,16 @@ fn minting(service: &Service) -> Vec<MetricFamily> {
     }
     vec![
         counters("idmint_ids_minted_total", "Ids handed out.", minted),
-        counters("idmint_mint_requests_total", "Mint requests, by outcome.", requests),
-        counters("idmint_mint_waits_total", "Mint requests that were held until their ids were due.", waits),
+        counters(
+            "idmint_mint_requests_total",
+            "Mint requests, by outcome.",
+            requests,
+        ),
+        counters(
+            "idmint_mint_waits_total",
+            "Mint requests that were held until their ids were due.",
+            waits,
+        ),
         counters(
             "idmint_sequence_exhausted_total",
             "How often a worker number had used up its sequence when ids were asked for.",
@@ -70,7 +86,9 @@ fn minting(service: &Service) -> Vec<MetricFamily> {
 fn node(service: &Service) -> Vec<MetricFamily> {
     let readiness = service.readiness();
     let now = service.clock().now();
-    let remaining = service.session().map_or(0.0, |session| session.horizon().since(now).as_secs_f64());
+    let remaining = service
+        .session()
+        .map_or(0.0, |session| session.horizon().since(now).as_secs_f64());
     let extensions = match service.reserver() {
         None => (0, 0),
         Some(Reserver::Horizon(keeper)) => (keeper.counts().extended(), keeper.counts().failed()),
@@ -87,9 +105,15 @@ fn node(service: &Service) -> Vec<MetricFamily> {
         (vec![("outcome", outcome.label().to_owned())], count(total))
     });
     let by_outcome = [("extended", extensions.0), ("failed", extensions.1)];
-    let extensions = by_outcome.map(|(outcome, total)| (vec![("outcome", outcome.to_owned())], count(total)));
+    let extensions =
+        by_outcome.map(|(outcome, total)| (vec![("outcome", outcome.to_owned())], count(total)));
     let load = service.load();
-    let shed = Shed::ALL.map(|shed| (vec![("reason", shed.label().to_owned())], count(load.counts.of(shed))));
+    let shed = Shed::ALL.map(|shed| {
+        (
+            vec![("reason", shed.label().to_owned())],
+            count(load.counts.of(shed)),
+        )
+    });
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     vec![
         gauges(
@@ -102,7 +126,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             "The slot this node holds; -1 while it has none.",
             vec![(vec![], readiness.slot.map_or(-1.0, f64::from))],
         ),
-        counters("idmint_fenced_total", "How often this node lost its slot to another.", vec![(vec![], count(fenced))]),
+        counters(
+            "idmint_fenced_total",
+            "How often this node lost its slot to another.",
+            vec![(vec![], count(fenced))],
+        ),
         gauges(
             "idmint_peer_clock_skew_seconds",
             "How far the clock is ahead of the median of the fleet's clocks, for certain; negative if it is behind.",
@@ -123,7 +151,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             "Time reserved on disk and not used yet; 0 when idle.",
             vec![(vec![], remaining)],
         ),
-        counters("idmint_horizon_extensions_total", "Extensions of the horizon, by outcome.", extensions.to_vec()),
+        counters(
+            "idmint_horizon_extensions_total",
+            "Extensions of the horizon, by outcome.",
+            extensions.to_vec(),
+        ),
         counters(
             "idmint_requests_shed_total",
             "Requests and connections that were turned away for want of room, by what there was too little of.",
@@ -132,19 +164,29 @@ fn node(service: &Service) -> Vec<MetricFamily> {
         gauges(
             "idmint_connections_open",
             "Connections that are open.",
-            vec![(vec![], count(u64::try_from(load.connections.get()).unwrap_or(0)))],
+            vec![(
+                vec![],
+                count(u64::try_from(load.connections.get()).unwrap_or(0)),
+            )],
         ),
         gauges(
             "idmint_memory_budget_used_bytes",
             "Memory of http.memory_max that callers have.",
-            vec![(vec![], count(u64::try_from(load.memory.used()).unwrap_or(u64::MAX)))],
+            vec![(
+                vec![],
+                count(u64::try_from(load.memory.used()).unwrap_or(u64::MAX)),
+            )],
         ),
         counters(
             "idmint_log_lines_dropped_total",
             "Log lines that nobody will read: their reader was too slow, or they could not be written.",
             vec![(vec![], count(service.dropped_lines()))],
         ),
-        gauges("idmint_build_info", "Always 1; the label says which build this is.", vec![(version, 1.0)]),
+        gauges(
+            "idmint_build_info",
+            "Always 1; the label says which build this is.",
+            vec![(version, 1.0)],
+        ),
     ]
 }
 
@@ -194,12 +236,18 @@ fn family(
     family
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a metric is a double; 2^53 ids are minted in 100 years at 3 M/s")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a metric is a double; 2^53 ids are minted in 100 years at 3 M/s"
+)]
 fn count(total: u64) -> f64 {
     total as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a metric is a double; seconds are exact for 285 million years")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a metric is a double; seconds are exact for 285 million years"
+)]
 fn seconds(seconds: i128) -> f64 {
     seconds as f64
 }

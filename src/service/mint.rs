@@ -19,14 +19,20 @@ impl Service {
     /// # Errors
     /// [`Refusal`]: nothing was minted.
     #[inline]
-    pub fn mint(self: &Arc<Self>, minter: &Arc<Minter>, request: &BatchRequest) -> MaybeReady<Result<Batch, Refusal>> {
+    pub fn mint(
+        self: &Arc<Self>,
+        minter: &Arc<Minter>,
+        request: &BatchRequest,
+    ) -> MaybeReady<Result<Batch, Refusal>> {
         match minter.reserve(request) {
             Ok(granted) => self.release(granted).map(Ok),
             Err(Denied::Refused(refusal)) => MaybeReady::ready(Err(refusal)),
             Err(Denied::Horizon { needed }) => {
                 let (service, minter, request) = (Arc::clone(self), Arc::clone(minter), *request);
                 MaybeReady::pending(async move {
-                    let granted = service.reserve_above_horizon(&minter, &request, needed).await?;
+                    let granted = service
+                        .reserve_above_horizon(&minter, &request, needed)
+                        .await?;
                     Ok(service.release(granted).await)
                 })
             }
@@ -48,7 +54,9 @@ impl Service {
         let wait_max = self.limits().wait_max;
         let turn = tokio::time::timeout(wait_max, served.turn()).await;
         drop(held);
-        let Ok(_turn) = turn else { return Err(minter.refuse_late(request, wait_max)) };
+        let Ok(_turn) = turn else {
+            return Err(minter.refuse_late(request, wait_max));
+        };
         self.mint(minter, request).await
     }
 
@@ -61,7 +69,9 @@ impl Service {
         if let Some(reserver) = self.reserver().filter(|_| is_early) {
             reserver.refill();
         }
-        let Some(due) = due else { return MaybeReady::ready(batch) };
+        let Some(due) = due else {
+            return MaybeReady::ready(batch);
+        };
         let service = Arc::clone(self);
         MaybeReady::pending(async move {
             let _held = service.load().requests.hold();
@@ -81,7 +91,9 @@ impl Service {
         needed: UnixNanos,
     ) -> Result<Granted, Refusal> {
         let _held = self.load().requests.hold();
-        let reserver = self.reserver().expect("it comes before a session with a horizon");
+        let reserver = self
+            .reserver()
+            .expect("it comes before a session with a horizon");
         let extended = async {
             let mut needed = needed;
             loop {
@@ -96,7 +108,9 @@ impl Service {
             }
         };
         let reserved = tokio::time::timeout(RESERVING_MAX, extended).await;
-        reserved.unwrap_or(Err(Refusal::HorizonReached { retry_after: RESERVING_MAX }))
+        reserved.unwrap_or(Err(Refusal::HorizonReached {
+            retry_after: RESERVING_MAX,
+        }))
     }
 
     /// Waits until the clock shows `due`. It runs slower than the timer while the wall clock is behind it. One that stands goes on

@@ -20,7 +20,9 @@ mod mint;
 mod numbers;
 mod readiness;
 
-pub use conjunctions::{CONJUNCTIONS_MAX, ConjunctionList, GroupedReports, ListQuery, ListedConjunction};
+pub use conjunctions::{
+    CONJUNCTIONS_MAX, ConjunctionList, GroupedReports, ListQuery, ListedConjunction,
+};
 pub use counters::{DecodeOutcome, ServiceCounters};
 pub use decoding::{Decoding, DecodingAt, UnknownReading};
 pub use error::{GroupFailure, ServiceError};
@@ -28,8 +30,8 @@ pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
 pub use ledgers::{PAGE_LEN, Page};
 pub use lifecycle::Reserver;
 pub use load::{
-    AwaitedBodies, AwaitedBody, BulkPass, Charge, Load, MemoryBudget, Payer, Requests, Sender, Shed, ShedCounts,
-    network_of,
+    AwaitedBodies, AwaitedBody, BulkPass, Charge, Load, MemoryBudget, Payer, Requests, Sender,
+    Shed, ShedCounts, network_of,
 };
 pub use maybe_ready::MaybeReady;
 pub use readiness::Readiness;

@@ -20,9 +20,17 @@ pub struct Readiness {
 impl Service {
     /// Whether this node mints, and if not, why.
     pub fn readiness(&self) -> Readiness {
-        let session = if self.lifecycle.is_draining() { Err(Refusal::Draining) } else { self.session() };
+        let session = if self.lifecycle.is_draining() {
+            Err(Refusal::Draining)
+        } else {
+            self.session()
+        };
         let records = self.can_append();
-        Readiness { slot: self.slot(), horizon: session.map(|session| session.horizon()), records }
+        Readiness {
+            slot: self.slot(),
+            horizon: session.map(|session| session.horizon()),
+            records,
+        }
     }
 
     /// The slot that this node holds; `None` while it has none.

@@ -140,7 +140,15 @@ impl Service {
         let mint = Arc::clone(&self.parts.mint);
         let cold_starts = self.counters().horizon_cold_starts.clone();
         let count_founding = move || cold_starts.inc();
-        let keeper = SlotKeeper::start(mint, coordinator, rule, known, kept, Entropy::of_kernel(), count_founding);
+        let keeper = SlotKeeper::start(
+            mint,
+            coordinator,
+            rule,
+            known,
+            kept,
+            Entropy::of_kernel(),
+            count_founding,
+        );
         self.lifecycle.begin(Reserver::Slot(keeper));
     }
 
@@ -224,12 +232,20 @@ impl Service {
 
     /// Which objects the designators of reports stand for.
     pub fn object_rules(&self) -> Arc<ObjectRules> {
-        Arc::clone(&self.object_rules.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(
+            &self
+                .object_rules
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// From now on reports are read by these rules; what has been answered stays.
     pub fn replace_object_rules(&self, rules: ObjectRules) {
-        *self.object_rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        *self
+            .object_rules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
     /// What one request may ask for.

@@ -51,7 +51,10 @@ impl KeptFormat {
         if differences.is_empty() {
             return Ok(());
         }
-        Err(FormatsError::Changed { name: self.name.clone(), differences })
+        Err(FormatsError::Changed {
+            name: self.name.clone(),
+            differences,
+        })
     }
 }
 
@@ -69,7 +72,13 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "(nothing)".to_owned());
-        write!(f, "{}: kept {}, now {}", self.key, text(&self.kept), text(&self.now))
+        write!(
+            f,
+            "{}: kept {}, now {}",
+            self.key,
+            text(&self.kept),
+            text(&self.now)
+        )
     }
 }
 
@@ -114,18 +123,27 @@ impl FormatsError {
     /// What kind of failure this is.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Changed { .. } | Self::SlotsChanged { .. } | Self::ShareChanged { .. } => FailureKind::Disagrees,
+            Self::Changed { .. } | Self::SlotsChanged { .. } | Self::ShareChanged { .. } => {
+                FailureKind::Disagrees
+            }
             Self::Store(error) => error.failure_kind(),
         }
     }
 }
 
 /// Where two descriptions differ, sorted by key.
-pub(super) fn differences(kept: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<Difference> {
+pub(super) fn differences(
+    kept: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Vec<Difference> {
     let keys: BTreeSet<&String> = kept.keys().chain(now.keys()).collect();
     keys.into_iter()
         .filter(|key| kept.get(*key) != now.get(*key))
-        .map(|key| Difference { key: key.clone(), kept: kept.get(key).cloned(), now: now.get(key).cloned() })
+        .map(|key| Difference {
+            key: key.clone(),
+            kept: kept.get(key).cloned(),
+            now: now.get(key).cloned(),
+        })
         .collect()
 }
 
@@ -145,8 +163,10 @@ fn changed(name: &str, differences: &[Difference]) -> String {
 }
 
 fn lines(differences: &[Difference]) -> String {
-    differences.iter().fold(String::new(), |mut lines, difference| {
-        writeln!(lines, "  {difference}").expect("a text can be written to");
-        lines
-    })
+    differences
+        .iter()
+        .fold(String::new(), |mut lines, difference| {
+            writeln!(lines, "  {difference}").expect("a text can be written to");
+            lines
+        })
 }

@@ -42,8 +42,8 @@ mod conformance;
 #[cfg(test)]
 pub(crate) use coordinator::MemoryCoordinator;
 pub use coordinator::{
-    Compare, Coordinator, CoordinatorError, Key, KeyValue, Lease, Member, MemberState, Outcome, Range, Revision,
-    Snapshot, Space, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, Key, KeyValue, Lease, Member, MemberState, Outcome,
+    Range, Revision, Snapshot, Space, Transaction, Write,
 };
 #[cfg(test)]
 pub(crate) use embedded::simulation::{SimulatedDisk, SimulatedHorizon};
@@ -53,17 +53,18 @@ pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
 pub use files::{CheckedFile, FolderLock, replace_file};
 pub use fleet::{
-    AdoptError, AdoptedCount, AgreedMeta, AppendJournal, FleetEra, FleetRecords, ImportError, JOURNALLED_WITHIN,
-    JournalCopies, JournalError, JournalImport, KnownFleet, LostAppend, LostConjunction, LostNumbers, OwnHorizon,
-    RecordAdopter, Reimported, Room,
+    AdoptError, AdoptedCount, AgreedMeta, AppendJournal, FleetEra, FleetRecords, ImportError,
+    JOURNALLED_WITHIN, JournalCopies, JournalError, JournalImport, KnownFleet, LostAppend,
+    LostConjunction, LostNumbers, OwnHorizon, RecordAdopter, Reimported, Room,
 };
 pub use keepers::{
-    Appended, ExtensionCounts, HorizonKeeper, KeeperState, Numbered, RecordError, RecordKeeper, log_unreadable,
+    Appended, ExtensionCounts, HorizonKeeper, KeeperState, Numbered, RecordError, RecordKeeper,
+    log_unreadable,
 };
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, NumberRecord, NumberStore, RecordPlan,
-    RecordStore, Records, SeriesSummary, StoredAnchor, StoredAppend, StoredConjunction, StoredPair, TalliedAnchor,
-    WriteError, WrittenDay, remembered_among,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, NumberRecord,
+    NumberStore, RecordPlan, RecordStore, Records, SeriesSummary, StoredAnchor, StoredAppend,
+    StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay, remembered_among,
 };
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};

@@ -64,8 +64,16 @@ impl Opened {
     }
 
     /// An engine that has this horizon, and was begun at this floor.
-    pub(super) fn again(horizon: UnixNanos, floor: Option<UnixNanos>, engine: impl ReservedEngine + 'static) -> Opened {
-        Opened::Again(Restart { horizon, floor, engine: Box::new(engine) })
+    pub(super) fn again(
+        horizon: UnixNanos,
+        floor: Option<UnixNanos>,
+        engine: impl ReservedEngine + 'static,
+    ) -> Opened {
+        Opened::Again(Restart {
+            horizon,
+            floor,
+            engine: Box::new(engine),
+        })
     }
 }
 
@@ -83,7 +91,10 @@ impl FirstStart {
     ///
     /// # Errors
     /// [`StoreError`]. Whether the horizon is there is then unknown, so it cannot be tried again: end the process.
-    pub fn reserve(self, plan: HorizonPlan) -> Result<(FirstReserved, Durable<HorizonPlan>), StoreError> {
+    pub fn reserve(
+        self,
+        plan: HorizonPlan,
+    ) -> Result<(FirstReserved, Durable<HorizonPlan>), StoreError> {
         let mut reserved = None;
         let durable = Durable::write(plan, |plan| {
             reserved = Some(self.0.create_horizon(plan)?);
@@ -101,7 +112,11 @@ impl FirstReserved {
     ///
     /// # Errors
     /// [`FormatsError`].
-    pub fn agree_on_formats(self, slots: u32, formats: &[KeptFormat]) -> Result<Store, FormatsError> {
+    pub fn agree_on_formats(
+        self,
+        slots: u32,
+        formats: &[KeptFormat],
+    ) -> Result<Store, FormatsError> {
         Ok(Store(self.0.agree_on_formats(slots, formats)?))
     }
 }
@@ -129,8 +144,14 @@ impl Restart {
     /// # Errors
     /// [`FormatsError`]; with [`Changed`](FormatsError::Changed) and [`SlotsChanged`](FormatsError::SlotsChanged)
     /// nothing was written.
-    pub fn agree_on_formats(self, slots: u32, formats: &[KeptFormat]) -> Result<AgreedRestart, FormatsError> {
-        Ok(AgreedRestart(Store(self.engine.agree_on_formats(slots, formats)?)))
+    pub fn agree_on_formats(
+        self,
+        slots: u32,
+        formats: &[KeptFormat],
+    ) -> Result<AgreedRestart, FormatsError> {
+        Ok(AgreedRestart(Store(
+            self.engine.agree_on_formats(slots, formats)?,
+        )))
     }
 }
 
@@ -184,7 +205,10 @@ impl Store {
 /// An engine in which nothing is stored.
 pub(super) trait EmptyEngine: Send {
     /// Makes the first horizon durable, and the floor that the store begins at.
-    fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError>;
+    fn create_horizon(
+        self: Box<Self>,
+        plan: &HorizonPlan,
+    ) -> Result<Box<dyn ReservedEngine>, StoreError>;
 }
 
 /// An engine that has a horizon.

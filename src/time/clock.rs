@@ -98,7 +98,10 @@ impl Clock {
     /// ```
     pub fn standing_at(instant: UnixNanos) -> Clock {
         let time = Arc::new(ManualTime::new(0, instant.get()));
-        Clock { stands: true, ..Clock::on(Source::Manual(time)) }
+        Clock {
+            stands: true,
+            ..Clock::on(Source::Manual(time))
+        }
     }
 
     /// Lets a clock that stands go on to this instant, if it has not passed it; false where the clock goes by itself.
@@ -119,8 +122,18 @@ impl Clock {
     pub(super) fn on(source: Source) -> Clock {
         let (boot_nanos, wall_nanos) = read_together(&source);
         let line = ClockLine::starting(boot_nanos, wall_nanos);
-        let watched = Mutex::new(Watched { boot_nanos, wall_nanos });
-        Clock { source, made_at_nanos: boot_nanos, line, watched, stands: false, refuted_nanos: AtomicU64::new(0) }
+        let watched = Mutex::new(Watched {
+            boot_nanos,
+            wall_nanos,
+        });
+        Clock {
+            source,
+            made_at_nanos: boot_nanos,
+            line,
+            watched,
+            stands: false,
+            refuted_nanos: AtomicU64::new(0),
+        }
     }
 
     /// The estimate of the true time, from 1970 to 2554. Never less than any value returned before it.
@@ -138,7 +151,10 @@ impl Clock {
     pub fn anchor_to_wall(&self) {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
         let (boot_nanos, wall_nanos) = read_together(&self.source);
-        *watched = Watched { boot_nanos, wall_nanos };
+        *watched = Watched {
+            boot_nanos,
+            wall_nanos,
+        };
         self.line.redraw(|| (boot_nanos, wall_nanos, 0));
     }
 
@@ -151,14 +167,20 @@ impl Clock {
     pub fn step_ahead_to_wall(&self) {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
         let (boot_nanos, wall_nanos) = read_together(&self.source);
-        *watched = Watched { boot_nanos, wall_nanos };
+        *watched = Watched {
+            boot_nanos,
+            wall_nanos,
+        };
         let wall_at = |boot_at: u64| wall_nanos.saturating_add(boot_at.saturating_sub(boot_nanos));
         self.line.lift(wall_at, || self.source.boot_nanos());
     }
 
     /// From now on the clocks of a fleet say that the estimate is ahead of them by so much, or nothing if that is zero.
     pub fn refute(&self, ahead: Duration) {
-        self.refuted_nanos.store(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.refuted_nanos.store(
+            u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
     }
 
     /// How far the estimate is ahead of the clocks of a fleet, if they say that it is too far.
@@ -176,7 +198,10 @@ impl Clock {
         let (boot_nanos, wall_nanos) = read_together(&self.source);
         let passed = boot_nanos.saturating_sub(watched.boot_nanos);
         let step = wall_step(watched.wall_nanos.saturating_add(passed), wall_nanos);
-        *watched = Watched { boot_nanos, wall_nanos };
+        *watched = Watched {
+            boot_nanos,
+            wall_nanos,
+        };
 
         let mut skew_nanos = 0;
         let mut too_far_ahead = false;
@@ -184,18 +209,25 @@ impl Clock {
             |estimate, boot_at| {
                 let wall_now = wall_nanos.saturating_add(boot_at.saturating_sub(boot_nanos));
                 skew_nanos = difference(wall_now, estimate);
-                too_far_ahead = skew_nanos > 0 && Duration::from_nanos(skew_nanos.unsigned_abs()) > ahead_max;
+                too_far_ahead =
+                    skew_nanos > 0 && Duration::from_nanos(skew_nanos.unsigned_abs()) > ahead_max;
                 if too_far_ahead { 0 } else { skew_nanos }
             },
             || self.source.boot_nanos(),
         );
-        Observation { skew_nanos, step, too_far_ahead }
+        Observation {
+            skew_nanos,
+            step,
+            too_far_ahead,
+        }
     }
 
     /// What the wall clock shows, if that is a time before 1970.
     pub fn shown_before_1970(&self) -> Option<UnixTime> {
         let before = self.source.wall_before_1970()?.as_nanos();
-        i128::try_from(before).ok().map(|nanos| UnixTime::from_nanos(-nanos))
+        i128::try_from(before)
+            .ok()
+            .map(|nanos| UnixTime::from_nanos(-nanos))
     }
 
     /// Whether the estimate is a time before this program was built, and so follows a wall clock that was never set.
@@ -211,7 +243,9 @@ impl Clock {
 
 /// The day before this program was built: no true clock shows an earlier time.
 pub(crate) fn built_at() -> UnixNanos {
-    let seconds = env!("BUILT_AT_UNIX_SECONDS").parse().expect("the build script writes a number");
+    let seconds = env!("BUILT_AT_UNIX_SECONDS")
+        .parse()
+        .expect("the build script writes a number");
     UnixNanos::from_seconds(seconds)
 }
 
@@ -269,7 +303,10 @@ mod tests {
         let hand = ManualClock::at(START);
         let clock = hand.clock();
         hand.set_wall(START.after(Duration::from_secs(1)));
-        assert_eq!(clock.observe(AHEAD_MAX).step, Some(WallStep::Ahead(Duration::from_secs(1))));
+        assert_eq!(
+            clock.observe(AHEAD_MAX).step,
+            Some(WallStep::Ahead(Duration::from_secs(1)))
+        );
         hand.advance(Duration::from_secs(5));
         assert_eq!(clock.now(), START.after(Duration::from_millis(5_500)));
         hand.advance(Duration::from_secs(3600));
@@ -297,7 +334,14 @@ mod tests {
         assert_eq!((clock.now(), clock.wall()), (START, START.after(hour)));
         clock.step_ahead_to_wall();
         assert_eq!(clock.now(), START.after(hour));
-        assert_eq!(clock.observe(AHEAD_MAX), Observation { skew_nanos: 0, step: None, too_far_ahead: false });
+        assert_eq!(
+            clock.observe(AHEAD_MAX),
+            Observation {
+                skew_nanos: 0,
+                step: None,
+                too_far_ahead: false
+            }
+        );
         hand.set_wall(START);
         clock.step_ahead_to_wall();
         assert_eq!(clock.now(), START.after(hour));
@@ -308,7 +352,10 @@ mod tests {
         let clock = ManualClock::at(START).clock();
         assert_eq!(clock.ahead_of_fleet(), None);
         clock.refute(AHEAD_MAX);
-        assert_eq!((clock.ahead_of_fleet(), clock.now()), (Some(AHEAD_MAX), START));
+        assert_eq!(
+            (clock.ahead_of_fleet(), clock.now()),
+            (Some(AHEAD_MAX), START)
+        );
         clock.refute(Duration::ZERO);
         assert_eq!(clock.ahead_of_fleet(), None);
     }
@@ -336,7 +383,11 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_never_set_stands_before_the_build() {
-        assert!(ManualClock::at(UnixNanos::from_seconds(0)).clock().is_before_build());
+        assert!(
+            ManualClock::at(UnixNanos::from_seconds(0))
+                .clock()
+                .is_before_build()
+        );
         assert!(!Clock::system().is_before_build());
     }
 
@@ -356,8 +407,14 @@ mod tests {
                 });
             }
             for round in 0..20_000_i64 {
-                let correction = if round % 2 == 0 { 1_000_000_000 } else { -1_000_000_000 };
-                clock.line.redraw_from(|_, _| correction, || clock.source.boot_nanos());
+                let correction = if round % 2 == 0 {
+                    1_000_000_000
+                } else {
+                    -1_000_000_000
+                };
+                clock
+                    .line
+                    .redraw_from(|_, _| correction, || clock.source.boot_nanos());
             }
             done.store(true, Ordering::Relaxed);
         });

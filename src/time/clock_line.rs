@@ -59,12 +59,17 @@ impl ClockLine {
         let (boot_nanos, base_nanos, correction_nanos) = point();
         self.boot_nanos.store(boot_nanos, Ordering::Relaxed);
         self.base_nanos.store(base_nanos, Ordering::Relaxed);
-        self.correction_nanos.store(correction_nanos, Ordering::Relaxed);
+        self.correction_nanos
+            .store(correction_nanos, Ordering::Relaxed);
         self.version.store(version + 2, Ordering::Release);
     }
 
     /// Bends the line from where it is: `correction` is asked with the estimate and the boot time of this moment.
-    pub(super) fn redraw_from(&self, correction: impl FnOnce(u64, u64) -> i64, boot_now: impl FnOnce() -> u64) {
+    pub(super) fn redraw_from(
+        &self,
+        correction: impl FnOnce(u64, u64) -> i64,
+        boot_now: impl FnOnce() -> u64,
+    ) {
         self.redraw(|| {
             // Read after the version turned odd: no reader can apply the old line to a later boot time than this one.
             let boot_nanos = boot_now();
@@ -77,7 +82,11 @@ impl ClockLine {
     pub(super) fn lift(&self, base: impl FnOnce(u64) -> u64, boot_now: impl FnOnce() -> u64) {
         self.redraw(|| {
             let boot_nanos = boot_now();
-            (boot_nanos, self.estimate_at(boot_nanos).max(base(boot_nanos)), 0)
+            (
+                boot_nanos,
+                self.estimate_at(boot_nanos).max(base(boot_nanos)),
+                0,
+            )
         });
     }
 
@@ -91,9 +100,15 @@ impl ClockLine {
 
 #[inline]
 fn estimate(base_nanos: u64, passed_nanos: u64, correction_nanos: i64) -> u64 {
-    let applied_nanos = correction_nanos.unsigned_abs().min(passed_nanos / SLEW_DIVISOR);
+    let applied_nanos = correction_nanos
+        .unsigned_abs()
+        .min(passed_nanos / SLEW_DIVISOR);
     let straight = base_nanos.saturating_add(passed_nanos);
-    if correction_nanos < 0 { straight - applied_nanos } else { straight.saturating_add(applied_nanos) }
+    if correction_nanos < 0 {
+        straight - applied_nanos
+    } else {
+        straight.saturating_add(applied_nanos)
+    }
 }
 
 #[cfg(all(test, idmint_loom))]

@@ -3,8 +3,14 @@
 use std::time::Duration;
 
 /// Every unit with its length in microseconds, longest first.
-const UNITS: [(&str, u64); 6] =
-    [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
+const UNITS: [(&str, u64); 6] = [
+    ("d", 86_400_000_000),
+    ("h", 3_600_000_000),
+    ("m", 60_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
 
 /// The duration that `text` names, or `None`.
 ///
@@ -22,7 +28,11 @@ const UNITS: [(&str, u64); 6] =
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, unit_us) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
-    digits.parse::<u64>().ok()?.checked_mul(unit_us).map(Duration::from_micros)
+    digits
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(unit_us)
+        .map(Duration::from_micros)
 }
 
 /// `duration` in the longest unit that keeps it whole, as [`parse_duration`] reads it: `90s`, `3s`, `250ms`.
@@ -55,18 +65,33 @@ mod tests {
 
     #[test]
     fn anything_but_digits_and_one_unit_is_refused() {
-        for text in ["", "5", "s", "-5s", "+5s", "1.5s", "5 s", " 5s", "5s ", "1h30m", "5S", "5sec", "5ns", "٥s"] {
+        for text in [
+            "", "5", "s", "-5s", "+5s", "1.5s", "5 s", " 5s", "5s ", "1h30m", "5S", "5sec", "5ns",
+            "٥s",
+        ] {
             assert_eq!(parse_duration(text), None, "{text:?}");
         }
-        assert_eq!(parse_duration("18446744073709551615d"), None, "more microseconds than 64 bits hold");
-        assert_eq!(parse_duration("18446744073709551616us"), None, "more digits than 64 bits hold");
+        assert_eq!(
+            parse_duration("18446744073709551615d"),
+            None,
+            "more microseconds than 64 bits hold"
+        );
+        assert_eq!(
+            parse_duration("18446744073709551616us"),
+            None,
+            "more digits than 64 bits hold"
+        );
     }
 
     #[test]
     fn a_formatted_duration_reads_back_as_itself() {
         for text in ["0s", "1us", "250ms", "3s", "90s", "1m", "60h", "1h", "30d"] {
             let duration = parse_duration(text).expect("a duration");
-            assert_eq!(parse_duration(&format_duration(duration)), Some(duration), "{text}");
+            assert_eq!(
+                parse_duration(&format_duration(duration)),
+                Some(duration),
+                "{text}"
+            );
         }
         assert_eq!(format_duration(Duration::from_millis(60_000)), "1m");
         assert_eq!(format_duration(Duration::ZERO), "0s");

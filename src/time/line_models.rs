@@ -27,7 +27,10 @@ impl Watch {
     fn new(correction: i64) -> Arc<Watch> {
         let line = ClockLine::starting(0, 0);
         line.redraw(|| (0, 0, correction));
-        Arc::new(Watch { line, looks: AtomicU64::new(0) })
+        Arc::new(Watch {
+            line,
+            looks: AtomicU64::new(0),
+        })
     }
 
     fn look(&self) -> u64 {
@@ -50,7 +53,10 @@ fn loom_a_reading_is_of_one_line() {
                     looks.set(looks.get() + 1);
                     FIRST_LOOK
                 });
-                assert!([1_000, 70_530].contains(&shown), "{shown} is of no line that was ever drawn");
+                assert!(
+                    [1_000, 70_530].contains(&shown),
+                    "{shown} is of no line that was ever drawn"
+                );
                 (shown, looks.get())
             })
         };

@@ -25,7 +25,9 @@ pub struct ManualClock {
 impl ManualClock {
     /// A machine whose wall clock shows `now` and that started an hour ago.
     pub fn at(now: UnixNanos) -> ManualClock {
-        ManualClock { time: Arc::new(ManualTime::new(3_600_000_000_000, now.get())) }
+        ManualClock {
+            time: Arc::new(ManualTime::new(3_600_000_000_000, now.get())),
+        }
     }
 
     /// A clock that reads this time, anchored to what the wall clock shows now.

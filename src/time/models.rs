@@ -27,8 +27,12 @@ pub(crate) fn explore(subject: &str, model: impl Fn(&Tally) + Send + Sync + 'sta
         counted.iterations.fetch_add(1, Ordering::Relaxed);
         model(&counted);
     });
-    let [iterations, times] = [&tally.iterations, &tally.times].map(|count| count.load(Ordering::Relaxed));
+    let [iterations, times] =
+        [&tally.iterations, &tally.times].map(|count| count.load(Ordering::Relaxed));
     println!("{iterations} iterations, {times} times {subject}");
-    assert!(iterations > 2, "a model of {iterations} interleavings models nothing");
+    assert!(
+        iterations > 2,
+        "a model of {iterations} interleavings models nothing"
+    );
     assert!(times > 0, "never {subject}");
 }

@@ -69,9 +69,11 @@ impl UnixTime {
             return None;
         }
         let (seconds, nanos) = self.seconds_and_nanos();
-        let seconds = i64::try_from(seconds).expect("the years 0 to 9999 have fewer seconds than 2^63");
+        let seconds =
+            i64::try_from(seconds).expect("the years 0 to 9999 have fewer seconds than 2^63");
         // 400 years earlier the calendar is the same, and there jiff's timestamps do not end a day before the year 9999.
-        let earlier = Timestamp::from_second(seconds - SECONDS_PER_400_YEARS).expect("the years -400 to 9599");
+        let earlier = Timestamp::from_second(seconds - SECONDS_PER_400_YEARS)
+            .expect("the years -400 to 9599");
         let civil = Offset::UTC.to_datetime(earlier);
         let mut bytes = *b"0000-00-00T00:00:00.000000000Z";
         put(&mut bytes[..4], (civil.year() + 400).unsigned_abs().into());
@@ -125,11 +127,19 @@ impl FromStr for UnixTime {
 
     fn from_str(text: &str) -> Result<UnixTime, UnixTimeError> {
         if !is_utc_date_time(text) {
-            return Err(UnixTimeError { text: text.to_owned(), cause: None });
+            return Err(UnixTimeError {
+                text: text.to_owned(),
+                cause: None,
+            });
         }
         match text.trim_end_matches('Z').parse::<DateTime>() {
-            Ok(date_time) => Ok(UnixTime::from_nanos(date_time.duration_since(EPOCH).as_nanos())),
-            Err(cause) => Err(UnixTimeError { text: text.to_owned(), cause: Some(cause) }),
+            Ok(date_time) => Ok(UnixTime::from_nanos(
+                date_time.duration_since(EPOCH).as_nanos(),
+            )),
+            Err(cause) => Err(UnixTimeError {
+                text: text.to_owned(),
+                cause: Some(cause),
+            }),
         }
     }
 }
@@ -139,10 +149,19 @@ impl FromStr for UnixTime {
 /// Asked first, since jiff reads many more forms, and makes 59 of a second 60.
 fn is_utc_date_time(text: &str) -> bool {
     const DATE_TIME: &[u8] = b"0000-00-00T00:00:00";
-    let Some((date_time, rest)) = text.as_bytes().split_at_checked(DATE_TIME.len()) else { return false };
+    let Some((date_time, rest)) = text.as_bytes().split_at_checked(DATE_TIME.len()) else {
+        return false;
+    };
     let mut letters = date_time.iter().zip(DATE_TIME);
-    let is_formed = letters.all(|(found, form)| if *form == b'0' { found.is_ascii_digit() } else { found == form });
-    let is_fraction = |digits: &[u8]| (1..=9).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let is_formed = letters.all(|(found, form)| {
+        if *form == b'0' {
+            found.is_ascii_digit()
+        } else {
+            found == form
+        }
+    });
+    let is_fraction =
+        |digits: &[u8]| (1..=9).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     let is_ended = match rest {
         [b'Z'] => true,
         [b'.', digits @ .., b'Z'] => is_fraction(digits),
@@ -182,9 +201,17 @@ mod tests {
     }
 
     fn assert_cut(time: UnixTime, digits: u8, whole: &str) {
-        let len = if digits == 0 { 19 } else { 20 + usize::from(digits) };
+        let len = if digits == 0 {
+            19
+        } else {
+            20 + usize::from(digits)
+        };
         let text = time.rfc3339(digits).expect("within");
-        assert_eq!(text.split_at(text.len() - 1), (&whole[..len], "Z"), "{time:?} with {digits} digits");
+        assert_eq!(
+            text.split_at(text.len() - 1),
+            (&whole[..len], "Z"),
+            "{time:?} with {digits} digits"
+        );
     }
 
     /// A thousand times of day come in turns, and with each day one number of digits beside all nine: in 9 000 days each time has
@@ -193,14 +220,20 @@ mod tests {
     fn every_day_of_ten_thousand_years_is_written_as_jiff_writes_it() {
         let nanos_per_day = 86_400 * NANOS_PER_SECOND;
         let parts = (0..1_000).map(|part| nanos_per_day * part / 1_000);
-        let times: Vec<_> = parts.map(|nanos| (nanos, by_jiff(UnixTime::from_nanos(nanos)).split_off(10))).collect();
+        let times: Vec<_> = parts
+            .map(|nanos| (nanos, by_jiff(UnixTime::from_nanos(nanos)).split_off(10)))
+            .collect();
         let printer = jiff::fmt::temporal::DateTimePrinter::new();
-        let (mut date, mut expected, mut days) = (Some(jiff::civil::date(0, 1, 1)), String::new(), 0_u32);
+        let (mut date, mut expected, mut days) =
+            (Some(jiff::civil::date(0, 1, 1)), String::new(), 0_u32);
         while let Some(day) = date {
             let (of_day, time_of_day) = &times[usize::try_from(days % 1_000).expect("small")];
-            let time = UnixTime::from_nanos(YEAR_ZERO.nanos() + nanos_per_day * i128::from(days) + of_day);
+            let time =
+                UnixTime::from_nanos(YEAR_ZERO.nanos() + nanos_per_day * i128::from(days) + of_day);
             expected.clear();
-            printer.print_date(&day, &mut expected).expect("a string takes it");
+            printer
+                .print_date(&day, &mut expected)
+                .expect("a string takes it");
             expected.push_str(time_of_day);
             assert_eq!(time.rfc3339(9).as_deref(), Some(&*expected), "{time:?}");
             assert_cut(time, u8::try_from(days % 9).expect("a digit"), &expected);
@@ -208,11 +241,18 @@ mod tests {
             date = day.tomorrow().ok();
         }
         assert_eq!(days, 25 * 146_097);
-        for edge in [YEAR_ZERO, UnixTime::from_nanos(YEAR_TEN_THOUSAND.nanos() - 1)] {
+        for edge in [
+            YEAR_ZERO,
+            UnixTime::from_nanos(YEAR_TEN_THOUSAND.nanos() - 1),
+        ] {
             assert_eq!(edge.rfc3339(9).as_deref(), Some(&*by_jiff(edge)));
             (0..=9).for_each(|digits| assert_cut(edge, digits, &by_jiff(edge)));
         }
-        assert!(UnixTime::from_nanos(YEAR_ZERO.nanos() - 1).rfc3339(0).is_none());
+        assert!(
+            UnixTime::from_nanos(YEAR_ZERO.nanos() - 1)
+                .rfc3339(0)
+                .is_none()
+        );
         assert!(YEAR_TEN_THOUSAND.rfc3339(0).is_none());
     }
 
@@ -220,20 +260,36 @@ mod tests {
     fn text_is_cut_to_the_digits_asked_for_and_never_rounded_up() {
         let almost = UnixTime::from_nanos(1_704_067_200_999_999_999);
         assert_eq!(almost.to_text(0).as_deref(), Some("2024-01-01T00:00:00Z"));
-        assert_eq!(almost.to_text(3).as_deref(), Some("2024-01-01T00:00:00.999Z"));
-        assert_eq!(almost.to_text(9).as_deref(), Some("2024-01-01T00:00:00.999999999Z"));
+        assert_eq!(
+            almost.to_text(3).as_deref(),
+            Some("2024-01-01T00:00:00.999Z")
+        );
+        assert_eq!(
+            almost.to_text(9).as_deref(),
+            Some("2024-01-01T00:00:00.999999999Z")
+        );
     }
 
     #[test]
     fn a_time_that_rfc_3339_cannot_write_has_no_text() {
-        for text in ["0000-01-01T00:00:00.000000000Z", "9999-12-31T23:59:59.999999999Z"] {
+        for text in [
+            "0000-01-01T00:00:00.000000000Z",
+            "9999-12-31T23:59:59.999999999Z",
+        ] {
             let instant: UnixTime = text.parse().expect("the first and the last");
             assert_eq!(instant.to_text(9).as_deref(), Some(text));
-            let beyond = UnixTime::from_nanos(instant.nanos() + if text.starts_with('0') { -1 } else { 1 });
+            let beyond =
+                UnixTime::from_nanos(instant.nanos() + if text.starts_with('0') { -1 } else { 1 });
             assert_eq!(beyond.to_text(9), None);
         }
-        assert_eq!(UnixTime::from_nanos(300_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
-        assert_eq!(UnixTime::from_nanos(-70_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
+        assert_eq!(
+            UnixTime::from_nanos(300_000_000_000 * NANOS_PER_SECOND).to_text(0),
+            None
+        );
+        assert_eq!(
+            UnixTime::from_nanos(-70_000_000_000 * NANOS_PER_SECOND).to_text(0),
+            None
+        );
     }
 
     #[test]
@@ -259,14 +315,20 @@ mod tests {
         ] {
             assert!(text.parse::<UnixTime>().is_err(), "{text}");
         }
-        for text in ["0000-01-01T00:00:00Z", "2024-02-29T23:59:59.123456789Z", "9999-12-31T23:59:59Z"] {
+        for text in [
+            "0000-01-01T00:00:00Z",
+            "2024-02-29T23:59:59.123456789Z",
+            "9999-12-31T23:59:59Z",
+        ] {
             assert!(text.parse::<UnixTime>().is_ok(), "{text}");
         }
     }
 
     #[test]
     fn an_instant_with_an_offset_is_refused() {
-        let error = "2025-01-01T00:00:00+01:00".parse::<UnixTime>().expect_err("only UTC");
+        let error = "2025-01-01T00:00:00+01:00"
+            .parse::<UnixTime>()
+            .expect_err("only UTC");
         assert!(error.to_string().contains("2025-01-01T00:00:00+01:00"));
     }
 }

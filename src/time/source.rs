@@ -27,7 +27,8 @@ impl Source {
             Source::System => {
                 let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
                 let seconds = u64::try_from(time.tv_sec).expect("time since boot is not negative");
-                let nanos = u64::try_from(time.tv_nsec).expect("a fraction of a second is not negative");
+                let nanos =
+                    u64::try_from(time.tv_nsec).expect("a fraction of a second is not negative");
                 seconds * 1_000_000_000 + nanos
             }
             Source::Manual(time) => time.boot_nanos(),
@@ -39,7 +40,9 @@ impl Source {
         match self {
             Source::System => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)),
+                .map_or(0, |since| {
+                    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+                }),
             Source::Manual(time) => time.wall_nanos(),
         }
     }
@@ -47,7 +50,10 @@ impl Source {
     /// How long before 1970 the wall clock stands; `None` from that year on.
     pub(super) fn wall_before_1970(&self) -> Option<Duration> {
         match self {
-            Source::System => SystemTime::now().duration_since(UNIX_EPOCH).err().map(|before| before.duration()),
+            Source::System => SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .err()
+                .map(|before| before.duration()),
             // Cannot be set to such a time.
             Source::Manual(_) => None,
         }
@@ -65,7 +71,10 @@ pub(super) struct ManualTime {
 
 impl ManualTime {
     pub(super) fn new(boot_nanos: u64, wall_nanos: u64) -> ManualTime {
-        ManualTime { boot_nanos: AtomicU64::new(boot_nanos), wall_nanos: AtomicU64::new(wall_nanos) }
+        ManualTime {
+            boot_nanos: AtomicU64::new(boot_nanos),
+            wall_nanos: AtomicU64::new(wall_nanos),
+        }
     }
 
     pub(super) fn boot_nanos(&self) -> u64 {

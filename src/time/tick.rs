@@ -73,15 +73,22 @@ impl Tick {
     /// # Ok::<(), idmint::time::TickError>(())
     /// ```
     pub fn part_at(self, epoch: UnixTime, at: UnixTime, parts: u64) -> u64 {
-        let into_tick = ((at.nanos() - epoch.nanos()) * i128::from(self.parts)).rem_euclid(self.nanos.into());
+        let into_tick =
+            ((at.nanos() - epoch.nanos()) * i128::from(self.parts)).rem_euclid(self.nanos.into());
         let part = into_tick * i128::from(parts) / i128::from(self.nanos);
         u64::try_from(part).expect("a remainder is less than its divisor")
     }
 
     /// The first whole nanosecond of tick `count` after `epoch`, or `None` beyond what nanoseconds in `i128` hold.
     pub fn start(self, epoch: UnixTime, count: u128) -> Option<UnixTime> {
-        let scaled = i128::try_from(count).ok()?.checked_mul(i128::from(self.nanos))?;
-        let rounded_up = if self.parts == 1 { scaled } else { -(-scaled).div_euclid(i128::from(self.parts)) };
+        let scaled = i128::try_from(count)
+            .ok()?
+            .checked_mul(i128::from(self.nanos))?;
+        let rounded_up = if self.parts == 1 {
+            scaled
+        } else {
+            -(-scaled).div_euclid(i128::from(self.parts))
+        };
         Some(UnixTime::from_nanos(epoch.nanos().checked_add(rounded_up)?))
     }
 
@@ -100,12 +107,16 @@ impl FromStr for Tick {
     type Err = TickError;
 
     fn from_str(text: &str) -> Result<Tick, TickError> {
-        let refuse = || TickError { text: text.to_owned() };
+        let refuse = || TickError {
+            text: text.to_owned(),
+        };
         let (duration, parts) = match text.split_once('/') {
             Some((duration, parts)) => (duration, whole_number(parts).ok_or_else(refuse)?),
             None => (text, 1),
         };
-        let unit_at = duration.find(|c: char| !c.is_ascii_digit()).ok_or_else(refuse)?;
+        let unit_at = duration
+            .find(|c: char| !c.is_ascii_digit())
+            .ok_or_else(refuse)?;
         let (number, unit) = duration.split_at(unit_at);
         let unit_nanos = match unit {
             "ns" => 1,
@@ -114,18 +125,31 @@ impl FromStr for Tick {
             "s" => 1_000_000_000,
             _ => return Err(refuse()),
         };
-        let nanos = whole_number(number).and_then(|number| number.checked_mul(unit_nanos)).ok_or_else(refuse)?;
-        let fits = (1..=Tick::NANOS_MAX).contains(&nanos) && (1..=Tick::PARTS_MAX).contains(&parts) && parts <= nanos;
-        if fits { Ok(Tick { nanos, parts }) } else { Err(refuse()) }
+        let nanos = whole_number(number)
+            .and_then(|number| number.checked_mul(unit_nanos))
+            .ok_or_else(refuse)?;
+        let fits = (1..=Tick::NANOS_MAX).contains(&nanos)
+            && (1..=Tick::PARTS_MAX).contains(&parts)
+            && parts <= nanos;
+        if fits {
+            Ok(Tick { nanos, parts })
+        } else {
+            Err(refuse())
+        }
     }
 }
 
 impl fmt::Display for Tick {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit_nanos, unit) = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")]
-            .into_iter()
-            .find(|(unit_nanos, _)| self.nanos.is_multiple_of(*unit_nanos))
-            .expect("every number is a multiple of one nanosecond");
+        let (unit_nanos, unit) = [
+            (1_000_000_000, "s"),
+            (1_000_000, "ms"),
+            (1_000, "us"),
+            (1, "ns"),
+        ]
+        .into_iter()
+        .find(|(unit_nanos, _)| self.nanos.is_multiple_of(*unit_nanos))
+        .expect("every number is a multiple of one nanosecond");
         write!(f, "{}{unit}", self.nanos / unit_nanos)?;
         if self.parts > 1 {
             write!(f, "/{}", self.parts)?;
@@ -156,9 +180,22 @@ mod tests {
 
     #[test]
     fn what_is_not_a_tick_is_refused_with_its_text() {
-        for text in
-            ["", "1", "s", "0s", "1h", "1.5s", "-1s", "+1s", "1s/0", "1s/", "3601s", "1ns/2", "1s/1048577", "1 s"]
-        {
+        for text in [
+            "",
+            "1",
+            "s",
+            "0s",
+            "1h",
+            "1.5s",
+            "-1s",
+            "+1s",
+            "1s/0",
+            "1s/",
+            "3601s",
+            "1ns/2",
+            "1s/1048577",
+            "1 s",
+        ] {
             let error = text.parse::<Tick>().expect_err(text);
             assert!(error.to_string().contains(&format!("`{text}`")));
         }
@@ -169,9 +206,15 @@ mod tests {
         let tick = tick("1s/65536");
         for count in [0_u128, 1, 2, 65_535, 65_536, 111_677_748_027_290] {
             let start = tick.start(UnixTime::EPOCH, count).expect("in range");
-            assert_eq!(tick.count(UnixTime::EPOCH, start), i128::try_from(count).expect("small"));
+            assert_eq!(
+                tick.count(UnixTime::EPOCH, start),
+                i128::try_from(count).expect("small")
+            );
             let before = UnixTime::from_nanos(start.nanos() - 1);
-            assert_eq!(tick.count(UnixTime::EPOCH, before), i128::try_from(count).expect("small") - 1);
+            assert_eq!(
+                tick.count(UnixTime::EPOCH, before),
+                i128::try_from(count).expect("small") - 1
+            );
         }
     }
 }

@@ -35,7 +35,10 @@ impl UnixTime {
     /// The instant that much later, or the last there is.
     #[must_use]
     pub fn after(self, duration: Duration) -> UnixTime {
-        UnixTime(self.0.saturating_add(i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX)))
+        UnixTime(
+            self.0
+                .saturating_add(i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX)),
+        )
     }
 
     /// Whole seconds since 1970, rounded down.
@@ -47,8 +50,14 @@ impl UnixTime {
     pub(super) fn seconds_and_nanos(self) -> (i128, u32) {
         // Most instants are near enough for a division of 64 bits, which is many times as fast.
         let (seconds, nanos) = match i64::try_from(self.0) {
-            Ok(nanos) => (nanos.div_euclid(1_000_000_000).into(), nanos.rem_euclid(1_000_000_000).into()),
-            Err(_) => (self.0.div_euclid(NANOS_PER_SECOND), self.0.rem_euclid(NANOS_PER_SECOND)),
+            Ok(nanos) => (
+                nanos.div_euclid(1_000_000_000).into(),
+                nanos.rem_euclid(1_000_000_000).into(),
+            ),
+            Err(_) => (
+                self.0.div_euclid(NANOS_PER_SECOND),
+                self.0.rem_euclid(NANOS_PER_SECOND),
+            ),
         };
         (seconds, u32::try_from(nanos).expect("below 10^9"))
     }

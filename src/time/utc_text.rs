@@ -37,35 +37,51 @@ impl UnixTime {
     /// # Errors
     /// [`UtcTextError`] for any other text: a zone, a lower-case letter, a space, a day that the year does not have.
     pub fn from_utc_text(text: &str) -> Result<UnixTime, UtcTextError> {
-        instant_of(text).ok_or_else(|| UtcTextError { text: text.to_owned() })
+        instant_of(text).ok_or_else(|| UtcTextError {
+            text: text.to_owned(),
+        })
     }
 }
 
 fn instant_of(text: &str) -> Option<UnixTime> {
     let (date, time) = text.strip_suffix('Z').unwrap_or(text).split_once('T')?;
-    let (clock, fraction) = time.split_once('.').map_or((time, None), |(clock, fraction)| (clock, Some(fraction)));
+    let (clock, fraction) = time
+        .split_once('.')
+        .map_or((time, None), |(clock, fraction)| (clock, Some(fraction)));
     let [hour, minute, second] = parts(clock, ':')?;
     let (hour, minute, second) = (number(hour, 2)?, number(minute, 2)?, number(second, 2)?);
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let midnight = date_of(date)?.duration_since(Date::constant(1970, 1, 1));
-    let time_of_day = SignedDuration::from_secs((i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second));
+    let time_of_day = SignedDuration::from_secs(
+        (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second),
+    );
     let nanos = (midnight + time_of_day).as_nanos() + fraction.map_or(Some(0), nanos_of)?;
     Some(UnixTime::from_nanos(nanos)).filter(|instant| instant.to_text(0).is_some())
 }
 
 fn date_of(date: &str) -> Option<Date> {
     if let Some([year, month, day]) = parts(date, '-') {
-        let (month, day) = (i8::try_from(number(month, 2)?).ok()?, i8::try_from(number(day, 2)?).ok()?);
+        let (month, day) = (
+            i8::try_from(number(month, 2)?).ok()?,
+            i8::try_from(number(day, 2)?).ok()?,
+        );
         return Date::new(number(year, 4)?, month, day).ok();
     }
     let [year, day] = parts(date, '-')?;
-    Date::new(number(year, 4)?, 1, 1).ok()?.with().day_of_year(number(day, 3)?).build().ok()
+    Date::new(number(year, 4)?, 1, 1)
+        .ok()?
+        .with()
+        .day_of_year(number(day, 3)?)
+        .build()
+        .ok()
 }
 
 fn nanos_of(fraction: &str) -> Option<i128> {
-    if !(1..=FRACTION_DIGITS_MAX).contains(&fraction.len()) || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !(1..=FRACTION_DIGITS_MAX).contains(&fraction.len())
+        || !fraction.bytes().all(|byte| byte.is_ascii_digit())
+    {
         return None;
     }
     let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
@@ -98,7 +114,12 @@ mod tests {
 
     #[test]
     fn both_forms_of_a_day_are_read_with_and_without_a_zone() {
-        for text in ["2024-02-01T00:00:00Z", "2024-02-01T00:00:00", "2024-032T00:00:00Z", "2024-032T00:00:00"] {
+        for text in [
+            "2024-02-01T00:00:00Z",
+            "2024-02-01T00:00:00",
+            "2024-032T00:00:00Z",
+            "2024-032T00:00:00",
+        ] {
             assert_eq!(read(text).nanos(), 1_706_745_600_000_000_000, "{text}");
         }
         assert_eq!(read("2024-366T23:59:59"), read("2024-12-31T23:59:59Z"));
@@ -116,7 +137,11 @@ mod tests {
             ("9999999999999999", 999_999_999),
         ] {
             let read = read(&format!("2024-02-01T00:00:00.{fraction}Z"));
-            assert_eq!(read.nanos() - 1_706_745_600_000_000_000, nanos, "{fraction}");
+            assert_eq!(
+                read.nanos() - 1_706_745_600_000_000_000,
+                nanos,
+                "{fraction}"
+            );
         }
     }
 
@@ -181,7 +206,10 @@ mod tests {
             "now",
         ] {
             let error = UnixTime::from_utc_text(text).expect_err(text);
-            assert!(error.to_string().starts_with(&format!("`{text}` is not")), "{error}");
+            assert!(
+                error.to_string().starts_with(&format!("`{text}` is not")),
+                "{error}"
+            );
         }
     }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::storage::{StorageInfo, StorageSql};
-use crate::id::{CollisionOdds, Encoding, Field, FieldKind, Format, Layout, Monotonic, Prefixes, Rule, Width};
+use crate::id::{
+    CollisionOdds, Encoding, Field, FieldKind, Format, Layout, Monotonic, Prefixes, Rule, Width,
+};
 use crate::time::UnixTime;
 
 /// The type of an example where any type is minted.
@@ -167,7 +169,9 @@ impl From<Width> for FieldWidth {
         match width {
             Width::Bits(bits) => FieldWidth::Bits { bits },
             Width::Digits { digits, radix } => FieldWidth::Digits { digits, radix },
-            Width::Cardinality(cardinality) => FieldWidth::Cardinality { cardinality: cardinality.to_string() },
+            Width::Cardinality(cardinality) => FieldWidth::Cardinality {
+                cardinality: cardinality.to_string(),
+            },
         }
     }
 }
@@ -181,7 +185,8 @@ impl EncodingInfo {
             length: encoding.fixed_len().filter(|_| prefixes.is_none()),
             length_min: encoding.len(format.least()),
             length_max: encoding.len_max() + prefixes.map_or(0, Prefixes::len_max),
-            pattern: prefixes.map_or_else(|| encoding.pattern(), |prefixes| prefixes.pattern(encoding)),
+            pattern: prefixes
+                .map_or_else(|| encoding.pattern(), |prefixes| prefixes.pattern(encoding)),
             sortable: encoding.is_sortable(),
         }
     }
@@ -189,13 +194,27 @@ impl EncodingInfo {
 
 impl OddsInfo {
     fn new(format: &Format) -> Option<OddsInfo> {
-        let CollisionOdds { random_bits, one_in_a_million, even } = format.collision_odds()?;
-        let within = format.tick.filter(|_| format.variants[0].layout.field_of(FieldKind::Time).is_some());
+        let CollisionOdds {
+            random_bits,
+            one_in_a_million,
+            even,
+        } = format.collision_odds()?;
+        let within = format.tick.filter(|_| {
+            format.variants[0]
+                .layout
+                .field_of(FieldKind::Time)
+                .is_some()
+        });
         let within = within.map(|tick| match format.monotonic {
             Monotonic::Clock => format!("{tick}/{}", Monotonic::PARTS_OF_TICK),
             Monotonic::Off | Monotonic::Batch | Monotonic::Process => tick.to_string(),
         });
-        Some(OddsInfo { within, random_bits, one_in_a_million, even })
+        Some(OddsInfo {
+            within,
+            random_bits,
+            one_in_a_million,
+            even,
+        })
     }
 }
 
@@ -203,15 +222,25 @@ impl ExampleId {
     fn new(format: &Format) -> ExampleId {
         let id = format.example();
         let time = format.split(id).ok().and_then(|parts| parts.time);
-        let name_and_text = |encoding: &Encoding| (encoding.name().to_owned(), encoding.to_text(id));
+        let name_and_text =
+            |encoding: &Encoding| (encoding.name().to_owned(), encoding.to_text(id));
         let mut encodings: BTreeMap<_, _> = format.encodings.iter().map(name_and_text).collect();
         if format.prefixes.are_types() {
             let of_type = format.prefixes.minted_type().unwrap_or(EXAMPLE_TYPE);
-            let prefix = format.prefix_of_type(of_type).expect("a type of the list, or any is minted");
+            let prefix = format
+                .prefix_of_type(of_type)
+                .expect("a type of the list, or any is minted");
             let canonical = format.canonical();
-            encodings.insert(canonical.name().to_owned(), format!("{}{}", prefix.as_str(), canonical.to_text(id)));
+            encodings.insert(
+                canonical.name().to_owned(),
+                format!("{}{}", prefix.as_str(), canonical.to_text(id)),
+            );
         }
-        ExampleId { time: time.and_then(UnixTime::to_exact_text), value: id.to_string(), encodings }
+        ExampleId {
+            time: time.and_then(UnixTime::to_exact_text),
+            value: id.to_string(),
+            encodings,
+        }
     }
 }
 
@@ -220,7 +249,9 @@ impl FormatInfo {
     pub fn storage_sql(&self) -> Vec<(Vec<&str>, &StorageSql)> {
         let mut together: Vec<(Vec<&str>, &StorageSql)> = Vec::new();
         for StorageInfo { database, sql, .. } in &self.storage {
-            let is_first = together.iter().all(|(databases, _)| !databases.contains(&database.as_str()));
+            let is_first = together
+                .iter()
+                .all(|(databases, _)| !databases.contains(&database.as_str()));
             match together.iter_mut().find(|(_, same)| *same == sql) {
                 _ if !is_first => {}
                 Some((databases, _)) => databases.push(database),
@@ -244,11 +275,17 @@ impl FormatInfo {
     /// The description of a format that is minted here with these worker numbers, at most `batch_max` ids a request.
     pub fn new(format: &Format, workers: &[u32], batch_max: Option<u64>) -> FormatInfo {
         let layout = &format.variants[0].layout;
-        let per_tick = |layout: &Layout| layout.field_of(FieldKind::Sequence).map(|field| (field.max + 1).to_string());
+        let per_tick = |layout: &Layout| {
+            layout
+                .field_of(FieldKind::Sequence)
+                .map(|field| (field.max + 1).to_string())
+        };
         let encodings = format.encodings.iter().enumerate();
         let digits = format.tick.map_or(0, |tick| tick.second_digits());
-        let types =
-            format.variants.iter().filter_map(|variant| Some((variant.name.clone()?, per_tick(&variant.layout)?)));
+        let types = format
+            .variants
+            .iter()
+            .filter_map(|variant| Some((variant.name.clone()?, per_tick(&variant.layout)?)));
         let field = |field: &Field| FieldInfo {
             name: field.name.clone(),
             kind: field.kind,
@@ -272,15 +309,26 @@ impl FormatInfo {
                 Prefixes::Types { minted } => Some(minted.clone()),
                 Prefixes::Listed(_) => None,
             },
-            prefixes: format.prefixes.listed().iter().map(|prefix| prefix.as_str().to_owned()).collect(),
-            encodings: encodings.map(|(at, encoding)| EncodingInfo::new(at, encoding, format)).collect(),
+            prefixes: format
+                .prefixes
+                .listed()
+                .iter()
+                .map(|prefix| prefix.as_str().to_owned())
+                .collect(),
+            encodings: encodings
+                .map(|(at, encoding)| EncodingInfo::new(at, encoding, format))
+                .collect(),
             per_tick: per_tick(layout),
             per_second: format.per_second(layout).map(|count| count.to_string()),
             sequence_spread: (format.rule == Rule::Sequenced).then_some(format.sequence_spread),
             monotonic: (format.rule == Rule::Random).then_some(format.monotonic),
             workers: workers.to_vec(),
             batch_max: batch_max.map(|most| most.to_string()),
-            labels: format.labels.iter().map(|(value, label)| (value.to_string(), label.clone())).collect(),
+            labels: format
+                .labels
+                .iter()
+                .map(|(value, label)| (value.to_string(), label.clone()))
+                .collect(),
             order: format.sort_order(),
             collision_odds: OddsInfo::new(format),
             reveals: format.reveals.clone(),

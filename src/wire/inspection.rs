@@ -84,8 +84,18 @@ impl<'a> InspectAnswer<'a> {
                 candidates: candidates.iter().map(InspectCandidate::new).collect(),
                 ..unknown
             },
-            Finding::Told { candidate, certainty, evidence_bits } => {
-                let InspectCandidate { format, encoding, ids, from, to } = InspectCandidate::new(candidate);
+            Finding::Told {
+                candidate,
+                certainty,
+                evidence_bits,
+            } => {
+                let InspectCandidate {
+                    format,
+                    encoding,
+                    ids,
+                    from,
+                    to,
+                } = InspectCandidate::new(candidate);
                 InspectAnswer {
                     format: Some(format),
                     encoding: Some(encoding),
@@ -113,9 +123,16 @@ impl<'a> InspectAnswer<'a> {
 impl Workers {
     /// `None` where the format has none.
     fn of(candidate: &Candidate<'_>) -> Option<Workers> {
-        let numbers = candidate.workers.iter().take(WORKERS_LISTED_MAX).map(u128::to_string);
-        let workers =
-            Workers { count: candidate.workers.len(), more: candidate.has_more_workers, numbers: numbers.collect() };
+        let numbers = candidate
+            .workers
+            .iter()
+            .take(WORKERS_LISTED_MAX)
+            .map(u128::to_string);
+        let workers = Workers {
+            count: candidate.workers.len(),
+            more: candidate.has_more_workers,
+            numbers: numbers.collect(),
+        };
         (workers.count > 0).then_some(workers)
     }
 }
@@ -137,7 +154,9 @@ impl<'a> InspectCandidate<'a> {
 impl fmt::Display for InspectAnswer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.format, self.encoding) {
-            (Some(format), Some(encoding)) => writeln!(f, "format      {format} ({encoding}), {}", self.certainty)?,
+            (Some(format), Some(encoding)) => {
+                writeln!(f, "format      {format} ({encoding}), {}", self.certainty)?
+            }
             _ => {
                 let why = match self.why {
                     Some("no_format") => "no format reads 19 of 20 lines",
@@ -148,7 +167,11 @@ impl fmt::Display for InspectAnswer<'_> {
             }
         }
         for candidate in &self.candidates {
-            write!(f, "may be      {} ({})", candidate.format, candidate.encoding)?;
+            write!(
+                f,
+                "may be      {} ({})",
+                candidate.format, candidate.encoding
+            )?;
             write_span(f, ", ", &candidate.from, &candidate.to)?;
         }
         writeln!(f, "lines       {}", self.lines)?;
@@ -157,7 +180,11 @@ impl fmt::Display for InspectAnswer<'_> {
         }
         if let Some(none) = self.none {
             let lines: Vec<String> = self.none_lines.iter().map(u64::to_string).collect();
-            let of_lines = if none == 0 { String::new() } else { format!(" (line {}", lines.join(", ")) };
+            let of_lines = if none == 0 {
+                String::new()
+            } else {
+                format!(" (line {}", lines.join(", "))
+            };
             let more = if none > self.none_lines.len() as u64 {
                 ", …)"
             } else if none == 0 {
@@ -172,7 +199,12 @@ impl fmt::Display for InspectAnswer<'_> {
             writeln!(f, "backwards   {backwards}")?;
             write_span(f, "span        ", &self.from, &self.to)?;
         }
-        if let Some(Workers { count, more, numbers }) = &self.workers {
+        if let Some(Workers {
+            count,
+            more,
+            numbers,
+        }) = &self.workers
+        {
             let rest = if *count > numbers.len() { ", …" } else { "" };
             let more = if *more { "more than " } else { "" };
             writeln!(f, "workers     {more}{count}: {}{rest}", numbers.join(", "))?;
@@ -181,7 +213,12 @@ impl fmt::Display for InspectAnswer<'_> {
     }
 }
 
-fn write_span(f: &mut fmt::Formatter<'_>, before: &str, from: &Option<String>, to: &Option<String>) -> fmt::Result {
+fn write_span(
+    f: &mut fmt::Formatter<'_>,
+    before: &str,
+    from: &Option<String>,
+    to: &Option<String>,
+) -> fmt::Result {
     match (from, to) {
         (Some(from), Some(to)) => writeln!(f, "{before}{from} to {to}"),
         _ => writeln!(f),

@@ -39,11 +39,18 @@ pub struct LedgerFault {
 impl LedgerCheck {
     /// The answer for a verdict.
     pub fn of(verdict: ChainVerdict) -> LedgerCheck {
-        let ChainVerdict { events, head, error, steps: _ } = verdict;
+        let ChainVerdict {
+            events,
+            head,
+            error,
+            steps: _,
+        } = verdict;
         LedgerCheck {
             valid: error.is_none(),
             events,
-            head: head.filter(|_| error.is_none()).map(|head| head.to_string()),
+            head: head
+                .filter(|_| error.is_none())
+                .map(|head| head.to_string()),
             error: error.map(LedgerFault::of),
         }
     }
@@ -51,7 +58,19 @@ impl LedgerCheck {
 
 impl LedgerFault {
     fn of(error: ChainError) -> LedgerFault {
-        let ChainError { index, reason, expected, found, detail } = error;
-        LedgerFault { index, reason: reason.code().into(), expected, found, detail }
+        let ChainError {
+            index,
+            reason,
+            expected,
+            found,
+            detail,
+        } = error;
+        LedgerFault {
+            index,
+            reason: reason.code().into(),
+            expected,
+            found,
+            detail,
+        }
     }
 }

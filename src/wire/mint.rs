@@ -11,7 +11,11 @@ use crate::id::Progression;
 #[serde(deny_unknown_fields)]
 pub struct MintRequest {
     /// How many ids; 1 if absent.
-    #[serde(default, deserialize_with = "read_present", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "read_present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub count: Option<u64>,
 }
 
@@ -76,12 +80,18 @@ impl IdRow {
         let (first, step) = (decimal(&self.first)?, decimal(&self.step)?);
         let beyond_first = u128::from(self.count.checked_sub(1)?).checked_mul(step)?;
         first.checked_add(beyond_first)?;
-        Some(Progression { first, step, count: self.count })
+        Some(Progression {
+            first,
+            step,
+            count: self.count,
+        })
     }
 }
 
 fn decimal(text: &str) -> Option<u128> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 /// The results for what ids were minted from.

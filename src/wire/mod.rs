@@ -13,23 +13,27 @@ mod report;
 mod storage;
 
 pub use decode::{
-    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, EncodeAnswer, FieldReading, KnownDomains, Label,
-    MatchReading, RejectedFormat, Style, ruler,
+    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, EncodeAnswer, FieldReading,
+    KnownDomains, Label, MatchReading, RejectedFormat, Style, ruler,
 };
-pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
+pub use formats::{
+    EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo,
+};
 pub use health::Readiness;
 pub use inspection::InspectAnswer;
 pub use ledger::{
-    AppendRequest, EVENT_LEN_MAX, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList,
+    AppendRequest, EVENT_LEN_MAX, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, LedgerIds,
+    LedgerInfo, LedgerList,
 };
 pub use ledger_check::{LedgerCheck, LedgerFault};
 pub use mint::{IdRow, MintAnswer, MintDetails, MintRequest, MintRows};
 pub use numbers::{
-    BlockAnswer, NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo,
+    BlockAnswer, NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer,
+    VoidBody, VoidInfo,
 };
 pub use range::{RangeAnswer, SortedEncodings};
 pub use report::{
-    AnalysedObject, AnalysisRequest, ConjunctionInfo, ConjunctionInfos, PartialDetail, PartialReports, ReportDetail,
-    ReportRequest,
+    AnalysedObject, AnalysisRequest, ConjunctionInfo, ConjunctionInfos, PartialDetail,
+    PartialReports, ReportDetail, ReportRequest,
 };
 pub use storage::{StorageInfo, StorageSql};

@@ -47,10 +47,15 @@ impl RangeAnswer {
 
 impl SortedEncodings {
     fn new(format: &Format, id: u128) -> SortedEncodings {
-        let sortable = format.encodings.iter().filter(|encoding| encoding.is_sortable());
+        let sortable = format
+            .encodings
+            .iter()
+            .filter(|encoding| encoding.is_sortable());
         SortedEncodings {
             value: id.to_string(),
-            encodings: sortable.map(|encoding| (encoding.name().to_owned(), encoding.to_text(id))).collect(),
+            encodings: sortable
+                .map(|encoding| (encoding.name().to_owned(), encoding.to_text(id)))
+                .collect(),
         }
     }
 }

@@ -20,7 +20,12 @@ pub struct ReportRequest<'a> {
     #[serde(deserialize_with = "whole_number")]
     pub secondary: u64,
     /// The id that the report came back with.
-    #[serde(rename = "CONJUNCTION_EVENT_ID", borrow, default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "CONJUNCTION_EVENT_ID",
+        borrow,
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub noted: Option<Cow<'a, str>>,
 }
 
@@ -53,7 +58,9 @@ pub struct AnalysedObject {
 
 impl<'de> Deserialize<'de> for AnalysedObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnalysedObject, D::Error> {
-        deserializer.deserialize_any(ObjectNumber).map(|norad_id| AnalysedObject { norad_id })
+        deserializer
+            .deserialize_any(ObjectNumber)
+            .map(|norad_id| AnalysedObject { norad_id })
     }
 }
 

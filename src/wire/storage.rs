@@ -41,10 +41,14 @@ pub struct StorageSql {
 impl StorageSql {
     /// The statements, in the order in which they are run.
     pub fn statements(&self) -> impl Iterator<Item = &str> {
-        [Some(&self.create_table), Some(&self.insert), self.select_range.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
+        [
+            Some(&self.create_table),
+            Some(&self.insert),
+            self.select_range.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
     }
 }
 
@@ -63,7 +67,8 @@ impl StorageInfo {
             sql: StorageSql {
                 create_table: advice.create_table(),
                 insert: advice.insert(example),
-                select_range: range.and_then(|range| advice.select_range(range.least, range.greatest)),
+                select_range: range
+                    .and_then(|range| advice.select_range(range.least, range.greatest)),
             },
             notes: advice.notes(),
         };

@@ -14,14 +14,21 @@ fn place_of(path: &str) -> Option<(&str, Option<&str>)> {
 }
 
 fn row_of<'a>(plan: &'a [Folder], name: &str) -> Option<(usize, &'a Folder)> {
-    plan.iter().enumerate().find(|(_, folder)| folder.name == name)
+    plan.iter()
+        .enumerate()
+        .find(|(_, folder)| folder.name == name)
 }
 
 /// Where the folders that there are differ from the plan.
 fn compare_folders(plan: &[Folder], survey: &Survey) -> Vec<String> {
     let mut wrong = BTreeSet::new();
     let mut found = BTreeSet::new();
-    for (folder, subfolder) in survey.files.iter().chain(&survey.test_files).filter_map(|path| place_of(path)) {
+    for (folder, subfolder) in survey
+        .files
+        .iter()
+        .chain(&survey.test_files)
+        .filter_map(|path| place_of(path))
+    {
         found.insert(folder);
         let Some((_, row)) = row_of(plan, folder) else {
             wrong.insert(format!("src/{folder} is not on the floor plan"));
@@ -34,7 +41,9 @@ fn compare_folders(plan: &[Folder], survey: &Survey) -> Vec<String> {
             wrong.insert(format!("src/{folder}/{subfolder} is not on the floor plan"));
         }
     }
-    let missing = plan.iter().filter(|row| !row.is_planned && !found.contains(row.name));
+    let missing = plan
+        .iter()
+        .filter(|row| !row.is_planned && !found.contains(row.name));
     wrong.extend(missing.map(|row| format!("src/{} is on the floor plan and not there", row.name)));
     wrong.into_iter().collect()
 }
@@ -58,9 +67,15 @@ fn objection(plan: &[Folder], import: &Import) -> Option<String> {
 
 /// The imports that the plan does not allow.
 fn wrong_imports(plan: &[Folder], survey: &Survey) -> Vec<String> {
-    let wrong = survey.imports.iter().filter_map(|import| Some((import, objection(plan, import)?)));
+    let wrong = survey
+        .imports
+        .iter()
+        .filter_map(|import| Some((import, objection(plan, import)?)));
     let say = |(import, why): (&Import, String)| {
-        format!("{}:{}: {why}: {} of {}", import.from, import.line, import.name, import.to)
+        format!(
+            "{}:{}: {why}: {} of {}",
+            import.from, import.line, import.name, import.to
+        )
     };
     wrong.map(say).collect()
 }
@@ -74,16 +89,33 @@ fn the_folders_are_those_of_the_plan() {
 #[test]
 fn a_folder_imports_only_from_folders_above_it() {
     let wrong = wrong_imports(FOLDERS, &SURVEY);
-    println!("{} imports, {} of them not allowed", SURVEY.imports.len(), wrong.len());
-    assert!(SURVEY.imports.len() > 1000, "only {} imports were looked at", SURVEY.imports.len());
-    assert!(wrong.is_empty(), "{} imports\n{}", wrong.len(), wrong.join("\n"));
+    println!(
+        "{} imports, {} of them not allowed",
+        SURVEY.imports.len(),
+        wrong.len()
+    );
+    assert!(
+        SURVEY.imports.len() > 1000,
+        "only {} imports were looked at",
+        SURVEY.imports.len()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} imports\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
 fn a_plan_denies_only_what_stands_above() {
     for (floor, row) in FOLDERS.iter().enumerate() {
         for denied in row.denied {
-            assert!(row_of(FOLDERS, denied).is_some_and(|(above, _)| above < floor), "{} denies {denied}", row.name);
+            assert!(
+                row_of(FOLDERS, denied).is_some_and(|(above, _)| above < floor),
+                "{} denies {denied}",
+                row.name
+            );
         }
     }
 }
@@ -94,12 +126,17 @@ mod tests {
     use crate::source::Source;
 
     fn survey(files: &[(&str, &str)]) -> Survey {
-        let sources: Vec<_> = files.iter().map(|(path, text)| Source::new(path, text)).collect();
+        let sources: Vec<_> = files
+            .iter()
+            .map(|(path, text)| Source::new(path, text))
+            .collect();
         Survey::of(&sources, &["std"])
     }
 
-    const DECLARED: (&str, &str) =
-        ("src/lib.rs", "pub mod time; pub mod id; pub mod storage; pub mod wire; pub mod http;");
+    const DECLARED: (&str, &str) = (
+        "src/lib.rs",
+        "pub mod time; pub mod id; pub mod storage; pub mod wire; pub mod http;",
+    );
 
     fn objections(files: &[(&str, &str)]) -> Vec<String> {
         wrong_imports(FOLDERS, &survey(files))
@@ -110,9 +147,18 @@ mod tests {
         let found = objections(&[
             DECLARED,
             ("src/time/mod.rs", "mod tick; pub use tick::Tick;"),
-            ("src/time/tick.rs", "/// crate::http\npub struct Tick; use crate::{\n    id::{self,\n    },\n};"),
-            ("src/id/mod.rs", "pub use crate::time::Tick; pub struct Id; fn id() { log!(crate::http::serve) }"),
-            ("src/http/mod.rs", "pub fn serve(_: super::id::Id, _: super::id::Tick, _: crate::time::Tick) {}"),
+            (
+                "src/time/tick.rs",
+                "/// crate::http\npub struct Tick; use crate::{\n    id::{self,\n    },\n};",
+            ),
+            (
+                "src/id/mod.rs",
+                "pub use crate::time::Tick; pub struct Id; fn id() { log!(crate::http::serve) }",
+            ),
+            (
+                "src/http/mod.rs",
+                "pub fn serve(_: super::id::Id, _: super::id::Tick, _: crate::time::Tick) {}",
+            ),
             ("src/storage/mod.rs", ""),
             ("src/wire/mod.rs", "fn wire(_: crate::storage::Store) {}"),
         ]);
@@ -134,19 +180,37 @@ mod tests {
             ("src/storage/mod.rs", ""),
             ("src/wire/mod.rs", ""),
         ]);
-        assert_eq!(found, ["src/id/mod.rs:1: id must not import from http: Tick of src/http/mod.rs"]);
+        assert_eq!(
+            found,
+            ["src/id/mod.rs:1: id must not import from http: Tick of src/http/mod.rs"]
+        );
     }
 
     #[test]
     fn subfolders_have_floors_too() {
         let found = objections(&[
             ("src/lib.rs", "mod storage; const N: u8 = 1;"),
-            ("src/storage/mod.rs", "mod embedded; mod etcd; mod keepers; mod door; pub use keepers::Keeper;"),
-            ("src/storage/door.rs", "use super::{etcd::M, keepers::Keeper}; pub const DOOR: u8 = 1;"),
+            (
+                "src/storage/mod.rs",
+                "mod embedded; mod etcd; mod keepers; mod door; pub use keepers::Keeper;",
+            ),
+            (
+                "src/storage/door.rs",
+                "use super::{etcd::M, keepers::Keeper}; pub const DOOR: u8 = 1;",
+            ),
             ("src/storage/etcd/mod.rs", "mod m; pub use m::M;"),
-            ("src/storage/etcd/m.rs", "pub struct M; use crate::storage::embedded::E;"),
-            ("src/storage/embedded/mod.rs", "pub struct E; use crate::storage::Keeper; fn e() { crate::N; }"),
-            ("src/storage/keepers/mod.rs", "pub struct Keeper(super::embedded::E, [u8; super::door::DOOR]);"),
+            (
+                "src/storage/etcd/m.rs",
+                "pub struct M; use crate::storage::embedded::E;",
+            ),
+            (
+                "src/storage/embedded/mod.rs",
+                "pub struct E; use crate::storage::Keeper; fn e() { crate::N; }",
+            ),
+            (
+                "src/storage/keepers/mod.rs",
+                "pub struct Keeper(super::embedded::E, [u8; super::door::DOOR]);",
+            ),
         ]);
         let expected = [
             "src/storage/embedded/mod.rs:1: storage must not import from an entrance: N of src/lib.rs",

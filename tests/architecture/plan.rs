@@ -6,10 +6,23 @@ pub(crate) const ENTRANCES: [&str; 3] = ["lib.rs", "main.rs", "in_process.rs"];
 /// The folders of `src`, top to bottom: a folder imports only from folders above it.
 pub(crate) const FOLDERS: &[Folder] = &[
     folder("time"),
-    folder("id").with_floors(&[&["layout"], &["encoding"], &["format"], &["decoding"], &["inspection", "reference"]]),
+    folder("id").with_floors(&[
+        &["layout"],
+        &["encoding"],
+        &["format"],
+        &["decoding"],
+        &["inspection", "reference"],
+    ]),
     folder("minting").with_floors(&[&["sequenced", "random"]]),
-    folder("ledger").with_floors(&[&["canonical"], &["events"], &["append", "chain"], &["numbers"]]),
-    folder("conjunction").with_floors(&[&["cdm"]]).denying(&["ledger"]),
+    folder("ledger").with_floors(&[
+        &["canonical"],
+        &["events"],
+        &["append", "chain"],
+        &["numbers"],
+    ]),
+    folder("conjunction")
+        .with_floors(&[&["cdm"]])
+        .denying(&["ledger"]),
     folder("storage").with_floors(&[
         &["failure", "files"],
         &["records", "coordinator"],
@@ -19,17 +32,45 @@ pub(crate) const FOLDERS: &[Folder] = &[
         &["keepers"],
         &["conformance"],
     ]),
-    folder("cluster").with_floors(&[&["stored"], &["high_water"], &["slot_lease"], &["operation"], &["simulation"]]),
+    folder("cluster").with_floors(&[
+        &["stored"],
+        &["high_water"],
+        &["slot_lease"],
+        &["operation"],
+        &["simulation"],
+    ]),
     // Clients read these shapes too, and have no storage.
-    folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
+    folder("wire")
+        .with_floors(&[&["decode"]])
+        .denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions", "numbers"]]),
-    folder("http").with_floors(&[&["answer"], &["request", "host_policy"], &["access", "page"], &["routes"]]),
+    folder("http").with_floors(&[
+        &["answer"],
+        &["request", "host_policy"],
+        &["access", "page"],
+        &["routes"],
+    ]),
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
-    folder("client").with_floors(&[&["prefetching"]]).denying(&["storage", "cluster", "service", "http", "net"]),
-    folder("server").with_floors(&[&["config"], &["telemetry"], &["process", "formats", "access"]]),
-    folder("cli")
-        .with_floors(&[&["running_service"], &["ledger", "numbers", "conjunction", "decode", "node", "fleet"]]),
+    folder("client")
+        .with_floors(&[&["prefetching"]])
+        .denying(&["storage", "cluster", "service", "http", "net"]),
+    folder("server").with_floors(&[
+        &["config"],
+        &["telemetry"],
+        &["process", "formats", "access"],
+    ]),
+    folder("cli").with_floors(&[
+        &["running_service"],
+        &[
+            "ledger",
+            "numbers",
+            "conjunction",
+            "decode",
+            "node",
+            "fleet",
+        ],
+    ]),
 ];
 
 /// Which crates stay out of which folders.
@@ -40,11 +81,23 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
         except: &[],
     },
     CrateRule {
-        crates: &["axum", "http", "http_body", "http_body_util", "hyper", "hyper_util", "tower"],
+        crates: &[
+            "axum",
+            "http",
+            "http_body",
+            "http_body_util",
+            "hyper",
+            "hyper_util",
+            "tower",
+        ],
         kept_out_of: &["service"],
         except: &[],
     },
-    CrateRule { crates: &["redb"], kept_out_of: &[""], except: &["storage/embedded"] },
+    CrateRule {
+        crates: &["redb"],
+        kept_out_of: &[""],
+        except: &["storage/embedded"],
+    },
 ];
 
 /// Lines of a file of `src` without its inline test modules.
@@ -57,7 +110,9 @@ pub(crate) const TEST_LINES_MAX: usize = 500;
 pub(crate) const LISTED_MAX: usize = 14;
 
 /// Names that say nothing about what is inside.
-pub(crate) const EMPTY_NAMES: [&str; 7] = ["utils", "util", "helpers", "helper", "common", "misc", "shared"];
+pub(crate) const EMPTY_NAMES: [&str; 7] = [
+    "utils", "util", "helpers", "helper", "common", "misc", "shared",
+];
 
 /// A folder of `src`.
 #[derive(Clone, Copy)]
@@ -73,7 +128,12 @@ pub(crate) struct Folder {
 }
 
 const fn folder(name: &'static str) -> Folder {
-    Folder { name, floors: &[], denied: &[], is_planned: false }
+    Folder {
+        name,
+        floors: &[],
+        denied: &[],
+        is_planned: false,
+    }
 }
 
 impl Folder {
@@ -87,7 +147,9 @@ impl Folder {
 
     /// The floor of a subfolder, counted from the top.
     pub(crate) fn floor_of(&self, subfolder: &str) -> Option<usize> {
-        self.floors.iter().position(|floor| floor.contains(&subfolder))
+        self.floors
+            .iter()
+            .position(|floor| floor.contains(&subfolder))
     }
 }
 

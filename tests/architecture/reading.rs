@@ -7,7 +7,8 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemUse, Meta, UseTree};
 
 use crate::test_only::{
-    attributes_of, attributes_of_impl_item, attributes_of_statement, attributes_of_trait_item, is_test_only,
+    attributes_of, attributes_of_impl_item, attributes_of_statement, attributes_of_trait_item,
+    is_test_only,
 };
 
 /// A path as it is written, `["crate", "id", "Id"]`; one that starts with `::` has an empty first segment.
@@ -51,22 +52,37 @@ impl Reading {
                 path.push(tree.ident.unraw().to_string());
                 self.add_tree(&tree.tree, &path, line);
             }
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_tree(tree, before, line)),
-            UseTree::Glob(_) => self.uses.push(Use { path, name: None, line }),
+            UseTree::Group(group) => group
+                .items
+                .iter()
+                .for_each(|tree| self.add_tree(tree, before, line)),
+            UseTree::Glob(_) => self.uses.push(Use {
+                path,
+                name: None,
+                line,
+            }),
             UseTree::Name(tree) => {
                 // `use a::b::{self}` imports `b`.
                 if tree.ident != "self" {
                     path.push(tree.ident.unraw().to_string());
                 }
                 let name = path.last().cloned();
-                self.uses.push(Use { path, name, line: tree.ident.span().start().line });
+                self.uses.push(Use {
+                    path,
+                    name,
+                    line: tree.ident.span().start().line,
+                });
             }
             UseTree::Rename(tree) => {
                 if tree.ident != "self" {
                     path.push(tree.ident.unraw().to_string());
                 }
                 let name = Some(tree.rename.unraw().to_string());
-                self.uses.push(Use { path, name, line: tree.ident.span().start().line });
+                self.uses.push(Use {
+                    path,
+                    name,
+                    line: tree.ident.span().start().line,
+                });
             }
         }
     }
@@ -90,8 +106,11 @@ impl Reading {
 
     /// Reads the `use` that the tokens begin with; says how many tokens it took.
     fn add_use_of_tokens(&mut self, tokens: &[TokenTree]) -> usize {
-        let is_end = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ';');
-        let Some(end) = tokens.iter().position(is_end) else { return 1 };
+        let is_end =
+            |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ';');
+        let Some(end) = tokens.iter().position(is_end) else {
+            return 1;
+        };
         match syn::parse2::<ItemUse>(tokens[..=end].iter().cloned().collect()) {
             Ok(item) => self.visit_item_use(&item),
             Err(_) => return 1,
@@ -107,7 +126,10 @@ impl Reading {
         while let Some(TokenTree::Ident(ident)) = tokens.get(at) {
             path.push(ident.unraw().to_string());
             at += 1;
-            if !(is_colon(at) && is_colon(at + 1) && matches!(tokens.get(at + 2), Some(TokenTree::Ident(_)))) {
+            if !(is_colon(at)
+                && is_colon(at + 1)
+                && matches!(tokens.get(at + 2), Some(TokenTree::Ident(_))))
+            {
                 break;
             }
             at += 2;
@@ -125,7 +147,13 @@ impl Reading {
 
 fn segments_of(path: &syn::Path) -> Segments {
     let global = path.leading_colon.iter().map(|_| String::new());
-    global.chain(path.segments.iter().map(|segment| segment.ident.unraw().to_string())).collect()
+    global
+        .chain(
+            path.segments
+                .iter()
+                .map(|segment| segment.ident.unraw().to_string()),
+        )
+        .collect()
 }
 
 impl Visit<'_> for Reading {
@@ -187,7 +215,10 @@ impl Visit<'_> for Reading {
     fn visit_visibility(&mut self, _: &syn::Visibility) {}
 
     fn visit_path(&mut self, path: &syn::Path) {
-        let line = path.segments.first().map_or(0, |first| first.ident.span().start().line);
+        let line = path
+            .segments
+            .first()
+            .map_or(0, |first| first.ident.span().start().line);
         self.add_mention(segments_of(path), line);
         visit::visit_path(self, path);
     }
@@ -207,8 +238,12 @@ impl Visit<'_> for Reading {
             self.add_tokens(list.tokens.clone());
             // `#[serde(with = "crate::id::text")]`
             for token in list.tokens.clone() {
-                let TokenTree::Literal(literal) = token else { continue };
-                let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string()) else { continue };
+                let TokenTree::Literal(literal) = token else {
+                    continue;
+                };
+                let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string()) else {
+                    continue;
+                };
                 if let Ok(path) = syn::Path::parse_mod_style.parse_str(&text.value()) {
                     self.add_mention(segments_of(&path), literal.span().start().line);
                 }
@@ -228,17 +263,31 @@ mod tests {
 
     fn uses(text: &str) -> Vec<String> {
         let name = |name: Option<String>| name.unwrap_or_else(|| "*".to_owned());
-        reading(text).uses.into_iter().map(|used| format!("{} as {}", used.path.join("::"), name(used.name))).collect()
+        reading(text)
+            .uses
+            .into_iter()
+            .map(|used| format!("{} as {}", used.path.join("::"), name(used.name)))
+            .collect()
     }
 
     fn mentions(text: &str) -> Vec<String> {
-        reading(text).mentions.into_iter().map(|mention| mention.path.join("::")).collect()
+        reading(text)
+            .mentions
+            .into_iter()
+            .map(|mention| mention.path.join("::"))
+            .collect()
     }
 
     #[test]
     fn every_name_of_a_nested_use_over_several_lines_is_read() {
         let text = "use crate::{\n    a::{self, B, c::*},\n    d as e,\n};\npub(crate) use ::std::r#fn as _;";
-        let read = ["crate::a as a", "crate::a::B as B", "crate::a::c as *", "crate::d as e", "::std::fn as _"];
+        let read = [
+            "crate::a as a",
+            "crate::a::B as B",
+            "crate::a::c as *",
+            "crate::d as e",
+            "::std::fn as _",
+        ];
         assert_eq!(uses(text), read);
         assert_eq!(reading(text).uses[1].line, 2);
     }
@@ -247,7 +296,10 @@ mod tests {
     fn paths_of_types_expressions_patterns_and_attributes_are_read() {
         let text = "#[serde(with = \"crate::a::b\")] struct S { field: Vec<super::T> }\n\
                     fn f() -> Result<(), u8> { use crate::g::H; if let c::D(_) = crate::e::<self::F>() {} }";
-        assert_eq!(mentions(text), ["crate::a::b", "super::T", "c::D", "crate::e", "self::F"]);
+        assert_eq!(
+            mentions(text),
+            ["crate::a::b", "super::T", "c::D", "crate::e", "self::F"]
+        );
         assert_eq!(uses(text), ["crate::g::H as H"]);
     }
 
@@ -255,7 +307,10 @@ mod tests {
     fn paths_in_macros_are_read_to_any_depth() {
         let text = "fn f() { vec![(1, [crate::a::B, $crate::c(d::E.x)])]; go! { use crate::{g, h}; } }\n\
                     macro_rules! m { ($x:ty) => { crate::k::L } }";
-        assert_eq!(mentions(text), ["crate::a::B", "crate::c", "d::E", "crate::k::L"]);
+        assert_eq!(
+            mentions(text),
+            ["crate::a::B", "crate::c", "d::E", "crate::k::L"]
+        );
         assert_eq!(uses(text), ["crate::g as g", "crate::h as h"]);
     }
 

@@ -12,7 +12,10 @@ pub(crate) struct Source {
 impl Source {
     /// A file that a test makes up.
     pub(crate) fn new(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), text: text.to_owned() }
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
     }
 }
 
@@ -27,10 +30,21 @@ pub(crate) fn sources(folders: &[&str]) -> Vec<Source> {
     let mut left: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     while let Some(path) = left.pop() {
         if path.is_dir() {
-            left.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            left.extend(
+                fs::read_dir(&path)
+                    .expect("a folder")
+                    .map(|entry| entry.expect("an entry").path()),
+            );
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let inside = path.strip_prefix(root()).expect("below the root").to_str().expect("a path in UTF-8");
-            found.push(Source::new(inside, &fs::read_to_string(&path).expect("a file")));
+            let inside = path
+                .strip_prefix(root())
+                .expect("below the root")
+                .to_str()
+                .expect("a path in UTF-8");
+            found.push(Source::new(
+                inside,
+                &fs::read_to_string(&path).expect("a file"),
+            ));
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));

@@ -7,17 +7,21 @@ use syn::{Attribute, ImplItem, Item, Meta, Stmt, Token, TraitItem};
 pub(crate) fn is_test_only(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
-        Meta::List(list) if list.path.is_ident("cfg") => {
-            list.parse_args().is_ok_and(|condition| needs_test(&condition))
-        }
+        Meta::List(list) if list.path.is_ident("cfg") => list
+            .parse_args()
+            .is_ok_and(|condition| needs_test(&condition)),
         _ => false,
     })
 }
 
 /// Whether a condition of `cfg` can hold in tests only.
 fn needs_test(condition: &Meta) -> bool {
-    let Meta::List(list) = condition else { return condition.path().is_ident("test") };
-    let parts = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).unwrap_or_default();
+    let Meta::List(list) = condition else {
+        return condition.path().is_ident("test");
+    };
+    let parts = list
+        .parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
+        .unwrap_or_default();
     match list.path.get_ident().map(ToString::to_string).as_deref() {
         Some("all") => parts.iter().any(needs_test),
         Some("any") => !parts.is_empty() && parts.iter().all(needs_test),
@@ -78,12 +82,19 @@ pub(crate) fn attributes_of_statement(statement: &Stmt) -> &[Attribute] {
 #[test]
 fn a_condition_that_only_tests_meet_is_seen() {
     let is_test = |text: &str| is_test_only(attributes_of(&syn::parse_str(text).expect("an item")));
-    for text in
-        ["#[cfg(test)] mod a;", "#[cfg(all(test, loom))] fn a() {}", "#[test] fn a() {}", "#[cfg(any(test))] use b;"]
-    {
+    for text in [
+        "#[cfg(test)] mod a;",
+        "#[cfg(all(test, loom))] fn a() {}",
+        "#[test] fn a() {}",
+        "#[cfg(any(test))] use b;",
+    ] {
         assert!(is_test(text), "{text}");
     }
-    for text in ["#[cfg(not(test))] mod a;", "#[cfg(any(test, unix))] fn a() {}", "#[cfg(feature = \"test\")] use b;"] {
+    for text in [
+        "#[cfg(not(test))] mod a;",
+        "#[cfg(any(test, unix))] fn a() {}",
+        "#[cfg(feature = \"test\")] use b;",
+    ] {
         assert!(!is_test(text), "{text}");
     }
 }

@@ -60,9 +60,19 @@ impl Tree {
     /// Reads the tree below `src/lib.rs` and `src/main.rs`, as far as they are there.
     pub(crate) fn of(sources: &[Source], package: &str, crates: &[&str]) -> Self {
         let crates = crates.iter().map(|name| (*name).to_owned()).collect();
-        let mut tree = Self { package: package.to_owned(), crates, ..Self::default() };
-        let texts: HashMap<&str, &str> = sources.iter().map(|source| (&*source.path, &*source.text)).collect();
-        for root in ["src/lib.rs", "src/main.rs"].into_iter().filter(|root| texts.contains_key(root)) {
+        let mut tree = Self {
+            package: package.to_owned(),
+            crates,
+            ..Self::default()
+        };
+        let texts: HashMap<&str, &str> = sources
+            .iter()
+            .map(|source| (&*source.path, &*source.text))
+            .collect();
+        for root in ["src/lib.rs", "src/main.rs"]
+            .into_iter()
+            .filter(|root| texts.contains_key(root))
+        {
             let items = parse(root, texts[root]);
             let id = tree.add_module(None, "crate", root, &items, "src", &texts);
             tree.roots.insert(root.to_owned(), id);
@@ -84,12 +94,23 @@ impl Tree {
         let mut names: HashMap<String, Vec<Binding>> = HashMap::new();
         for used in &uses {
             if let Some(name) = &used.name {
-                names.entry(name.clone()).or_default().push(Binding::Import(used.path.clone()));
+                names
+                    .entry(name.clone())
+                    .or_default()
+                    .push(Binding::Import(used.path.clone()));
             }
         }
         let id = self.modules.len();
         let (name, file) = (name.to_owned(), file.to_owned());
-        self.modules.push(Module { name, file, mentions, uses, parent, names, defines_items: false });
+        self.modules.push(Module {
+            name,
+            file,
+            mentions,
+            uses,
+            parent,
+            names,
+            defines_items: false,
+        });
         for item in items {
             match item {
                 Item::Use(_) | Item::ExternCrate(_) => {}
@@ -98,7 +119,11 @@ impl Tree {
                 _ => {
                     self.modules[id].defines_items = true;
                     for name in names_of_item(item) {
-                        self.modules[id].names.entry(name).or_default().push(Binding::Item);
+                        self.modules[id]
+                            .names
+                            .entry(name)
+                            .or_default()
+                            .push(Binding::Item);
                     }
                 }
             }
@@ -106,7 +131,13 @@ impl Tree {
         id
     }
 
-    fn add_inner_module(&mut self, parent: ModuleId, module: &syn::ItemMod, folder: &str, texts: &HashMap<&str, &str>) {
+    fn add_inner_module(
+        &mut self,
+        parent: ModuleId,
+        module: &syn::ItemMod,
+        folder: &str,
+        texts: &HashMap<&str, &str>,
+    ) {
         let name = module.ident.unraw().to_string();
         let outer_file = self.modules[parent].file.clone();
         let is_test = is_test_only(&module.attrs);
@@ -116,13 +147,30 @@ impl Tree {
                 return;
             }
             self.modules[parent].defines_items = true;
-            self.add_module(Some(parent), &name, &outer_file, items, &inner_folder, texts)
+            self.add_module(
+                Some(parent),
+                &name,
+                &outer_file,
+                items,
+                &inner_folder,
+                texts,
+            )
         } else {
-            let named = path_attribute(module).map(|path| format!("{}/{path}", folder_of(&outer_file)));
-            let candidates =
-                named.map_or(vec![format!("{inner_folder}.rs"), format!("{inner_folder}/mod.rs")], |path| vec![path]);
-            let Some(file) = candidates.into_iter().find(|path| texts.contains_key(&**path)) else {
-                self.without_file.push(format!("{outer_file}: mod {name} has no file"));
+            let named =
+                path_attribute(module).map(|path| format!("{}/{path}", folder_of(&outer_file)));
+            let candidates = named.map_or(
+                vec![
+                    format!("{inner_folder}.rs"),
+                    format!("{inner_folder}/mod.rs"),
+                ],
+                |path| vec![path],
+            );
+            let Some(file) = candidates
+                .into_iter()
+                .find(|path| texts.contains_key(&**path))
+            else {
+                self.without_file
+                    .push(format!("{outer_file}: mod {name} has no file"));
                 return;
             };
             if is_test {
@@ -130,14 +178,22 @@ impl Tree {
             }
             let items = parse(&file, texts[&*file]);
             // The files of `mod.rs` lie beside it, those of any other file in a folder of its name.
-            let inner_folder = if name_of(&file) == "mod.rs" { folder_of(&file) } else { file.trim_end_matches(".rs") };
+            let inner_folder = if name_of(&file) == "mod.rs" {
+                folder_of(&file)
+            } else {
+                file.trim_end_matches(".rs")
+            };
             if is_test {
                 self.add_test_files(&items, inner_folder, texts);
                 return;
             }
             self.add_module(Some(parent), &name, &file, &items, inner_folder, texts)
         };
-        self.modules[parent].names.entry(name).or_default().push(Binding::Module(id));
+        self.modules[parent]
+            .names
+            .entry(name)
+            .or_default()
+            .push(Binding::Module(id));
     }
 
     /// Notes the files that the modules of a test declare in turn.
@@ -165,13 +221,30 @@ impl Tree {
         self.resolve_passing(from, path, &mut Passed::new())
     }
 
-    fn resolve_passing(&self, from: ModuleId, path: &[String], passed: &mut Passed) -> BTreeSet<Meaning> {
-        let Some((first, rest)) = path.split_first() else { return BTreeSet::new() };
+    fn resolve_passing(
+        &self,
+        from: ModuleId,
+        path: &[String],
+        passed: &mut Passed,
+    ) -> BTreeSet<Meaning> {
+        let Some((first, rest)) = path.split_first() else {
+            return BTreeSet::new();
+        };
         let mut meanings = match &**first {
-            "" => return rest.first().map(|name| Meaning::External(name.clone())).into_iter().collect(),
+            "" => {
+                return rest
+                    .first()
+                    .map(|name| Meaning::External(name.clone()))
+                    .into_iter()
+                    .collect();
+            }
             "crate" => BTreeSet::from([Meaning::Module(self.root_of(from))]),
             "self" => BTreeSet::from([Meaning::Module(from)]),
-            "super" => self.modules[from].parent.map(Meaning::Module).into_iter().collect(),
+            "super" => self.modules[from]
+                .parent
+                .map(Meaning::Module)
+                .into_iter()
+                .collect(),
             _ => self.look_up(from, first, passed),
         };
         if meanings.is_empty() {
@@ -179,13 +252,18 @@ impl Tree {
         }
         for segment in rest {
             // A function may be called like a module, but nothing can lie in it.
-            if meanings.iter().any(|meaning| matches!(meaning, Meaning::Module(_))) {
+            if meanings
+                .iter()
+                .any(|meaning| matches!(meaning, Meaning::Module(_)))
+            {
                 meanings.retain(|meaning| matches!(meaning, Meaning::Module(_)));
             }
             let found = meanings.iter().flat_map(|meaning| match meaning {
-                Meaning::Module(id) if segment == "super" => {
-                    self.modules[*id].parent.map(Meaning::Module).into_iter().collect()
-                }
+                Meaning::Module(id) if segment == "super" => self.modules[*id]
+                    .parent
+                    .map(Meaning::Module)
+                    .into_iter()
+                    .collect(),
                 Meaning::Module(id) => self.look_up(*id, segment, passed),
                 // A variant or an associated item: where the item itself is.
                 Meaning::Item(..) | Meaning::External(_) => BTreeSet::from([meaning.clone()]),
@@ -219,7 +297,10 @@ impl Tree {
         if !meanings.is_empty() {
             return meanings;
         }
-        let globs = self.modules[module].uses.iter().filter(|used| used.name.is_none());
+        let globs = self.modules[module]
+            .uses
+            .iter()
+            .filter(|used| used.name.is_none());
         for (number, glob) in globs.enumerate() {
             let step = (module, format!("{name} of *"), number);
             if passed.contains(&step) {
@@ -241,7 +322,9 @@ impl Tree {
         if name == self.package {
             return self.roots.get("src/lib.rs").copied().map(Meaning::Module);
         }
-        self.crates.contains(name).then(|| Meaning::External(name.to_owned()))
+        self.crates
+            .contains(name)
+            .then(|| Meaning::External(name.to_owned()))
     }
 
     fn root_of(&self, mut module: ModuleId) -> ModuleId {
@@ -260,7 +343,11 @@ impl Tree {
                 ("self", None) => Some(from),
                 ("super", inner) => Some(self.modules[inner.unwrap_or(from)].parent?),
                 (name, inner) => {
-                    let bindings = self.modules[inner.unwrap_or(from)].names.get(name).into_iter().flatten();
+                    let bindings = self.modules[inner.unwrap_or(from)]
+                        .names
+                        .get(name)
+                        .into_iter()
+                        .flatten();
                     let mut modules = bindings.filter_map(|binding| match binding {
                         Binding::Module(id) => Some(*id),
                         Binding::Item | Binding::Import(_) => None,
@@ -278,12 +365,16 @@ impl Tree {
     /// Every meaning of the names of a module, for whoever imports all of them.
     pub(crate) fn all_names(&self, module: ModuleId) -> BTreeSet<Meaning> {
         let names = self.modules[module].names.keys();
-        names.flat_map(|name| self.look_up(module, name, &mut Passed::new())).collect()
+        names
+            .flat_map(|name| self.look_up(module, name, &mut Passed::new()))
+            .collect()
     }
 }
 
 fn parse(path: &str, text: &str) -> Vec<Item> {
-    syn::parse_file(text).unwrap_or_else(|error| panic!("{path}:{}: {error}", error.span().start().line)).items
+    syn::parse_file(text)
+        .unwrap_or_else(|error| panic!("{path}:{}: {error}", error.span().start().line))
+        .items
 }
 
 /// The names that an item defines: one, none, or those inside the call of a macro.
@@ -309,20 +400,34 @@ fn names_of_item(item: &Item) -> Vec<String> {
 
 /// The names that follow a keyword of definition, as in `pin_project! { pub struct Body { .. } }`.
 fn names_of_tokens(tokens: TokenStream) -> Vec<String> {
-    const KEYWORDS: [&str; 8] = ["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
+    const KEYWORDS: [&str; 8] = [
+        "const", "enum", "fn", "static", "struct", "trait", "type", "union",
+    ];
     let word_of = |token| match token {
         TokenTree::Ident(ident) => Some(ident.unraw().to_string()),
         _ => None,
     };
     let words: Vec<Option<String>> = tokens.into_iter().map(word_of).collect();
-    let is_keyword = |word: &Option<String>| word.as_deref().is_some_and(|word| KEYWORDS.contains(&word));
-    words.windows(2).filter(|pair| is_keyword(&pair[0])).filter_map(|pair| pair[1].clone()).collect()
+    let is_keyword =
+        |word: &Option<String>| word.as_deref().is_some_and(|word| KEYWORDS.contains(&word));
+    words
+        .windows(2)
+        .filter(|pair| is_keyword(&pair[0]))
+        .filter_map(|pair| pair[1].clone())
+        .collect()
 }
 
 /// The file that `#[path = ".."]` names.
 fn path_attribute(module: &syn::ItemMod) -> Option<String> {
-    let attribute = module.attrs.iter().find(|attribute| attribute.path().is_ident("path"))?;
-    let syn::Expr::Lit(value) = &attribute.meta.require_name_value().ok()?.value else { return None };
-    let syn::Lit::Str(text) = &value.lit else { return None };
+    let attribute = module
+        .attrs
+        .iter()
+        .find(|attribute| attribute.path().is_ident("path"))?;
+    let syn::Expr::Lit(value) = &attribute.meta.require_name_value().ok()?.value else {
+        return None;
+    };
+    let syn::Lit::Str(text) = &value.lit else {
+        return None;
+    };
     Some(text.value())
 }

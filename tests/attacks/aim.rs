@@ -91,10 +91,26 @@ impl Counter {
 }
 
 impl Aim {
-    pub(crate) fn at(address: SocketAddr, way: Way, encryption: Option<Arc<ClientConfig>>, door: &Door) -> Aim {
-        let Way { protocol, addresses } = way;
+    pub(crate) fn at(
+        address: SocketAddr,
+        way: Way,
+        encryption: Option<Arc<ClientConfig>>,
+        door: &Door,
+    ) -> Aim {
+        let Way {
+            protocol,
+            addresses,
+        } = way;
         let door = door.clone();
-        Aim { address, protocol, addresses, encryption, door, deeds: Arc::default(), is_over: CancellationToken::new() }
+        Aim {
+            address,
+            protocol,
+            addresses,
+            encryption,
+            door,
+            deeds: Arc::default(),
+            is_over: CancellationToken::new(),
+        }
     }
 
     /// Where the attacker of this number comes from.
@@ -104,7 +120,11 @@ impl Aim {
     }
 
     /// So many attackers, who come one after the other within [`ARRIVAL`], and leave in that order once it is over.
-    pub(crate) fn attackers<F>(&self, count: usize, attacker: impl Fn(Aim, usize) -> F) -> JoinSet<()>
+    pub(crate) fn attackers<F>(
+        &self,
+        count: usize,
+        attacker: impl Fn(Aim, usize) -> F,
+    ) -> JoinSet<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -140,7 +160,12 @@ impl Deeds {
 
     /// How many answers had this status.
     pub(crate) fn of_status(&self, status: u16) -> u64 {
-        self.statuses.lock().unwrap().get(&status).copied().unwrap_or(0)
+        self.statuses
+            .lock()
+            .unwrap()
+            .get(&status)
+            .copied()
+            .unwrap_or(0)
     }
 
     pub(crate) fn summary(&self) -> String {
@@ -156,7 +181,13 @@ impl Deeds {
             ("cut", &self.cut),
         ];
         let told = counts.iter().filter(|(_, count)| count.get() > 0);
-        let told: Vec<_> = told.map(|(what, count)| format!("{what} {}", count.get())).collect();
-        format!("{}; answers {:?}", told.join(", "), self.statuses.lock().unwrap())
+        let told: Vec<_> = told
+            .map(|(what, count)| format!("{what} {}", count.get()))
+            .collect();
+        format!(
+            "{}; answers {:?}",
+            told.join(", "),
+            self.statuses.lock().unwrap()
+        )
     }
 }

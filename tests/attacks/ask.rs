@@ -25,40 +25,79 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) fn get(target: impl Into<String>) -> Ask {
-        Ask { method: "GET", target: target.into(), fields: &[], body: String::new() }
+        Ask {
+            method: "GET",
+            target: target.into(),
+            fields: &[],
+            body: String::new(),
+        }
     }
 
     /// Without a body.
     pub(crate) fn post(target: &str) -> Ask {
-        Ask { method: "POST", ..Ask::get(target) }
+        Ask {
+            method: "POST",
+            ..Ask::get(target)
+        }
     }
 
     pub(crate) fn post_json(target: &str, body: String) -> Ask {
-        Ask { fields: &[("content-type", "application/json")], body, ..Ask::post(target) }
+        Ask {
+            fields: &[("content-type", "application/json")],
+            body,
+            ..Ask::post(target)
+        }
     }
 
     /// Texts, one a line, to be answered in lines.
     pub(crate) fn post_lines(target: &str, body: String) -> Ask {
-        Ask { fields: &[("content-type", "text/plain"), ("accept", "text/plain")], body, ..Ask::post(target) }
+        Ask {
+            fields: &[("content-type", "text/plain"), ("accept", "text/plain")],
+            body,
+            ..Ask::post(target)
+        }
     }
 
     pub(crate) fn http1(&self) -> String {
-        let fields: String = self.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        request(&format!("{} {}", self.method, self.target), &fields, &self.body)
+        let fields: String = self
+            .fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        request(
+            &format!("{} {}", self.method, self.target),
+            &fields,
+            &self.body,
+        )
     }
 
     fn http2(&self) -> hyper::Request<Full<Bytes>> {
-        let mut request = hyper::Request::builder().method(self.method).uri(format!("http://localhost{}", self.target));
+        let mut request = hyper::Request::builder()
+            .method(self.method)
+            .uri(format!("http://localhost{}", self.target));
         for (name, value) in self.fields {
             request = request.header(*name, *value);
         }
-        request.body(Full::from(self.body.clone())).expect("a sound request")
+        request
+            .body(Full::from(self.body.clone()))
+            .expect("a sound request")
     }
 
     /// As frames of this stream.
     fn frames(&self, stream: u32) -> Vec<u8> {
-        assert!(self.body.is_empty() && self.fields.is_empty(), "nothing is written by hand but what is needed");
-        bodiless(stream, if self.method == "GET" { Field::Get } else { Field::Post }, &self.target)
+        assert!(
+            self.body.is_empty() && self.fields.is_empty(),
+            "nothing is written by hand but what is needed"
+        );
+        bodiless(
+            stream,
+            if self.method == "GET" {
+                Field::Get
+            } else {
+                Field::Post
+            },
+            &self.target,
+        )
     }
 }
 
@@ -108,7 +147,9 @@ fn again_by_http2(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> JoinSet
 async fn ask_streams(mut attacker: Attacker, ask: &Ask, times: usize) {
     let stream = std::mem::replace(&mut attacker.stream, Box::new(tokio::io::empty()));
     let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-    let Ok((mut sender, connection)) = handshake else { return };
+    let Ok((mut sender, connection)) = handshake else {
+        return;
+    };
     let deeds = Arc::clone(&attacker.deeds);
     let asking = async move {
         loop {
@@ -144,13 +185,16 @@ pub(crate) fn unread(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> Join
     const RECEIVE_LEN: u32 = 2_304;
     let asks: Arc<[u8]> = match aim.protocol {
         Protocol::Http1 | Protocol::Tls => ask.http1().repeat(times).into_bytes().into(),
-        Protocol::Http2 => (0..times).flat_map(|at| ask.frames(u32::try_from(2 * at + 1).unwrap())).collect(),
+        Protocol::Http2 => (0..times)
+            .flat_map(|at| ask.frames(u32::try_from(2 * at + 1).unwrap()))
+            .collect(),
     };
     aim.attackers(callers, move |aim, number| {
         let asks = Arc::clone(&asks);
         async move {
             loop {
-                let mut attacker = Attacker::connect_encrypted_with(&aim, number, Some(RECEIVE_LEN)).await;
+                let mut attacker =
+                    Attacker::connect_encrypted_with(&aim, number, Some(RECEIVE_LEN)).await;
                 if aim.protocol == Protocol::Http2 {
                     attacker.begin_http2(65_535).await;
                 }

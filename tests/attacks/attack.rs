@@ -45,11 +45,17 @@ impl Attack {
         /// Of attacks that come in one way.
         const ADDRESSES: usize = 8;
         match self.come {
-            Come::By(protocol) => vec![Way { protocol, addresses: ADDRESSES }],
+            Come::By(protocol) => vec![Way {
+                protocol,
+                addresses: ADDRESSES,
+            }],
             Come::ByEach(protocols) => protocols
                 .iter()
                 .flat_map(|protocol| {
-                    addresses.iter().map(|addresses| Way { protocol: *protocol, addresses: *addresses })
+                    addresses.iter().map(|addresses| Way {
+                        protocol: *protocol,
+                        addresses: *addresses,
+                    })
                 })
                 .collect(),
         }
@@ -94,7 +100,9 @@ impl Node {
         let mut command = on_core_of_servers(&home.serve());
         if protocol == Protocol::Tls {
             let (certificate, key) = handshakes::write_certificate(home);
-            command.env("IDMINT_HTTP__TLS__CERTIFICATE", certificate).env("IDMINT_HTTP__TLS__KEY", key);
+            command
+                .env("IDMINT_HTTP__TLS__CERTIFICATE", certificate)
+                .env("IDMINT_HTTP__TLS__KEY", key);
         }
         match self {
             Node::Default | Node::LongLedgers | Node::Page => Service::start(command),
@@ -123,7 +131,13 @@ impl Node {
     pub(crate) fn log_pipe(self, home: &Home) -> Option<File> {
         (self == Node::UnreadLog).then(|| {
             let pipe = home.path(LOG_PIPE);
-            assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            assert!(
+                Command::new("mkfifo")
+                    .arg(&pipe)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
             // Opened for both, so that this does not wait for the writer.
             File::options().read(true).write(true).open(pipe).unwrap()
         })
@@ -165,7 +179,10 @@ const fn flood(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
 
 /// A flood that hyper and h2 end.
 const fn flood_known(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
-    Attack { is_met: |deeds, _| deeds.cut.get() > 0, ..flood(name, begin) }
+    Attack {
+        is_met: |deeds, _| deeds.cut.get() > 0,
+        ..flood(name, begin)
+    }
 }
 
 /// The most dangerous first.
@@ -175,7 +192,9 @@ pub(crate) const ATTACKS: &[Attack] = &[
         come: Come::By(Protocol::Http2),
         has_frames: true,
         begin: windows::none,
-        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
+        is_made: |deeds| {
+            deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS)
+        },
         is_met: |_, shed| shed.memory + shed.bulk + shed.in_flight > 0,
         ..DEFAULT
     },
@@ -184,7 +203,9 @@ pub(crate) const ATTACKS: &[Attack] = &[
         come: Come::By(Protocol::Http2),
         has_frames: true,
         begin: windows::of_one_byte,
-        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
+        is_made: |deeds| {
+            deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS)
+        },
         is_met: |_, shed| shed.memory + shed.bulk + shed.in_flight > 0,
         ..DEFAULT
     },
@@ -193,7 +214,9 @@ pub(crate) const ATTACKS: &[Attack] = &[
         come: FRAMES,
         has_frames: true,
         begin: windows::without_bodies,
-        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
+        is_made: |deeds| {
+            deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS)
+        },
         is_met: |_, shed| shed.bodies + shed.memory > 0,
         bounds: Bounds::STRICT,
         ..DEFAULT
@@ -233,21 +256,27 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
         name: "64 bulk decodes of 8 MiB",
         begin: bodies::decodes,
-        is_made: |deeds| deeds.connections.get() >= 64 && deeds.bytes.get() > bodies::DECODE_LEN as u64,
+        is_made: |deeds| {
+            deeds.connections.get() >= 64 && deeds.bytes.get() > bodies::DECODE_LEN as u64
+        },
         is_met: |deeds, _| deeds.of_status(503) > 0,
         ..DEFAULT
     },
     Attack {
         name: "64 bulk decodes of 8 MiB, in chunks",
         begin: bodies::chunked_decodes,
-        is_made: |deeds| deeds.connections.get() >= 64 && deeds.bytes.get() > bodies::DECODE_LEN as u64,
+        is_made: |deeds| {
+            deeds.connections.get() >= 64 && deeds.bytes.get() > bodies::DECODE_LEN as u64
+        },
         is_met: |deeds, _| deeds.of_status(503) > 0,
         ..DEFAULT
     },
     Attack {
         name: "32 reports of 16 MiB",
         begin: bodies::reports,
-        is_made: |deeds| deeds.connections.get() >= 32 && deeds.bytes.get() > bodies::REPORTS_LEN as u64,
+        is_made: |deeds| {
+            deeds.connections.get() >= 32 && deeds.bytes.get() > bodies::REPORTS_LEN as u64
+        },
         is_met: |deeds, _| deeds.of_status(503) > 0,
         ..DEFAULT
     },
@@ -345,11 +374,22 @@ pub(crate) const ATTACKS: &[Attack] = &[
     flood("HTTP/2 SETTINGS flood", floods::settings),
     flood("HTTP/2 WINDOW_UPDATE flood", floods::window_updates),
     flood("HTTP/2 PRIORITY flood", floods::priorities),
-    Attack { come: FRAMES, bounds: Bounds::STRICT, ..flood("HTTP/2 RST_STREAM flood", floods::resets) },
-    Attack { come: FRAMES, bounds: Bounds::STRICT, ..flood("HTTP/2 flood of unknown frames", floods::unknown) },
+    Attack {
+        come: FRAMES,
+        bounds: Bounds::STRICT,
+        ..flood("HTTP/2 RST_STREAM flood", floods::resets)
+    },
+    Attack {
+        come: FRAMES,
+        bounds: Bounds::STRICT,
+        ..flood("HTTP/2 flood of unknown frames", floods::unknown)
+    },
     flood_known("HTTP/2 flood of empty DATA", floods::empty_data),
     flood_known("HTTP/2 rapid reset", floods::rapid_resets),
-    flood_known("HTTP/2 resets that the server is made to send", floods::resets_made_by_the_server),
+    flood_known(
+        "HTTP/2 resets that the server is made to send",
+        floods::resets_made_by_the_server,
+    ),
     flood_known("HTTP/2 CONTINUATION flood", floods::continuations),
     Attack {
         name: "2 000 slow heads",
@@ -379,7 +419,12 @@ pub(crate) const ATTACKS: &[Attack] = &[
         is_met: |deeds, shed| deeds.cut.get() > 0 && shed.handshakes > 0,
         ..DEFAULT
     },
-    Attack { name: "bodies of a GiB", begin: bodies::too_long, is_met: |deeds, _| deeds.of_status(413) > 0, ..DEFAULT },
+    Attack {
+        name: "bodies of a GiB",
+        begin: bodies::too_long,
+        is_met: |deeds, _| deeds.of_status(413) > 0,
+        ..DEFAULT
+    },
     Attack {
         name: "chunks without end",
         begin: bodies::chunks_without_end,
@@ -419,7 +464,9 @@ pub(crate) const ATTACKS: &[Attack] = &[
         name: "300 callers who close their sending half",
         begin: unread::half_closed,
         is_made: |deeds| deeds.requests.get() >= unread::HALF_CLOSED as u64,
-        is_met: |deeds, _| deeds.of_status(200) + unread::HALF_CLOSED as u64 >= deeds.requests.get(),
+        is_met: |deeds, _| {
+            deeds.of_status(200) + unread::HALF_CLOSED as u64 >= deeds.requests.get()
+        },
         ..DEFAULT
     },
 ];

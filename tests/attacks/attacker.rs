@@ -40,10 +40,16 @@ impl Attacker {
     }
 
     /// The same with a receive buffer of this size, which bounds what the kernel takes of an answer.
-    pub(crate) async fn connect_with(aim: &Aim, number: usize, receive_len: Option<u32>) -> Attacker {
+    pub(crate) async fn connect_with(
+        aim: &Aim,
+        number: usize,
+        receive_len: Option<u32>,
+    ) -> Attacker {
         loop {
             let socket = TcpSocket::new_v4().expect("this program has descriptors left");
-            receive_len.into_iter().for_each(|len| socket.set_recv_buffer_size(len).expect("it can be small"));
+            receive_len
+                .into_iter()
+                .for_each(|len| socket.set_recv_buffer_size(len).expect("it can be small"));
             let connected = async {
                 match socket.bind(aim.source(number)) {
                     Ok(()) => socket.connect(aim.address).await,
@@ -57,7 +63,12 @@ impl Attacker {
                     aim.deeds.opened();
                     let deeds = Arc::clone(&aim.deeds);
                     let stream = Box::new(stream);
-                    return Attacker { stream, deeds, unread: Vec::new(), parser: AnswerParser::new() };
+                    return Attacker {
+                        stream,
+                        deeds,
+                        unread: Vec::new(),
+                        parser: AnswerParser::new(),
+                    };
                 }
                 _ => aim.deeds.not_connected.add(1),
             };
@@ -71,13 +82,22 @@ impl Attacker {
     }
 
     /// The same with a receive buffer of this size.
-    pub(super) async fn connect_encrypted_with(aim: &Aim, number: usize, receive_len: Option<u32>) -> Attacker {
-        let Some(encryption) = &aim.encryption else { return Attacker::connect_with(aim, number, receive_len).await };
+    pub(super) async fn connect_encrypted_with(
+        aim: &Aim,
+        number: usize,
+        receive_len: Option<u32>,
+    ) -> Attacker {
+        let Some(encryption) = &aim.encryption else {
+            return Attacker::connect_with(aim, number, receive_len).await;
+        };
         loop {
             let mut attacker = Attacker::connect_with(aim, number, receive_len).await;
             let connector = TlsConnector::from(Arc::clone(encryption));
             let plain = std::mem::replace(&mut attacker.stream, Box::new(tokio::io::empty()));
-            if let Ok(stream) = connector.connect(ServerName::try_from("localhost").expect("a name"), plain).await {
+            if let Ok(stream) = connector
+                .connect(ServerName::try_from("localhost").expect("a name"), plain)
+                .await
+            {
                 attacker.stream = Box::new(stream);
                 return attacker;
             }
@@ -109,7 +129,10 @@ impl Attacker {
     pub(crate) async fn next_status(&mut self) -> Option<u16> {
         let mut buffer = vec![0; READ_LEN];
         loop {
-            let (used, end) = self.parser.parse(&self.unread, |_| {}).expect("every answer is one of HTTP/1.1");
+            let (used, end) = self
+                .parser
+                .parse(&self.unread, |_| {})
+                .expect("every answer is one of HTTP/1.1");
             self.unread.drain(..used);
             if let Some(end) = end {
                 self.deeds.answered(end.status);

@@ -22,7 +22,10 @@ const TURN: Duration = Duration::from_secs(4);
 
 /// So many callers send this body, each on a connection of its own, and read what comes; again at each turn.
 fn in_turns(aim: &Aim, callers: usize, target: &str, body: &[u8]) -> JoinSet<()> {
-    let headers = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+    let headers = format!(
+        "content-type: application/json\r\ncontent-length: {}\r\n",
+        body.len()
+    );
     let head = request(&format!("POST {target}"), &headers, "");
     in_turns_as_they_are(aim, callers, [head.as_bytes(), body].concat())
 }
@@ -71,14 +74,21 @@ pub(crate) fn chunked_decodes(aim: &Aim) -> JoinSet<()> {
         .chunks(64 * 1024)
         .flat_map(|piece| [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat())
         .collect();
-    let head = request("POST /decode", "content-type: application/json\r\ntransfer-encoding: chunked\r\n", "");
+    let head = request(
+        "POST /decode",
+        "content-type: application/json\r\ntransfer-encoding: chunked\r\n",
+        "",
+    );
     in_turns_as_they_are(aim, 64, [head.as_bytes(), &chunks, b"0\r\n\r\n"].concat())
 }
 
 /// As many good reports as a request may have, with white space up to the longest body.
 pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
     let report = |number: usize| {
-        let report = format!(r#"{{"tca":"2030-01-01T00:00:00Z","primary":{},"secondary":1}}"#, number + 2);
+        let report = format!(
+            r#"{{"tca":"2030-01-01T00:00:00Z","primary":{},"secondary":1}}"#,
+            number + 2
+        );
         format!("{report:0$}", report.len() + 90)
     };
     let mut body = format!("[{}", report(0));
@@ -89,12 +99,20 @@ pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
 
 /// A length far above what any route takes, and as much of it as is taken.
 pub(crate) fn too_long(aim: &Aim) -> JoinSet<()> {
-    let head = request("POST /decode", "content-type: application/json\r\ncontent-length: 1073741824\r\n", "");
+    let head = request(
+        "POST /decode",
+        "content-type: application/json\r\ncontent-length: 1073741824\r\n",
+        "",
+    );
     without_end(aim, head, vec![b' '; 64 * 1024])
 }
 
 pub(crate) fn chunks_without_end(aim: &Aim) -> JoinSet<()> {
-    let head = request("POST /decode", "content-type: application/json\r\ntransfer-encoding: chunked\r\n", "");
+    let head = request(
+        "POST /decode",
+        "content-type: application/json\r\ntransfer-encoding: chunked\r\n",
+        "",
+    );
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
     without_end(aim, head, chunk.into_bytes())
 }

@@ -36,7 +36,10 @@ impl Door {
 
     /// By TLS, to a service with this certificate.
     pub(crate) fn by_tls(address: SocketAddr, certificate: CertificateDer<'static>) -> Door {
-        Door { address, tls: Some(Arc::new(trusting([certificate]))) }
+        Door {
+            address,
+            tls: Some(Arc::new(trusting([certificate]))),
+        }
     }
 
     /// How whoever comes in to speak this protocol, by its name in ALPN, encrypts.
@@ -49,7 +52,8 @@ impl Door {
     /// # Panics
     /// When nobody takes the connection.
     pub(crate) fn connect(&self) -> AnyClient {
-        self.try_connect_within(Duration::from_secs(60)).expect("it takes connections")
+        self.try_connect_within(Duration::from_secs(60))
+            .expect("it takes connections")
     }
 
     /// # Errors
@@ -67,7 +71,9 @@ impl Door {
     pub(crate) fn get(&self, target: &str) -> String {
         until(target, || {
             let mut client = self.try_connect_within(Duration::from_secs(1)).ok()?;
-            let answer = client.try_exchange(request(&format!("GET {target}"), "", "")).ok()?;
+            let answer = client
+                .try_exchange(request(&format!("GET {target}"), "", ""))
+                .ok()?;
             (answer.status == 200).then(|| answer.text())
         })
     }
@@ -76,18 +82,29 @@ impl Door {
 /// The first thing that a caller says.
 pub(crate) fn client_hello() -> Vec<u8> {
     let mut hello = Vec::new();
-    begin(Arc::new(trusting([]))).write_tls(&mut hello).expect("memory takes all");
+    begin(Arc::new(trusting([])))
+        .write_tls(&mut hello)
+        .expect("memory takes all");
     hello
 }
 
 fn begin(config: Arc<ClientConfig>) -> ClientConnection {
-    ClientConnection::new(config, ServerName::try_from("localhost").expect("a name")).expect("a sound configuration")
+    ClientConnection::new(config, ServerName::try_from("localhost").expect("a name"))
+        .expect("a sound configuration")
 }
 
 fn trusting(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> ClientConfig {
     let mut trusted = RootCertStore::empty();
-    assert_eq!(trusted.add_parsable_certificates(certificates).1, 0, "all are certificates");
+    assert_eq!(
+        trusted.add_parsable_certificates(certificates).1,
+        0,
+        "all are certificates"
+    );
     let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    builder.expect("ring knows TLS 1.2 and 1.3").with_root_certificates(trusted).with_no_client_auth()
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    builder
+        .expect("ring knows TLS 1.2 and 1.3")
+        .with_root_certificates(trusted)
+        .with_no_client_auth()
 }

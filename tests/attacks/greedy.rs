@@ -43,7 +43,12 @@ pub(super) fn reports(aim: &Aim) -> JoinSet<()> {
 /// Reports that are none, as many as are told apart. Whoever sends them has an answer of megabytes, and reads it.
 pub(super) fn told_reports(aim: &Aim) -> JoinSet<()> {
     let body = format!("[{}{{}}]", "{},".repeat(9_999));
-    ask::again(aim, REPORTERS, &Ask::post_json("/ids/conjunction?partial=true", body), 1)
+    ask::again(
+        aim,
+        REPORTERS,
+        &Ask::post_json("/ids/conjunction?partial=true", body),
+        1,
+    )
 }
 
 /// Gives the service a ledger of a page.
@@ -70,7 +75,12 @@ pub(super) fn lists_of_formats(aim: &Aim) -> JoinSet<()> {
 
 /// As many texts as fit, of which everything is told: 4 000 bytes for each that is sent.
 pub(super) fn decodes_in_full(aim: &Aim) -> JoinSet<()> {
-    ask::again(aim, DECODERS, &Ask::post_lines("/decode?detail=full", "1\n".repeat(BODY_LEN / 2)), 1)
+    ask::again(
+        aim,
+        DECODERS,
+        &Ask::post_lines("/decode?detail=full", "1\n".repeat(BODY_LEN / 2)),
+        1,
+    )
 }
 
 pub(super) fn single() -> Ask {

@@ -26,7 +26,8 @@ const KEY: &str = "service.key";
 
 /// Files of a certificate and of its key.
 pub(super) fn write_certificate(home: &Home) -> (PathBuf, PathBuf) {
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (home.path(CERTIFICATE), home.path(KEY));
     fs::write(&certificate, cert.pem()).unwrap();
     fs::write(&key, signing_key.serialize_pem()).unwrap();
@@ -38,8 +39,13 @@ pub(super) fn server_config(dir: &Path) -> ServerConfig {
     let certificate = CertificateDer::from_pem_file(dir.join(CERTIFICATE)).unwrap();
     let key = PrivateKeyDer::from_pem_file(dir.join(KEY)).unwrap();
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().expect("ring knows TLS 1.2 and 1.3");
-    builder.with_no_client_auth().with_single_cert(vec![certificate], key).expect("they belong together")
+    let builder = builder
+        .with_safe_default_protocol_versions()
+        .expect("ring knows TLS 1.2 and 1.3");
+    builder
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .expect("they belong together")
 }
 
 pub(super) fn certificate(home: &Home) -> CertificateDer<'static> {
@@ -58,7 +64,10 @@ pub(super) fn begun(aim: &Aim) -> JoinSet<()> {
                 let is_sent = attacker.send(&hello).await;
                 attacker.deeds.requests.add(usize::from(is_sent));
                 let answered = timeout(COME_AGAIN, attacker.stream.read(&mut buffer)).await;
-                attacker.deeds.received.add(answered.map_or(0, |read| read.unwrap_or(0)));
+                attacker
+                    .deeds
+                    .received
+                    .add(answered.map_or(0, |read| read.unwrap_or(0)));
                 drop(attacker);
                 sleep(COME_AGAIN).await;
             }

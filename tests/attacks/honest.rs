@@ -43,7 +43,10 @@ impl Seen {
     /// Of 100 answers, the time of the slowest but one.
     pub(crate) fn p99(&self) -> Duration {
         let rank = (self.answered.len() * 99).div_ceil(100);
-        self.answered.get(rank.saturating_sub(1)).copied().unwrap_or(Duration::MAX)
+        self.answered
+            .get(rank.saturating_sub(1))
+            .copied()
+            .unwrap_or(Duration::MAX)
     }
 
     fn count(&mut self, due: Instant, answer: Result<u16, String>) {
@@ -79,7 +82,10 @@ impl Honest {
             (mint_on(&mut client) == Ok(200)).then_some(client)
         };
         let connected = || until("an honest caller has its first answer", connected);
-        Honest { door: door.clone(), connections: (0..CONNECTIONS).map(|_| connected()).collect() }
+        Honest {
+            door: door.clone(),
+            connections: (0..CONNECTIONS).map(|_| connected()).collect(),
+        }
     }
 
     /// Mints at its pace until `work` is done. Returns what it saw on kept connections, and what newcomers saw.
@@ -93,7 +99,11 @@ impl Honest {
         let callers: Vec<_> = (0..)
             .zip(self.connections)
             .map(|(number, client)| {
-                let (first, door, is_over) = (begun + between * number, self.door.clone(), Arc::clone(&is_over));
+                let (first, door, is_over) = (
+                    begun + between * number,
+                    self.door.clone(),
+                    Arc::clone(&is_over),
+                );
                 thread::spawn(move || call_on(client, &door, first, &is_over))
             })
             .collect();
@@ -127,18 +137,24 @@ fn call_as_newcomer(door: &Door, begun: Instant, is_over: &AtomicBool) -> Seen {
     let (mut seen, mut due) = (Seen::default(), begun);
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        seen.count(due, connect(door).and_then(|mut client| mint_on(&mut client)));
+        seen.count(
+            due,
+            connect(door).and_then(|mut client| mint_on(&mut client)),
+        );
         due += NEWCOMER_EVERY;
     }
     Seen::merged([seen])
 }
 
 fn connect(door: &Door) -> Result<AnyClient, String> {
-    door.try_connect_within(PATIENCE).map_err(|error| format!("not connected: {error}"))
+    door.try_connect_within(PATIENCE)
+        .map_err(|error| format!("not connected: {error}"))
 }
 
 fn mint_on(client: &mut AnyClient) -> Result<u16, String> {
     client.send(request("POST /ids/snowflake", "", ""));
-    let answer = client.try_receive_within(PATIENCE).map_err(|error| error.to_string())?;
+    let answer = client
+        .try_receive_within(PATIENCE)
+        .map_err(|error| error.to_string())?;
     Ok(answer.status)
 }

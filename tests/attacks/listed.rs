@@ -36,7 +36,11 @@ pub(super) fn fill(door: &Door, ledgers: usize, events: usize) {
         let genesis = json!({ "event": "Begun", "entities": {}, "data": number });
         let ledger = post("/ledgers", &format!("begin-{number}"), &genesis.to_string());
         let ledger = ledger["ledger"].as_str().expect("it has an id");
-        post("/ids/evently", &format!("fill-{ledger}"), &format!(r#"{{"ledger":"{ledger}","events":[{events}]}}"#));
+        post(
+            "/ids/evently",
+            &format!("fill-{ledger}"),
+            &format!(r#"{{"ledger":"{ledger}","events":[{events}]}}"#),
+        );
     }
 }
 
@@ -48,7 +52,10 @@ pub(super) fn list() -> Ask {
 /// The first ledger of the service behind this door.
 pub(super) fn any_ledger(door: &Door) -> String {
     let list = door.connect().exchange(list().http1()).json();
-    list["ledgers"][0]["ledger"].as_str().expect("there is one").to_owned()
+    list["ledgers"][0]["ledger"]
+        .as_str()
+        .expect("there is one")
+        .to_owned()
 }
 
 /// Each asks for the list again as soon as it has it.

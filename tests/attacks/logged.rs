@@ -14,7 +14,9 @@ const REQUESTS: u32 = 50;
 const TURN: Duration = Duration::from_millis(100);
 
 pub(crate) fn requests(aim: &Aim) -> JoinSet<()> {
-    let requests: Vec<u8> = (0..REQUESTS).flat_map(|stream| post(2 * stream + 1, "/ids/flax")).collect();
+    let requests: Vec<u8> = (0..REQUESTS)
+        .flat_map(|stream| post(2 * stream + 1, "/ids/flax"))
+        .collect();
     aim.attackers(CONNECTIONS, move |aim, number| {
         let requests = requests.clone();
         async move {

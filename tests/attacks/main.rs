@@ -138,14 +138,31 @@ fn carry_out(attack: &Attack, way: Way, time: Duration) -> Outcome {
         let encryption = attack.control.and_then(|_| door.encryption(attack.alpn()));
         let control = Aim::at(sink.address, way, encryption, &door);
         let caller = Honest::connect(&door);
-        let (beside_control, _, is_made) = attack_while_calling(attack, &control, caller, time, || true);
-        let aim = Aim::at(service.address(), way, door.encryption(attack.alpn()), &door);
+        let (beside_control, _, is_made) =
+            attack_while_calling(attack, &control, caller, time, || true);
+        let aim = Aim::at(
+            service.address(),
+            way,
+            door.encryption(attack.alpn()),
+            &door,
+        );
         let is_met = || (attack.is_met)(&aim.deeds, &Shed::read(&Metrics::of(&door)));
         let caller = Honest::connect(&door);
-        let (attacked, newcomers, is_noticed) = attack_while_calling(attack, &aim, caller, time, is_met);
-        println!("    control: {}\n    attack:  {}", control.deeds.summary(), aim.deeds.summary());
+        let (attacked, newcomers, is_noticed) =
+            attack_while_calling(attack, &aim, caller, time, is_met);
+        println!(
+            "    control: {}\n    attack:  {}",
+            control.deeds.summary(),
+            aim.deeds.summary()
+        );
         let is_attack = is_made && is_noticed;
-        rounds.push(Round { control: beside_control, attacked, newcomers, is_attack, bounds: attack.bounds });
+        rounds.push(Round {
+            control: beside_control,
+            attacked,
+            newcomers,
+            is_attack,
+            bounds: attack.bounds,
+        });
     }
     let metrics = Metrics::of(&door);
     Outcome {
@@ -154,7 +171,8 @@ fn carry_out(attack: &Attack, way: Way, time: Duration) -> Outcome {
         rounds,
         peak_mib: resident_peak_kib(&service).div_ceil(1024),
         shed: Shed::read(&metrics),
-        failed: metrics.sum("idmint_http_requests_total", "500") + metrics.sum("idmint_http_requests_total", "504"),
+        failed: metrics.sum("idmint_http_requests_total", "500")
+            + metrics.sum("idmint_http_requests_total", "504"),
         has_panicked: service.log().contains("panic"),
     }
 }
@@ -168,7 +186,10 @@ fn start_control(attack: &Attack, protocol: Protocol, home: &Home) -> Sink {
 /// The most memory that the process has had.
 fn resident_peak_kib(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -180,21 +201,37 @@ fn time_of_each() -> Duration {
 /// From how many addresses attackers come who come by several protocols.
 fn numbers_of_addresses() -> Vec<usize> {
     let numbers = std::env::var("ATTACK_ADDRESSES").unwrap_or_else(|_| "2".to_owned());
-    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("ATTACK_ADDRESSES has {text:?}, no number"));
+    let number = |text: &str| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("ATTACK_ADDRESSES has {text:?}, no number"))
+    };
     numbers.split(' ').map(number).collect()
 }
 
 /// The number in this variable of the environment.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")),
+    )
 }
 
 /// Attackers hold many connections, and a sink as many.
 fn allow_many_descriptors() {
     let maximum = getrlimit(Resource::Nofile).maximum;
-    assert!(maximum.is_none_or(|most| most >= DESCRIPTORS), "{maximum:?} descriptors, {DESCRIPTORS} are needed");
-    setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), maximum }).unwrap();
+    assert!(
+        maximum.is_none_or(|most| most >= DESCRIPTORS),
+        "{maximum:?} descriptors, {DESCRIPTORS} are needed"
+    );
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(DESCRIPTORS),
+            maximum,
+        },
+    )
+    .unwrap();
 }
 
 /// Replaces the table in docs/SECURITY.md, which stands between two comments.
@@ -203,7 +240,11 @@ fn write_to_docs(table: &str) {
     let text = std::fs::read_to_string(path).unwrap();
     let (before, rest) = text.split_once(TABLE_BEGIN).expect("the table has a place");
     let (_, after) = rest.split_once(TABLE_END).expect("and an end");
-    std::fs::write(path, format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{after}")).unwrap();
+    std::fs::write(
+        path,
+        format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{after}"),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -219,9 +260,16 @@ fn no_attack_harms_an_honest_caller() {
         let mut ways = attack.ways(&addresses);
         let count = ways.len();
         ways.rotate_left(turn % count.max(1));
-        ways.into_iter().take(ways_max).map(move |way| (attack, way))
+        ways.into_iter()
+            .take(ways_max)
+            .map(move |way| (attack, way))
     };
-    for (attack, way) in ATTACKS.iter().enumerate().flat_map(ways).filter(|(attack, _)| is_wanted(attack)) {
+    for (attack, way) in ATTACKS
+        .iter()
+        .enumerate()
+        .flat_map(ways)
+        .filter(|(attack, _)| is_wanted(attack))
+    {
         println!("{}", attack.name);
         let outcome = carry_out(attack, way, time);
         println!("{}", outcome.row());
@@ -236,7 +284,9 @@ fn no_attack_harms_an_honest_caller() {
             None => worst.push(outcome),
         }
     }
-    let table = worst.iter().fold(TABLE_HEAD.to_owned(), |table, outcome| table + &outcome.row() + "\n");
+    let table = worst.iter().fold(TABLE_HEAD.to_owned(), |table, outcome| {
+        table + &outcome.row() + "\n"
+    });
     println!("\n{table}");
     if std::env::var_os("UPDATE_DOCS").is_some() && wanted.is_empty() {
         write_to_docs(&table);

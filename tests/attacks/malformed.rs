@@ -52,20 +52,35 @@ pub(crate) fn json(aim: &Aim) -> JoinSet<()> {
         "{\"coun\\u0000t\":1}",
         &deep,
     ];
-    let targets = ["/ids/snowflake", "/decode", "/ids/conjunction", "/ledgers", "/ids/evently"];
+    let targets = [
+        "/ids/snowflake",
+        "/decode",
+        "/ids/conjunction",
+        "/ledgers",
+        "/ids/evently",
+    ];
     let mut requests: Vec<Vec<u8>> = Vec::new();
     for target in targets {
-        requests
-            .extend(bodies.iter().filter(|body| !body.is_empty()).map(|body| post_json(target, "", body).into_bytes()));
-        let not_text =
-            request(&format!("POST {target}"), "content-type: application/json\r\ncontent-length: 4\r\n", "");
+        requests.extend(
+            bodies
+                .iter()
+                .filter(|body| !body.is_empty())
+                .map(|body| post_json(target, "", body).into_bytes()),
+        );
+        let not_text = request(
+            &format!("POST {target}"),
+            "content-type: application/json\r\ncontent-length: 4\r\n",
+            "",
+        );
         requests.push([not_text.as_bytes(), b"[\"\xff\xfe"].concat());
     }
     again_and_again(aim, requests)
 }
 
 pub(crate) fn headers(aim: &Aim) -> JoinSet<()> {
-    let many: String = (0..10_000).map(|number| format!("x-{number}: y\r\n")).collect();
+    let many: String = (0..10_000)
+        .map(|number| format!("x-{number}: y\r\n"))
+        .collect();
     let long = format!("x-long: {}\r\n", "y".repeat(1024 * 1024));
     let heads = [
         &many,
@@ -77,5 +92,11 @@ pub(crate) fn headers(aim: &Aim) -> JoinSet<()> {
         "x a: b\r\n",
         "host: other\r\n",
     ];
-    again_and_again(aim, heads.iter().map(|headers| request("POST /ids/snowflake", headers, "").into_bytes()).collect())
+    again_and_again(
+        aim,
+        heads
+            .iter()
+            .map(|headers| request("POST /ids/snowflake", headers, "").into_bytes())
+            .collect(),
+    )
 }

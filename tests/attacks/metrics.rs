@@ -16,17 +16,28 @@ impl Metrics {
     /// The sum of all series of this name that have a label of this value.
     pub(crate) fn sum(&self, name: &str, label: &str) -> u64 {
         let label = format!("=\"{label}\"");
-        let series = self.0.lines().filter(|line| line.starts_with(name) && line.contains(&label));
+        let series = self
+            .0
+            .lines()
+            .filter(|line| line.starts_with(name) && line.contains(&label));
         series.map(value_of).sum()
     }
 
     fn one(&self, name: &str) -> u64 {
-        value_of(self.0.lines().find(|line| line.starts_with(name)).expect("there from the first scrape"))
+        value_of(
+            self.0
+                .lines()
+                .find(|line| line.starts_with(name))
+                .expect("there from the first scrape"),
+        )
     }
 }
 
 fn value_of(line: &str) -> u64 {
-    line.rsplit(' ').next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no count in {line}"))
+    line.rsplit(' ')
+        .next()
+        .and_then(|value| value.parse().ok())
+        .unwrap_or_else(|| panic!("no count in {line}"))
 }
 
 /// How many it turned away, by reason; and how many lines of its log it dropped.
@@ -60,7 +71,16 @@ impl Shed {
 
 impl fmt::Display for Shed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shed { memory, bulk, in_flight, bodies, connections, frames, handshakes, lines } = *self;
+        let Shed {
+            memory,
+            bulk,
+            in_flight,
+            bodies,
+            connections,
+            frames,
+            handshakes,
+            lines,
+        } = *self;
         let counts = [
             ("memory", memory),
             ("bulk", bulk),
@@ -71,7 +91,10 @@ impl fmt::Display for Shed {
             ("handshakes", handshakes),
             ("log lines", lines),
         ];
-        let told = counts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what} {count}"));
+        let told = counts
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(what, count)| format!("{what} {count}"));
         let told: Vec<_> = told.collect();
         f.write_str(if told.is_empty() { "none" } else { "" })?;
         f.write_str(&told.join(", "))

@@ -24,11 +24,16 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// For attacks that end connections or fill tables.
-    pub(crate) const USUAL: Bounds = Bounds { answered_min_percent: 99, p99_floor: P99_FLOOR };
+    pub(crate) const USUAL: Bounds = Bounds {
+        answered_min_percent: 99,
+        p99_floor: P99_FLOOR,
+    };
     /// For requests that are long work, or never whole, and beside a control that answers, since that keeps the machine busy, too.
     /// Without optimisation one in a hundred may be, since more long work is admitted then than can be done soon.
-    pub(crate) const STRICT: Bounds =
-        Bounds { answered_min_percent: if IS_OPTIMISED { 100 } else { 99 }, p99_floor: Duration::from_millis(20) };
+    pub(crate) const STRICT: Bounds = Bounds {
+        answered_min_percent: if IS_OPTIMISED { 100 } else { 99 },
+        p99_floor: Duration::from_millis(20),
+    };
 }
 
 /// What long work takes is estimated for an optimised build. Without optimisation more of it is admitted than can be done
@@ -74,18 +79,36 @@ impl Outcome {
     pub(crate) fn objections(&self) -> Vec<String> {
         let mut objections = Vec::new();
         let mut object = |is_wrong: bool, what: String| objections.extend(is_wrong.then_some(what));
-        object(self.failed > 0, format!("{} answers of 500 or 504", self.failed));
+        object(
+            self.failed > 0,
+            format!("{} answers of 500 or 504", self.failed),
+        );
         object(self.has_panicked, "the log tells of a panic".to_owned());
-        object(self.peak_mib > RESIDENT_MAX_MIB, format!("{} MiB resident", self.peak_mib));
-        object(self.rounds.iter().any(|round| !round.is_attack), "too little was done, or nobody noticed".to_owned());
+        object(
+            self.peak_mib > RESIDENT_MAX_MIB,
+            format!("{} MiB resident", self.peak_mib),
+        );
+        object(
+            self.rounds.iter().any(|round| !round.is_attack),
+            "too little was done, or nobody noticed".to_owned(),
+        );
         for round in self.rounds.iter().filter(|round| round.lost_too_many()) {
             let refusals: Vec<_> = round.attacked.refusals().iter().take(5).collect();
             object(
                 true,
-                format!("{} of {} answered: {refusals:?} …", round.attacked.is_answered(), round.attacked.asked()),
+                format!(
+                    "{} of {} answered: {refusals:?} …",
+                    round.attacked.is_answered(),
+                    round.attacked.asked()
+                ),
             );
         }
-        let p99s = || self.rounds.iter().map(|round| (round.attacked.p99(), round.control.p99())).collect::<Vec<_>>();
+        let p99s = || {
+            self.rounds
+                .iter()
+                .map(|round| (round.attacked.p99(), round.control.p99()))
+                .collect::<Vec<_>>()
+        };
         object(
             !self.rounds.iter().any(Round::is_fast_enough),
             format!("p99 under attack and of the control: {:?}", p99s()),

@@ -36,11 +36,19 @@ struct Request {
 /// is asked for.
 fn long_requests() -> [Request; 2] {
     let body = ids(MIB);
-    let headers =
-        format!("content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {}\r\n", body.len());
+    let headers = format!(
+        "content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {}\r\n",
+        body.len()
+    );
     [
-        Request { head: request("POST /ids/snowflake?count=10000", "", "").into_bytes(), body: Vec::new() },
-        Request { head: request("POST /decode", &headers, "").into_bytes(), body },
+        Request {
+            head: request("POST /ids/snowflake?count=10000", "", "").into_bytes(),
+            body: Vec::new(),
+        },
+        Request {
+            head: request("POST /decode", &headers, "").into_bytes(),
+            body,
+        },
     ]
 }
 
@@ -70,7 +78,9 @@ impl Answers {
 impl Offer {
     async fn ask(&self, number: usize) {
         let asked = Instant::now();
-        let outcome = self.exchange(&self.requests[number % self.requests.len()]).await;
+        let outcome = self
+            .exchange(&self.requests[number % self.requests.len()])
+            .await;
         let answers = &mut *self.answers.lock().unwrap();
         match outcome {
             Ok(200) => answers.accepted.push(asked.elapsed()),
@@ -87,7 +97,8 @@ impl Offer {
             None => TcpStream::connect(self.service.address()).await?,
         };
         stream.write_all(&request.head).await?;
-        let (mut unread, mut buffer, mut parser) = (Vec::new(), vec![0; 64 * 1024], AnswerParser::new());
+        let (mut unread, mut buffer, mut parser) =
+            (Vec::new(), vec![0; 64 * 1024], AnswerParser::new());
         let mut is_awaited = !request.body.is_empty();
         loop {
             let len = stream.read(&mut buffer).await?;
@@ -100,7 +111,9 @@ impl Offer {
                     continue;
                 }
             }
-            let (used, end) = parser.parse(&unread, |_| {}).map_err(std::io::Error::other)?;
+            let (used, end) = parser
+                .parse(&unread, |_| {})
+                .map_err(std::io::Error::other)?;
             unread.drain(..used);
             if let Some(end) = end {
                 // A refusal that leaves a body unread ends its connection.
@@ -161,7 +174,10 @@ fn percentile(durations: &[Duration], percent: usize) -> Duration {
     let mut durations = durations.to_vec();
     durations.sort_unstable();
     let rank = (durations.len() * percent).div_ceil(100);
-    durations.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+    durations
+        .get(rank.saturating_sub(1))
+        .copied()
+        .unwrap_or_default()
 }
 
 /// One measurement: half of what can be done, and then too much.
@@ -177,20 +193,35 @@ impl Round {
         let half = runtime.block_on(offer.offer(most / 2.0, time));
         let mut overload = Answers::default();
         let honest = Honest::connect(&Door::in_the_clear(offer.service.address()));
-        let (single, _) = honest.call_during(|| overload = runtime.block_on(offer.offer(most * TIMES, time)));
-        assert!(overload.all() as f64 >= 0.9 * TIMES * most * time.as_secs_f64(), "not enough was offered");
+        let (single, _) =
+            honest.call_during(|| overload = runtime.block_on(offer.offer(most * TIMES, time)));
+        assert!(
+            overload.all() as f64 >= 0.9 * TIMES * most * time.as_secs_f64(),
+            "not enough was offered"
+        );
         println!("{most:.0} long requests a second can be done");
-        Round { half, overload, single }
+        Round {
+            half,
+            overload,
+            single,
+        }
     }
 
     fn is_fast_enough(&self) -> bool {
-        let (half, overload) = (percentile(&self.half.accepted, 99), percentile(&self.overload.accepted, 99));
+        let (half, overload) = (
+            percentile(&self.half.accepted, 99),
+            percentile(&self.overload.accepted, 99),
+        );
         let is_at_once = percentile(&self.overload.overloaded, 99) <= AT_ONCE;
         !IS_OPTIMISED || overload <= P99_FLOOR.max(2 * half) && is_at_once
     }
 
     fn print(&self) {
-        let Round { half, overload, single } = self;
+        let Round {
+            half,
+            overload,
+            single,
+        } = self;
         println!(
             "  at half of that: {} of {} done, p99 {:?}\n  at {TIMES} times: {} of {} done, p99 {:?}; {} refused, p99 {:?}\n  \
              single mints meanwhile: {} of {}, p99 {:?}",
@@ -216,16 +247,41 @@ fn of_too_much_long_work_some_is_done_as_fast_as_ever_and_the_rest_is_refused_at
     let service = home.start();
     service.wait_until_ready();
     let (idle, answers) = (Mutex::default(), Mutex::default());
-    let offer = Arc::new(Offer { service, requests: long_requests(), idle, answers });
+    let offer = Arc::new(Offer {
+        service,
+        requests: long_requests(),
+        idle,
+        answers,
+    });
     let mut rounds: Vec<Round> = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
         let round = Round::carry_out(&runtime, &offer, time_of_each());
         round.print();
-        let Round { half, overload, single } = &round;
-        assert!(half.failed.is_empty() && overload.failed.is_empty(), "{:?} {:?}", half.failed, overload.failed);
-        assert!(!overload.accepted.is_empty() && !overload.overloaded.is_empty(), "some is done and some refused");
-        assert!(single.is_answered() * 100 >= single.asked() * 99, "{:?}", single.refusals());
+        let Round {
+            half,
+            overload,
+            single,
+        } = &round;
+        assert!(
+            half.failed.is_empty() && overload.failed.is_empty(),
+            "{:?} {:?}",
+            half.failed,
+            overload.failed
+        );
+        assert!(
+            !overload.accepted.is_empty() && !overload.overloaded.is_empty(),
+            "some is done and some refused"
+        );
+        assert!(
+            single.is_answered() * 100 >= single.asked() * 99,
+            "{:?}",
+            single.refusals()
+        );
         rounds.push(round);
     }
-    assert!(rounds.last().is_some_and(Round::is_fast_enough), "too slow in {} rounds", rounds.len());
+    assert!(
+        rounds.last().is_some_and(Round::is_fast_enough),
+        "too slow in {} rounds",
+        rounds.len()
+    );
 }

@@ -50,18 +50,31 @@ impl Sink {
         protocol: Protocol,
         certificate_dir: PathBuf,
     ) -> Sink {
-        let command = program.args(["--exact", "sink::a_sink_takes_all_and_says_nothing", "--nocapture"]);
+        let command = program.args([
+            "--exact",
+            "sink::a_sink_takes_all_and_says_nothing",
+            "--nocapture",
+        ]);
         command.env(LENGTHS, format!("{request_len} {answer_len}"));
         match protocol {
             Protocol::Http1 => {}
             Protocol::Http2 => drop(command.env(SPEAKS_HTTP2, "1")),
             Protocol::Tls => drop(command.env(CERTIFICATE_DIR, certificate_dir)),
         }
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("this program");
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("this program");
+        let mut lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let told = lines.find_map(|line| line.strip_prefix(LISTENS_ON).map(str::to_owned));
-        Sink { child, address: told.expect("it says where it listens").parse().unwrap() }
+        Sink {
+            child,
+            address: told.expect("it says where it listens").parse().unwrap(),
+        }
     }
 }
 
@@ -75,7 +88,8 @@ impl Drop for Sink {
 /// Takes everything until the process that started this one is gone.
 async fn take_all(request_len: usize, answer_len: usize) {
     let speaks_http2 = std::env::var_os(SPEAKS_HTTP2).is_some();
-    let tls = std::env::var_os(CERTIFICATE_DIR).map(|dir| TlsAcceptor::from(Arc::new(server_config(Path::new(&dir)))));
+    let tls = std::env::var_os(CERTIFICATE_DIR)
+        .map(|dir| TlsAcceptor::from(Arc::new(server_config(Path::new(&dir)))));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("\n{LISTENS_ON}{}", listener.local_addr().unwrap());
     std::io::stdout().flush().unwrap();
@@ -109,7 +123,10 @@ async fn take(mut stream: TcpStream) {
 
 /// Answers each request, told by its length.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, request_len: usize, len: usize) {
-    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {len}\r\n\r\n{}", " ".repeat(len));
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {len}\r\n\r\n{}",
+        " ".repeat(len)
+    );
     let (mut buffer, mut unanswered) = (vec![0; READ_LEN], 0);
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         unanswered += read;
@@ -133,12 +150,20 @@ async fn answer_streams(stream: TcpStream, len: usize) {
             Ok::<_, Infallible>(hyper::Response::new(Full::new(answer)))
         }
     });
-    let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    let _ = http2::Builder::new(TokioExecutor::new())
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }
 
 fn start_in_the_clear(request_len: usize, answer_len: usize) -> Sink {
     let program = Command::new(std::env::current_exe().unwrap());
-    Sink::start(program, request_len, answer_len, Protocol::Http1, PathBuf::new())
+    Sink::start(
+        program,
+        request_len,
+        answer_len,
+        Protocol::Http1,
+        PathBuf::new(),
+    )
 }
 
 #[test]
@@ -151,15 +176,23 @@ fn a_sink_takes_all_and_says_nothing() {
     let sink = start_in_the_clear(0, 0);
     let mut stream = std::net::TcpStream::connect(sink.address).unwrap();
     stream.write_all(&[0; 1 << 20]).unwrap();
-    stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    assert!(stream.read(&mut [0]).is_err(), "it says nothing and keeps the connection");
+    stream
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    assert!(
+        stream.read(&mut [0]).is_err(),
+        "it says nothing and keeps the connection"
+    );
     drop(sink);
     assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
 }
 
 #[test]
 fn a_sink_with_an_answer_gives_it_to_every_request() {
-    for ask in [request("GET /ledgers", "", ""), post_json("/decode", "", &"x".repeat(100_000))] {
+    for ask in [
+        request("GET /ledgers", "", ""),
+        post_json("/decode", "", &"x".repeat(100_000)),
+    ] {
         let sink = start_in_the_clear(ask.len(), 70_000);
         let mut client = Client::connect(sink.address);
         client.send(ask.repeat(3));

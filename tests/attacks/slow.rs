@@ -62,7 +62,10 @@ pub(crate) fn one_byte(aim: &Aim) -> JoinSet<()> {
 
 /// A byte of a head every half second.
 pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
-    dripping(aim, "POST /ids/snowflake?count=1 HTTP/1.1\r\nhost: localhost\r\nx-long: ".to_owned())
+    dripping(
+        aim,
+        "POST /ids/snowflake?count=1 HTTP/1.1\r\nhost: localhost\r\nx-long: ".to_owned(),
+    )
 }
 
 /// A head, and then a byte of its body every half second.
@@ -73,7 +76,11 @@ pub(crate) fn bodies(aim: &Aim) -> JoinSet<()> {
 
 /// Short bodies, of which a byte comes every second.
 pub(crate) fn bodies_by_the_second(aim: &Aim) -> JoinSet<()> {
-    let head = request("POST /ids/payment", "content-type: application/json\r\ncontent-length: 10\r\n", "");
+    let head = request(
+        "POST /ids/payment",
+        "content-type: application/json\r\ncontent-length: 10\r\n",
+        "",
+    );
     aim.attackers(WITHOUT_BODIES, move |aim, number| {
         let head = head.clone();
         async move {

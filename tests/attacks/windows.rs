@@ -18,9 +18,14 @@ fn streams() -> impl Iterator<Item = u32> {
 }
 
 async fn ask_on_all_streams(attacker: &mut Attacker) -> bool {
-    let requests: Vec<u8> = streams().flat_map(|stream| post(stream, LONG_ANSWER)).collect();
+    let requests: Vec<u8> = streams()
+        .flat_map(|stream| post(stream, LONG_ANSWER))
+        .collect();
     let is_sent = attacker.send_frames(STREAMS as usize, &requests).await;
-    attacker.deeds.requests.add(if is_sent { STREAMS as usize } else { 0 });
+    attacker
+        .deeds
+        .requests
+        .add(if is_sent { STREAMS as usize } else { 0 });
     is_sent
 }
 
@@ -39,7 +44,9 @@ pub(crate) fn none(aim: &Aim) -> JoinSet<()> {
 /// A byte more for every stream, again and again, so that something always moves.
 pub(crate) fn of_one_byte(aim: &Aim) -> JoinSet<()> {
     const BETWEEN: Duration = Duration::from_millis(200);
-    let updates: Vec<u8> = streams().flat_map(|stream| window_update(stream, 1)).collect();
+    let updates: Vec<u8> = streams()
+        .flat_map(|stream| window_update(stream, 1))
+        .collect();
     aim.attackers(CONNECTIONS, move |aim, number| {
         let updates = updates.clone();
         async move {
@@ -58,7 +65,9 @@ pub(crate) fn of_one_byte(aim: &Aim) -> JoinSet<()> {
 
 /// More requests than may be in flight, none of which is ever complete.
 pub(crate) fn without_bodies(aim: &Aim) -> JoinSet<()> {
-    let requests: Vec<u8> = streams().flat_map(|stream| post_without_its_body(stream, "/ids/payment")).collect();
+    let requests: Vec<u8> = streams()
+        .flat_map(|stream| post_without_its_body(stream, "/ids/payment"))
+        .collect();
     aim.attackers(CONNECTIONS, move |aim, number| {
         let requests = requests.clone();
         async move {

@@ -13,10 +13,22 @@ use crate::generated::assert_generated;
 const PAGE: &str = "docs/CUSTOM-FORMATS.md";
 
 /// Key, type, bounds, default, effect.
-type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
 
 const FORMAT_KEYS: [Row; 21] = [
-    ("summary", "text", "", "needed", "one line, for lists and descriptions"),
+    (
+        "summary",
+        "text",
+        "",
+        "needed",
+        "one line, for lists and descriptions",
+    ),
     (
         "rule",
         "word",
@@ -115,7 +127,13 @@ const FORMAT_KEYS: [Row; 21] = [
         "`off`",
         "which ids of a `random` format [ascend](FORMATS.md#which-one)",
     ),
-    ("labels", "table", "by worker number", "none", "names that a reading tells: `{ 1 = \"Berlin\" }`"),
+    (
+        "labels",
+        "table",
+        "by worker number",
+        "none",
+        "names that a reading tells: `{ 1 = \"Berlin\" }`",
+    ),
     (
         "mint_below",
         "number, or text above 2^63",
@@ -137,7 +155,13 @@ const FORMAT_KEYS: [Row; 21] = [
         "`0`",
         "bits by which a reading as this format counts less: for formats that are seldom met",
     ),
-    ("reveals", "text", "", "none", "what an id tells whoever sees it"),
+    (
+        "reveals",
+        "text",
+        "",
+        "none",
+        "what an id tells whoever sees it",
+    ),
     (
         "enabled",
         "`true` or `false`",
@@ -148,12 +172,42 @@ const FORMAT_KEYS: [Row; 21] = [
 ];
 
 const FIELD_KEYS: [Row; 12] = [
-    ("name", "text", "", "needed", "what a reading calls it; several of one name add up, with `scale`"),
-    ("kind", "word", "[below](#kinds-of-fields)", "needed", "what it is for"),
-    ("bits", "number", "1 to 127", "one width is needed", "2^bits values"),
-    ("digits", "number", "with `radix`", "", "radix^digits values"),
+    (
+        "name",
+        "text",
+        "",
+        "needed",
+        "what a reading calls it; several of one name add up, with `scale`",
+    ),
+    (
+        "kind",
+        "word",
+        "[below](#kinds-of-fields)",
+        "needed",
+        "what it is for",
+    ),
+    (
+        "bits",
+        "number",
+        "1 to 127",
+        "one width is needed",
+        "2^bits values",
+    ),
+    (
+        "digits",
+        "number",
+        "with `radix`",
+        "",
+        "radix^digits values",
+    ),
     ("radix", "number", "2 to 64", "", "the base of `digits`"),
-    ("cardinality", "number", "1 to 2^127", "", "so many values, such as 45"),
+    (
+        "cardinality",
+        "number",
+        "1 to 2^127",
+        "",
+        "so many values, such as 45",
+    ),
     (
         "stride",
         "number",
@@ -161,10 +215,34 @@ const FIELD_KEYS: [Row; 12] = [
         "one more than that",
         "what one unit adds to the number",
     ),
-    ("value", "number", "up to the greatest", "none", "the value of a `constant`"),
-    ("max", "number", "up to what the width has room for", "that", "the greatest value, where it is less"),
-    ("scale", "number", "shares must not overlap", "`1`", "what one unit adds to the sum of all fields of this name"),
-    ("sequence", "text", "for `qualifier`", "none", "the name of the sequence in the bits that its words leave"),
+    (
+        "value",
+        "number",
+        "up to the greatest",
+        "none",
+        "the value of a `constant`",
+    ),
+    (
+        "max",
+        "number",
+        "up to what the width has room for",
+        "that",
+        "the greatest value, where it is less",
+    ),
+    (
+        "scale",
+        "number",
+        "shares must not overlap",
+        "`1`",
+        "what one unit adds to the sum of all fields of this name",
+    ),
+    (
+        "sequence",
+        "text",
+        "for `qualifier`",
+        "none",
+        "the name of the sequence in the bits that its words leave",
+    ),
     (
         "codes",
         "list of tables",
@@ -175,10 +253,34 @@ const FIELD_KEYS: [Row; 12] = [
 ];
 
 const ENCODING_KEYS: [Row; 16] = [
-    ("kind", "word", "[below](#kinds-of-encodings)", "needed", "how numbers become texts"),
-    ("name", "text", "", "the kind; for `radix` `base` and the radix", "what callers ask for by `?encoding=`"),
-    ("prefix", "text", "printable ASCII", "none", "stands before every text: `inv_`"),
-    ("radix", "number", "2 to 62", "as many as `alphabet` has", "how many digits there are"),
+    (
+        "kind",
+        "word",
+        "[below](#kinds-of-encodings)",
+        "needed",
+        "how numbers become texts",
+    ),
+    (
+        "name",
+        "text",
+        "",
+        "the kind; for `radix` `base` and the radix",
+        "what callers ask for by `?encoding=`",
+    ),
+    (
+        "prefix",
+        "text",
+        "printable ASCII",
+        "none",
+        "stands before every text: `inv_`",
+    ),
+    (
+        "radix",
+        "number",
+        "2 to 62",
+        "as many as `alphabet` has",
+        "how many digits there are",
+    ),
     (
         "alphabet",
         "text",
@@ -186,7 +288,13 @@ const ENCODING_KEYS: [Row; 16] = [
         "digits, then letters",
         "the letters that stand for digits, smallest first",
     ),
-    ("case", "`lower` or `upper`", "", "`lower` for hexadecimal and `radix`, else `upper`", "the case of its letters"),
+    (
+        "case",
+        "`lower` or `upper`",
+        "",
+        "`lower` for hexadecimal and `radix`, else `upper`",
+        "the case of its letters",
+    ),
     (
         "length",
         "number",
@@ -194,10 +302,34 @@ const ENCODING_KEYS: [Row; 16] = [
         "that, or none for `decimal` and `crockford`",
         "digits of every text, a `check` not counted",
     ),
-    ("check", "`mod97`", "10 letters or more", "none", "two more letters that tell a mistyped id: [a check](#a-check)"),
-    ("bytes", "number", "up to 64", "as many as the greatest id needs", "bytes of every text"),
-    ("strip", "`true` or `false`", "", "`false`", "leading zeros are left out"),
-    ("salt", "text", "ASCII", "none", "shuffles the alphabet of `hashids`; it hinders guessing and protects nothing"),
+    (
+        "check",
+        "`mod97`",
+        "10 letters or more",
+        "none",
+        "two more letters that tell a mistyped id: [a check](#a-check)",
+    ),
+    (
+        "bytes",
+        "number",
+        "up to 64",
+        "as many as the greatest id needs",
+        "bytes of every text",
+    ),
+    (
+        "strip",
+        "`true` or `false`",
+        "",
+        "`false`",
+        "leading zeros are left out",
+    ),
+    (
+        "salt",
+        "text",
+        "ASCII",
+        "none",
+        "shuffles the alphabet of `hashids`; it hinders guessing and protects nothing",
+    ),
     (
         "salt_file",
         "text",
@@ -205,9 +337,27 @@ const ENCODING_KEYS: [Row; 16] = [
         "none",
         "a file with the salt in its only line: [a salt that is a secret](#a-salt-that-is-a-secret)",
     ),
-    ("min_length", "number", "0 to 255", "`0`", "letters of every text at least"),
-    ("groups", "list of numbers", "together `min_length`", "none", "hyphens after so many letters: `[4, 4, 4]`"),
-    ("blocklist", "list of texts", "", "the published one", "words that no text of `sqids` contains"),
+    (
+        "min_length",
+        "number",
+        "0 to 255",
+        "`0`",
+        "letters of every text at least",
+    ),
+    (
+        "groups",
+        "list of numbers",
+        "together `min_length`",
+        "none",
+        "hyphens after so many letters: `[4, 4, 4]`",
+    ),
+    (
+        "blocklist",
+        "list of texts",
+        "",
+        "the published one",
+        "words that no text of `sqids` contains",
+    ),
     ("method", "text", "", "`siq`", "the method of a `did`"),
 ];
 
@@ -227,45 +377,97 @@ const RULES: [(Rule, &str, &str); 5] = [
         "all reports of one happening get the same id: [conjunctions](CONJUNCTIONS.md)",
         "one `time`, two `object`",
     ),
-    (Rule::Chained, "each id names the one before it: [ledgers](LEDGERS.md)", "those of `evently`: `like` copies them"),
+    (
+        Rule::Chained,
+        "each id names the one before it: [ledgers](LEDGERS.md)",
+        "those of `evently`: `like` copies them",
+    ),
     (Rule::DecodeOnly, "read, and never made", "any"),
 ];
 
 const KINDS: [(FieldKind, &str); 10] = [
     (FieldKind::Time, "ticks since the epoch"),
-    (FieldKind::Worker, "keeps two nodes apart: from the node's slot, or over several of them (`lanes`)"),
-    (FieldKind::Shard, "a second number, from `worker.shard` of the configuration as it is"),
-    (FieldKind::Sequence, "counts the ids of one worker number within one tick"),
+    (
+        FieldKind::Worker,
+        "keeps two nodes apart: from the node's slot, or over several of them (`lanes`)",
+    ),
+    (
+        FieldKind::Shard,
+        "a second number, from `worker.shard` of the configuration as it is",
+    ),
+    (
+        FieldKind::Sequence,
+        "counts the ids of one worker number within one tick",
+    ),
     (FieldKind::Random, "drawn anew for every id"),
-    (FieldKind::Constant, "the same in every id, its `value`: a version, a region"),
+    (
+        FieldKind::Constant,
+        "the same in every id, its `value`: a version, a region",
+    ),
     (
         FieldKind::Object,
         "what the id is about: a catalogue number; in a sequenced format, 32 bits, the hash of a domain out of `siq.domains`",
     ),
-    (FieldKind::Checksum, "made of the rest, so that damage is seen; of `chained` alone"),
-    (FieldKind::Ledger, "the ledger of an event; of `chained` alone"),
-    (FieldKind::Qualifier, "a type, told by the last bits: `?type=`"),
+    (
+        FieldKind::Checksum,
+        "made of the rest, so that damage is seen; of `chained` alone",
+    ),
+    (
+        FieldKind::Ledger,
+        "the ledger of an event; of `chained` alone",
+    ),
+    (
+        FieldKind::Qualifier,
+        "a type, told by the last bits: `?type=`",
+    ),
 ];
 
 const ENCODINGS: [(EncodingKind, &str); 18] = [
-    (EncodingKind::Decimal, "digits 0 to 9, no zeros in front unless `length` is given"),
+    (
+        EncodingKind::Decimal,
+        "digits 0 to 9, no zeros in front unless `length` is given",
+    ),
     (EncodingKind::Hex, "hexadecimal, no zeros in front"),
-    (EncodingKind::HexPadded, "hexadecimal, as many digits as the greatest id has"),
+    (
+        EncodingKind::HexPadded,
+        "hexadecimal, as many digits as the greatest id has",
+    ),
     (EncodingKind::Bytes16Hex, "hexadecimal of 16 bytes"),
     (EncodingKind::Radix, "any radix or alphabet"),
     (EncodingKind::Base36, "0 to 9 and A to Z"),
     (EncodingKind::Base62, "0 to 9, A to Z and a to z"),
-    (EncodingKind::Base64, "RFC 4648 base64url of whole bytes, without `=`"),
-    (EncodingKind::Base64Lex, "64 letters in ascending order, as Firebase and Flax have them"),
-    (EncodingKind::Crockford, "Crockford's base 32, no zeros in front unless `length` is given"),
-    (EncodingKind::B32l, "RFC 4648 base 32 of whole bytes in lower case"),
+    (
+        EncodingKind::Base64,
+        "RFC 4648 base64url of whole bytes, without `=`",
+    ),
+    (
+        EncodingKind::Base64Lex,
+        "64 letters in ascending order, as Firebase and Flax have them",
+    ),
+    (
+        EncodingKind::Crockford,
+        "Crockford's base 32, no zeros in front unless `length` is given",
+    ),
+    (
+        EncodingKind::B32l,
+        "RFC 4648 base 32 of whole bytes in lower case",
+    ),
     (EncodingKind::Cb32, "Crockford's base 32 of whole bytes"),
     (EncodingKind::Base32hex, "RFC 4648 base32hex of whole bytes"),
     (EncodingKind::Hashids, "Hashids: shuffled letters"),
-    (EncodingKind::Sqids, "Sqids: shuffled letters without rude words"),
+    (
+        EncodingKind::Sqids,
+        "Sqids: shuffled letters without rude words",
+    ),
     (EncodingKind::Uuid, "the form of RFC 9562, for 128 bits"),
-    (EncodingKind::Uuid8, "up to 122 bits around version and variant of a UUID 8"),
-    (EncodingKind::Did, "a decentralised identifier with a checksum, for 112 bits"),
+    (
+        EncodingKind::Uuid8,
+        "up to 122 bits around version and variant of a UUID 8",
+    ),
+    (
+        EncodingKind::Did,
+        "a decentralised identifier with a checksum, for 112 bits",
+    ),
 ];
 
 /// An id of 63 bits, of which each encoding shows what it makes.
@@ -273,14 +475,26 @@ const EXAMPLE: u128 = 1_573_542_478_315_782_144;
 
 /// The words that an error message says would have been right.
 fn expected_by(error: &str) -> BTreeSet<String> {
-    let list = error.rsplit_once("expected").expect("serde says what it knows").1;
+    let list = error
+        .rsplit_once("expected")
+        .expect("serde says what it knows")
+        .1;
     let list = list.lines().next().expect("one line");
-    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    list.split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn words<T: for<'de> Deserialize<'de>>() -> BTreeSet<String> {
     let word: StrDeserializer<'_, Error> = "nosuch".into_deserializer();
-    expected_by(&T::deserialize(word).err().expect("no such word").to_string())
+    expected_by(
+        &T::deserialize(word)
+            .err()
+            .expect("no such word")
+            .to_string(),
+    )
 }
 
 fn names(rows: &[Row]) -> BTreeSet<String> {
@@ -288,18 +502,40 @@ fn names(rows: &[Row]) -> BTreeSet<String> {
 }
 
 fn format_error(toml: &str) -> String {
-    FormatDefinition::from_toml("mine", toml).expect_err(toml).to_string()
+    FormatDefinition::from_toml("mine", toml)
+        .expect_err(toml)
+        .to_string()
 }
 
 #[test]
 fn the_page_has_every_key_and_every_kind() {
-    assert_eq!(names(&FORMAT_KEYS), expected_by(&format_error("nosuch = 1")));
-    assert_eq!(names(&FIELD_KEYS), expected_by(&format_error("fields = [{ nosuch = 1 }]")));
-    assert_eq!(names(&ENCODING_KEYS), expected_by(&format_error("encodings = [{ nosuch = 1 }]")));
-    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(
+        names(&FORMAT_KEYS),
+        expected_by(&format_error("nosuch = 1"))
+    );
+    assert_eq!(
+        names(&FIELD_KEYS),
+        expected_by(&format_error("fields = [{ nosuch = 1 }]"))
+    );
+    assert_eq!(
+        names(&ENCODING_KEYS),
+        expected_by(&format_error("encodings = [{ nosuch = 1 }]"))
+    );
+    let named = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<BTreeSet<_>>()
+    };
     assert_eq!(named(&RULES.map(|(rule, ..)| rule.name())), words::<Rule>());
-    assert_eq!(named(&KINDS.map(|(kind, _)| kind.name())), words::<FieldKind>());
-    assert_eq!(named(&ENCODINGS.map(|(kind, _)| kind.name())), words::<EncodingKind>());
+    assert_eq!(
+        named(&KINDS.map(|(kind, _)| kind.name())),
+        words::<FieldKind>()
+    );
+    assert_eq!(
+        named(&ENCODINGS.map(|(kind, _)| kind.name())),
+        words::<EncodingKind>()
+    );
 }
 
 #[test]
@@ -323,7 +559,11 @@ fn rules() -> String {
 fn keys(rows: &[Row]) -> String {
     let mut text = "\n| key | type | bounds | default | what |\n|---|---|---|---|---|\n".to_owned();
     for (key, kind, bounds, default, effect) in rows {
-        writeln!(text, "| `{key}` | {kind} | {bounds} | {default} | {effect} |").unwrap();
+        writeln!(
+            text,
+            "| `{key}` | {kind} | {bounds} | {default} | {effect} |"
+        )
+        .unwrap();
     }
     text + "\n"
 }
@@ -337,14 +577,24 @@ fn kinds() -> String {
 }
 
 fn encodings() -> String {
-    let mut text = format!("\n| kind | what | keys beside `name` and `prefix` | {EXAMPLE} |\n|---|---|---|---|\n");
+    let mut text = format!(
+        "\n| kind | what | keys beside `name` and `prefix` | {EXAMPLE} |\n|---|---|---|---|\n"
+    );
     for (kind, what) in ENCODINGS {
         let mut definition = EncodingDefinition::from(kind);
         if kind == EncodingKind::Radix {
             definition.radix = Some(20);
         }
-        let greatest = if kind == EncodingKind::Did { (1 << 112) - 1 } else { (1 << 63) - 1 };
-        let greatest = if kind == EncodingKind::Uuid { u128::MAX } else { greatest };
+        let greatest = if kind == EncodingKind::Did {
+            (1 << 112) - 1
+        } else {
+            (1 << 63) - 1
+        };
+        let greatest = if kind == EncodingKind::Uuid {
+            u128::MAX
+        } else {
+            greatest
+        };
         let encoding = Encoding::new(&definition, greatest).unwrap();
         let keys: Vec<_> = kind.keys().iter().map(|key| format!("`{key}`")).collect();
         let (name, keys, example) = (kind.name(), keys.join(", "), encoding.to_text(EXAMPLE));

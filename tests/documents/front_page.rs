@@ -6,10 +6,22 @@ use crate::references::{anchor_of, read};
 const ASKED_FIRST: [(&str, &str); 6] = [
     ("which format do I take", "docs/FORMATS.md#which-one"),
     ("how do I run it without etcd", "docs/START.md#run-it"),
-    ("how do I make `inv_…` ids", "docs/CUSTOM-FORMATS.md#a-prefix-as-stripes-ids-have"),
-    ("what if the clock jumps", "docs/OPERATIONS.md#when-the-clock-jumps"),
-    ("how do I move from an old Snowflake", "docs/CUSTOM-FORMATS.md#beside-an-old-generator"),
-    ("how do I rotate a token", "docs/OPERATIONS.md#to-rotate-a-token"),
+    (
+        "how do I make `inv_…` ids",
+        "docs/CUSTOM-FORMATS.md#a-prefix-as-stripes-ids-have",
+    ),
+    (
+        "what if the clock jumps",
+        "docs/OPERATIONS.md#when-the-clock-jumps",
+    ),
+    (
+        "how do I move from an old Snowflake",
+        "docs/CUSTOM-FORMATS.md#beside-an-old-generator",
+    ),
+    (
+        "how do I rotate a token",
+        "docs/OPERATIONS.md#to-rotate-a-token",
+    ),
 ];
 
 #[test]
@@ -19,7 +31,10 @@ fn the_first_page_has_two_screens_and_links_what_is_asked_first() {
     println!("README.md: {lines} lines, {words} words");
     assert!(lines <= 120 && words <= 900, "{lines} lines, {words} words");
     for (question, answer) in ASKED_FIRST {
-        assert!(page.contains(&format!("({answer})")), "{question}? README.md has no link to {answer}");
+        assert!(
+            page.contains(&format!("({answer})")),
+            "{question}? README.md has no link to {answer}"
+        );
     }
 }
 
@@ -29,10 +44,18 @@ const SCREEN: usize = 60;
 /// How many lines the section of a page has that this heading begins.
 fn lines_of_section(page: &str, heading: &str) -> usize {
     let page = read(page);
-    let mut lines =
-        page.lines().skip_while(|line| !line.starts_with('#') || anchor_of(line.trim_start_matches('#')) != heading);
-    let level = lines.next().expect("the heading is there").chars().take_while(|letter| *letter == '#').count();
-    let is_next = |line: &&str| (1..=level).any(|hashes| line.starts_with(&format!("{} ", "#".repeat(hashes))));
+    let mut lines = page.lines().skip_while(|line| {
+        !line.starts_with('#') || anchor_of(line.trim_start_matches('#')) != heading
+    });
+    let level = lines
+        .next()
+        .expect("the heading is there")
+        .chars()
+        .take_while(|letter| *letter == '#')
+        .count();
+    let is_next = |line: &&str| {
+        (1..=level).any(|hashes| line.starts_with(&format!("{} ", "#".repeat(hashes))))
+    };
     1 + lines.take_while(|line| !is_next(line)).count()
 }
 
@@ -40,12 +63,21 @@ fn lines_of_section(page: &str, heading: &str) -> usize {
 fn what_is_asked_first_is_as_many_screens_away_as_the_decision_says() {
     let (front, decision) = (read("README.md"), read("docs/decisions/front-page.md"));
     for (question, answer) in ASKED_FIRST {
-        let line = front.lines().position(|line| line.contains(&format!("({answer})"))).expect("it is linked");
+        let line = front
+            .lines()
+            .position(|line| line.contains(&format!("({answer})")))
+            .expect("it is linked");
         let (page, heading) = answer.split_once('#').expect("a page and a heading");
         let section = lines_of_section(page, heading);
         let screens = line / SCREEN + 1 + section.div_ceil(SCREEN);
         println!("{question}: {screens} screens, the last of {section} lines");
-        let row = decision.lines().find(|row| row.starts_with(&format!("| {question} |"))).expect("it has a row");
-        assert!(row.ends_with(&format!("| {screens} |")), "{screens} screens: {row}");
+        let row = decision
+            .lines()
+            .find(|row| row.starts_with(&format!("| {question} |")))
+            .expect("it has a row");
+        assert!(
+            row.ends_with(&format!("| {screens} |")),
+            "{screens} screens: {row}"
+        );
     }
 }

@@ -8,8 +8,12 @@ pub(crate) fn assert_generated(document: &str, part: &str, expected: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = fs::read_to_string(&path).unwrap();
     let [begin, end] = ["begin", "end"].map(|side| format!("<!-- {side}:{part} -->\n"));
-    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("{document} has no {begin}"));
-    let (found, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{document} has no {end}"));
+    let (before, rest) = text
+        .split_once(&begin)
+        .unwrap_or_else(|| panic!("{document} has no {begin}"));
+    let (found, after) = rest
+        .split_once(&end)
+        .unwrap_or_else(|| panic!("{document} has no {end}"));
     if found == expected {
         return;
     }
@@ -17,7 +21,10 @@ pub(crate) fn assert_generated(document: &str, part: &str, expected: &str) {
         fs::write(path, [before, &begin, expected, &end, after].concat()).unwrap();
         return;
     }
-    let line = found.lines().zip(expected.lines()).position(|(found, expected)| found != expected);
+    let line = found
+        .lines()
+        .zip(expected.lines())
+        .position(|(found, expected)| found != expected);
     let line = line.unwrap_or_else(|| found.lines().count().min(expected.lines().count()));
     panic!(
         "{document}, part {part}, line {}:\n  it says   {:?}\n  should be {:?}\nregenerate: UPDATE_DOCS=1 cargo test",

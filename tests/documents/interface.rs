@@ -19,7 +19,12 @@ const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "op
 #[test]
 fn the_routes_are_those_of_the_router() {
     let document = openapi();
-    let name = |operation: &Value| operation["operationId"].as_str().expect("an operationId").to_owned();
+    let name = |operation: &Value| {
+        operation["operationId"]
+            .as_str()
+            .expect("an operationId")
+            .to_owned()
+    };
     let documented: BTreeSet<(String, String, String)> = described(&document)
         .into_iter()
         .map(|(path, method, operation)| (name(operation), method.to_uppercase(), path.to_owned()))
@@ -31,9 +36,17 @@ fn the_routes_are_those_of_the_router() {
         .map(|(name, method, path)| (name.to_owned(), method.to_string(), path.replace("{*", "{")))
         .collect();
     assert_eq!(documented, routed);
-    assert!(documented.iter().all(|(.., path)| path == "/" || !path.ends_with('/')), "clients drop a slash at the end");
+    assert!(
+        documented
+            .iter()
+            .all(|(.., path)| path == "/" || !path.ends_with('/')),
+        "clients drop a slash at the end"
+    );
     for (path, method, operation) in described(&document) {
-        assert!(operation["security"].is_array(), "{method} {path} does not say who may");
+        assert!(
+            operation["security"].is_array(),
+            "{method} {path} does not say who may"
+        );
     }
 }
 
@@ -50,27 +63,58 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
     each_value(&document, &mut |value| {
         resolved(&document, value);
         let is_object = value.get("type").is_some_and(|name| name == "object");
-        assert!(!is_object || value.get("additionalProperties").is_some(), "an open schema: {value}");
+        assert!(
+            !is_object || value.get("additionalProperties").is_some(),
+            "an open schema: {value}"
+        );
         // A text with a comma outside of quotes ends there, and the rest of it becomes a key.
-        let mut keys = value.as_object().into_iter().flat_map(|object| object.keys());
+        let mut keys = value
+            .as_object()
+            .into_iter()
+            .flat_map(|object| object.keys());
         let described = value.get("description").is_some();
-        assert!(!described || keys.all(|key| !key.contains(' ')), "a text without quotes: {value}");
+        assert!(
+            !described || keys.all(|key| !key.contains(' ')),
+            "a text without quotes: {value}"
+        );
     });
     let mut ids = BTreeSet::new();
     for (path, method, operation) in described(&document) {
-        assert!(ids.insert(operation["operationId"].as_str().expect("an operationId")), "{method} {path}");
+        assert!(
+            ids.insert(operation["operationId"].as_str().expect("an operationId")),
+            "{method} {path}"
+        );
         for (status, response) in operation["responses"].as_object().expect("responses") {
-            assert!(status.parse::<u16>().is_ok(), "{method} {path} answers {status}");
-            assert!(resolved(&document, response)["description"].is_string(), "{method} {path} {status}");
+            assert!(
+                status.parse::<u16>().is_ok(),
+                "{method} {path} answers {status}"
+            );
+            assert!(
+                resolved(&document, response)["description"].is_string(),
+                "{method} {path} {status}"
+            );
         }
-        let in_path = path.split('{').skip(1).filter_map(|part| part.split('}').next());
+        let in_path = path
+            .split('{')
+            .skip(1)
+            .filter_map(|part| part.split('}').next());
         for name in in_path {
-            let mut parameters = operation["parameters"].as_array().expect("parameters").iter();
-            let is_it = |it: &Value| it["in"] == "path" && it["name"] == name && it["required"] == true;
-            assert!(parameters.any(|it| is_it(resolved(&document, it))), "{method} {path}: {name} is not described");
+            let mut parameters = operation["parameters"]
+                .as_array()
+                .expect("parameters")
+                .iter();
+            let is_it =
+                |it: &Value| it["in"] == "path" && it["name"] == name && it["required"] == true;
+            assert!(
+                parameters.any(|it| is_it(resolved(&document, it))),
+                "{method} {path}: {name} is not described"
+            );
         }
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
-            assert!(resolved(&document, parameter)["schema"].is_object(), "{method} {path}: {parameter} has no schema");
+            assert!(
+                resolved(&document, parameter)["schema"].is_object(),
+                "{method} {path}: {parameter} has no schema"
+            );
         }
     }
 }
@@ -80,12 +124,21 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
 fn every_integer_that_may_pass_31_bits_is_said_to_have_64() {
     let mut wide = 0;
     each_value(&openapi(), &mut |value| {
-        let is_integer = |name: &Value| name == "integer" || name.as_array().is_some_and(|names| names[0] == "integer");
+        let is_integer = |name: &Value| {
+            name == "integer" || name.as_array().is_some_and(|names| names[0] == "integer")
+        };
         if !value.get("type").is_some_and(is_integer) {
             return;
         }
-        let fits = value.get("maximum").and_then(Value::as_u64).is_some_and(|most| most <= i32::MAX as u64);
-        assert_eq!(value.get("format").is_some_and(|name| name == "int64"), !fits, "{value}");
+        let fits = value
+            .get("maximum")
+            .and_then(Value::as_u64)
+            .is_some_and(|most| most <= i32::MAX as u64);
+        assert_eq!(
+            value.get("format").is_some_and(|name| name == "int64"),
+            !fits,
+            "{value}"
+        );
         wide += usize::from(!fits);
     });
     assert!(wide > 10, "only {wide} were found");
@@ -96,9 +149,19 @@ fn every_example_is_of_its_schema() {
     let document = openapi();
     let mut checked = 0;
     each_value(&document, &mut |value| {
-        let Some(schema) = value.get("schema") else { return };
-        let named = value.get("examples").and_then(Value::as_object).into_iter().flatten();
-        for example in value.get("example").into_iter().chain(named.map(|(_, example)| &example["value"])) {
+        let Some(schema) = value.get("schema") else {
+            return;
+        };
+        let named = value
+            .get("examples")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        for example in value
+            .get("example")
+            .into_iter()
+            .chain(named.map(|(_, example)| &example["value"]))
+        {
             assert_eq!(faults(&document, schema, example), [""; 0]);
             checked += 1;
         }
@@ -110,7 +173,10 @@ fn every_example_is_of_its_schema() {
 fn every_problem_has_its_slug() {
     let document = openapi();
     let slugs: Vec<_> = Slug::ALL.iter().map(|slug| slug.page().name).collect();
-    assert_eq!(document["components"]["schemas"]["Slug"]["enum"], serde_json::json!(slugs));
+    assert_eq!(
+        document["components"]["schemas"]["Slug"]["enum"],
+        serde_json::json!(slugs)
+    );
 }
 
 /// One request, and what `openapi.yaml` has to say about its answer.
@@ -124,11 +190,21 @@ pub(crate) struct Call {
 }
 
 pub(crate) fn get(route: &'static str, uri: &str, status: u16) -> Call {
-    Call { method: Method::GET, uri: uri.to_owned(), headers: Vec::new(), body: String::new(), route, status }
+    Call {
+        method: Method::GET,
+        uri: uri.to_owned(),
+        headers: Vec::new(),
+        body: String::new(),
+        route,
+        status,
+    }
 }
 
 pub(crate) fn post(route: &'static str, uri: &str, status: u16) -> Call {
-    Call { method: Method::POST, ..get(route, uri, status) }
+    Call {
+        method: Method::POST,
+        ..get(route, uri, status)
+    }
 }
 
 fn mint(uri: &str, status: u16) -> Call {
@@ -136,20 +212,36 @@ fn mint(uri: &str, status: u16) -> Call {
 }
 
 fn create(event: &str, status: u16) -> Call {
-    Call { method: Method::POST, ..get("/ledgers", "/ledgers", status) }.sending(event)
+    Call {
+        method: Method::POST,
+        ..get("/ledgers", "/ledgers", status)
+    }
+    .sending(event)
 }
 
 fn report(query: &str, status: u16) -> Call {
-    Call { method: Method::POST, ..get("/conjunctions", &format!("/conjunctions{query}"), status) }
+    Call {
+        method: Method::POST,
+        ..get("/conjunctions", &format!("/conjunctions{query}"), status)
+    }
 }
 
 fn append_to(ledger: &str, status: u16) -> Call {
-    Call { method: Method::POST, ..get("/ledgers/{ledger}/events", &format!("/ledgers/{ledger}/events"), status) }
+    Call {
+        method: Method::POST,
+        ..get(
+            "/ledgers/{ledger}/events",
+            &format!("/ledgers/{ledger}/events"),
+            status,
+        )
+    }
 }
 
 /// Always with the same key.
 fn append(events: &str, status: u16) -> Call {
-    append_to("aa77f99c", status).with("idempotency-key", "1").sending(events)
+    append_to("aa77f99c", status)
+        .with("idempotency-key", "1")
+        .sending(events)
 }
 
 const APPEND: &str = r#"{"ledger":"aa77f99c","events":[{"event":"Item Ordered","entities":{}}]}"#;
@@ -158,7 +250,10 @@ const MOVED: &str = r#"{"ledger":"aa77f99c","events":[{"event":"Item Ordered","e
 
 fn verify(query: &str, status: u16) -> Call {
     let uri = format!("/ledgers/aa77f99c/verify{query}");
-    Call { method: Method::POST, ..get("/ledgers/{ledger}/verify", &uri, status) }
+    Call {
+        method: Method::POST,
+        ..get("/ledgers/{ledger}/verify", &uri, status)
+    }
 }
 
 impl Call {
@@ -168,7 +263,10 @@ impl Call {
     }
 
     pub(crate) fn sending(self, body: impl Into<String>) -> Call {
-        Call { body: body.into(), ..self }
+        Call {
+            body: body.into(),
+            ..self
+        }
     }
 }
 
@@ -201,15 +299,29 @@ async fn every_answer_is_as_described() {
         mint("/ids/siq?type=message", 200),
         report("", 200).sending(REPORT),
         report("?encoding=decimal", 200).sending(format!("[{REPORT},{REPORT}]")),
-        report("", 200).with("accept", "application/octet-stream").sending(REPORT),
+        report("", 200)
+            .with("accept", "application/octet-stream")
+            .sending(REPORT),
         report("", 400).sending("["),
-        report("", 200).with("content-type", "text/plain").sending(include_str!("../cdm/one.kvn")),
-        report("?return=cdm", 200).with("content-type", "text/plain").sending(include_str!("../cdm/one.kvn")),
-        report("?return=cdm", 200).with("content-type", "text/xml").sending(include_str!("../cdm/one.xml")),
-        report("?return=cdm", 200).with("content-type", "application/xml").sending(include_str!("../cdm/several.xml")),
-        report("", 422).with("content-type", "text/plain").sending(REPORT),
+        report("", 200)
+            .with("content-type", "text/plain")
+            .sending(include_str!("../cdm/one.kvn")),
+        report("?return=cdm", 200)
+            .with("content-type", "text/plain")
+            .sending(include_str!("../cdm/one.kvn")),
+        report("?return=cdm", 200)
+            .with("content-type", "text/xml")
+            .sending(include_str!("../cdm/one.xml")),
+        report("?return=cdm", 200)
+            .with("content-type", "application/xml")
+            .sending(include_str!("../cdm/several.xml")),
+        report("", 422)
+            .with("content-type", "text/plain")
+            .sending(REPORT),
         report("?return=cdm", 422).sending(REPORT),
-        report("", 415).with("content-type", "text/csv").sending(REPORT),
+        report("", 415)
+            .with("content-type", "text/csv")
+            .sending(REPORT),
         report("?count=1", 422).sending(REPORT),
         report("", 422).sending("[]"),
         report("", 422),
@@ -234,11 +346,18 @@ async fn every_answer_is_as_described() {
         append(APPEND, 200).with("accept", "text/plain"),
         append(APPEND, 200).with("accept", "application/octet-stream"),
         append("{", 400),
-        append_to("00000000", 404).with("idempotency-key", "1").sending(r#"{"events":[{"event":"a","entities":{}}]}"#),
-        append(r#"{"ledger":"00000000","events":[{"event":"a","entities":{}}]}"#, 422),
+        append_to("00000000", 404)
+            .with("idempotency-key", "1")
+            .sending(r#"{"events":[{"event":"a","entities":{}}]}"#),
+        append(
+            r#"{"ledger":"00000000","events":[{"event":"a","entities":{}}]}"#,
+            422,
+        ),
         append(r#"{"events":[{"event":"other","entities":{}}]}"#, 422),
         append(r#"{"ledger":"aa77f99c","events":[]}"#, 422),
-        append_to("aa77f99c", 409).with("idempotency-key", "2").sending(MOVED),
+        append_to("aa77f99c", 409)
+            .with("idempotency-key", "2")
+            .sending(MOVED),
         append_to("aa77f99c", 400).sending(APPEND),
         get("/ledgers", "/ledgers", 200),
         get("/ledgers", "/ledgers?after=aa77f99c", 200),
@@ -248,13 +367,31 @@ async fn every_answer_is_as_described() {
         get(LEDGER, "/ledgers/00000000", 404),
         get(LEDGER, "/ledgers/0", 422),
         get(LEDGER_IDS, "/ledgers/aa77f99c/ids", 200),
-        get(LEDGER_IDS, "/ledgers/aa77f99c/ids?after=0005cd7556b05092aecc815daa77f99c", 200),
-        get(LEDGER_IDS, "/ledgers/aa77f99c/ids?after=0005cd7556b05092aecc815eaa77f99c", 422),
+        get(
+            LEDGER_IDS,
+            "/ledgers/aa77f99c/ids?after=0005cd7556b05092aecc815daa77f99c",
+            200,
+        ),
+        get(
+            LEDGER_IDS,
+            "/ledgers/aa77f99c/ids?after=0005cd7556b05092aecc815eaa77f99c",
+            422,
+        ),
         get(LEDGER_IDS, "/ledgers/00000000/ids", 404),
-        get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815daa77f99c", 200),
-        get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815eaa77f99c", 404),
+        get(
+            LEDGER_ID,
+            "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815daa77f99c",
+            200,
+        ),
+        get(
+            LEDGER_ID,
+            "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815eaa77f99c",
+            404,
+        ),
         get(LEDGER_ID, "/ledgers/aa77f99c/ids/1", 422),
-        report("", 200).with("content-type", "application/json").sending(REPORT),
+        report("", 200)
+            .with("content-type", "application/json")
+            .sending(REPORT),
         get("/conjunctions", "/conjunctions", 200),
         get(
             "/conjunctions",
@@ -268,7 +405,11 @@ async fn every_answer_is_as_described() {
         get("/conjunctions", "/conjunctions?format=invoice", 404),
         get("/conjunctions", "/conjunctions", 406).with("accept", "text/plain"),
         get(CONJUNCTION, "/conjunctions/zwwqlzz-pjjmxmd-lkpvwq", 200),
-        get(CONJUNCTION, "/conjunctions/30025386125795551919250?format=conjunction", 200),
+        get(
+            CONJUNCTION,
+            "/conjunctions/30025386125795551919250?format=conjunction",
+            200,
+        ),
         get(CONJUNCTION, "/conjunctions/30025386125795551919251", 404),
         get(CONJUNCTION, "/conjunctions/x", 422),
         get(CONJUNCTION, "/conjunctions/%zz", 400),
@@ -278,21 +419,31 @@ async fn every_answer_is_as_described() {
         mint("/ids/snowflake?count=5000", 200).with("accept", "application/vnd.idmint.rows+json"),
         mint("/ids/siq?type=message", 200).with("accept", "application/vnd.idmint.rows+json"),
         mint("/ids/flax", 406).with("accept", "application/vnd.idmint.rows+json"),
-        mint("/ids/snowflake", 200).with("content-type", "application/json").sending("{\"count\":2}"),
-        mint("/ids/snowflake", 200).with("content-type", "application/json").sending("null"),
+        mint("/ids/snowflake", 200)
+            .with("content-type", "application/json")
+            .sending("{\"count\":2}"),
+        mint("/ids/snowflake", 200)
+            .with("content-type", "application/json")
+            .sending("null"),
         mint("/ids/snowflake", 400).sending("{\"count\":"),
         mint("/ids/%zz", 400),
         mint("/ids/invoice", 404),
         mint("/ids/snowflake", 406).with("accept", "image/png"),
         mint("/ids/snowflake", 413).sending(" ".repeat(17_000)),
         mint(&format!("/ids/{long}"), 414),
-        mint("/ids/snowflake", 415).with("content-type", "text/plain").sending("3"),
-        mint("/ids/snowflake", 415).with("content-encoding", "gzip").sending("3"),
+        mint("/ids/snowflake", 415)
+            .with("content-type", "text/plain")
+            .sending("3"),
+        mint("/ids/snowflake", 415)
+            .with("content-encoding", "gzip")
+            .sending("3"),
         mint("/ids/snowflake", 421).with("host", "rebound.example.net"),
         mint("/ids/snowflake", 400).with("host", "a b"),
         mint("/ids/snowflake", 403).with("origin", "https://tickets.example.com"),
         create(GENESIS, 403).with("sec-fetch-site", "cross-site"),
-        verify("", 403).with("sec-fetch-site", "same-site").sending(GENESIS),
+        verify("", 403)
+            .with("sec-fetch-site", "same-site")
+            .sending(GENESIS),
         get(DECODE, "/decode/1", 421).with("host", "rebound.example.net"),
         get("/", "/", 421).with("host", "rebound.example.net"),
         get("/metrics", "/metrics", 400).with("host", "a b"),
@@ -303,7 +454,11 @@ async fn every_answer_is_as_described() {
         mint("/ids/siq?type=message&domain=example.com", 422),
         get(DECODE, "/decode/1I9ZC1002", 200),
         get(DECODE, "/decode/175928847299117063", 200),
-        get(DECODE, "/decode/175928847299117063?format=snowflake&encoding=decimal", 200),
+        get(
+            DECODE,
+            "/decode/175928847299117063?format=snowflake&encoding=decimal",
+            200,
+        ),
         get(DECODE, "/decode/%zz", 400),
         get(DECODE, "/decode/!!!", 404),
         get(DECODE, "/decode/1?format=invoice", 404),
@@ -315,7 +470,11 @@ async fn every_answer_is_as_described() {
         get(DECODE, "/decode/hello", 404),
         get(DECODE, "/decode/hello?format=snowflake", 200),
         get(DECODE, "/decode/?format=flax", 404),
-        get(ENCODE, "/encode/payment?time=2026-11-21T03:36:01Z&sequence=2", 200),
+        get(
+            ENCODE,
+            "/encode/payment?time=2026-11-21T03:36:01Z&sequence=2",
+            200,
+        ),
         get(ENCODE, "/encode/siq?type=message&time_ticks=1", 200),
         get(ENCODE, "/encode/typeid?type=user", 200),
         get(ENCODE, "/encode/uuid4", 200),
@@ -341,10 +500,14 @@ async fn every_answer_is_as_described() {
         verify("", 200).sending("{}\n{}"),
         verify("?after=0005cd7556b05092aecc815daa77f99c", 200).sending(GENESIS),
         verify("?after=%zz", 400).sending(GENESIS),
-        verify("", 406).with("accept", "text/plain").sending(GENESIS),
+        verify("", 406)
+            .with("accept", "text/plain")
+            .sending(GENESIS),
         verify("", 413).sending(" ".repeat(1_100_000)),
         verify(&format!("?after={long}"), 414),
-        verify("", 415).with("content-type", "application/json").sending(GENESIS),
+        verify("", 415)
+            .with("content-type", "application/json")
+            .sending(GENESIS),
         verify("", 422),
         get("/health/live", "/health/live", 200),
         get("/health/ready", "/health/ready", 200),
@@ -386,54 +549,108 @@ async fn a_service_that_waits_answers_as_described() {
     ask(&document, &router, mint("/ids/flax", 200)).await;
     let reported = r#"{"tca":"2024-032T00:00:00","primary":1,"secondary":2}"#;
     ask(&document, &router, report("", 503).sending(reported)).await;
-    ask(&document, &router, append_to("aa77f99c", 503).with("idempotency-key", "1").sending(APPEND)).await;
+    ask(
+        &document,
+        &router,
+        append_to("aa77f99c", 503)
+            .with("idempotency-key", "1")
+            .sending(APPEND),
+    )
+    .await;
     ask(&document, &router, get("/ledgers", "/ledgers", 503)).await;
     ask(&document, &router, give("acme", 503)).await;
     ask(&document, &router, get("/numbers", "/numbers", 503)).await;
-    ask(&document, &router, get("/health/ready", "/health/ready", 503)).await;
-    ask(&document, &router, get("/decode/{id}", "/decode/1?format=snowflake", 200)).await;
+    ask(
+        &document,
+        &router,
+        get("/health/ready", "/health/ready", 503),
+    )
+    .await;
+    ask(
+        &document,
+        &router,
+        get("/decode/{id}", "/decode/1?format=snowflake", 200),
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     let document = openapi();
     let router = minting().await;
-    let decoded = &document["components"]["responses"]["Decoded"]["content"]["application/json"]["example"];
+    let decoded =
+        &document["components"]["responses"]["Decoded"]["content"]["application/json"]["example"];
     let mut answer = json_at(&router, "/decode/1I9ZC1002").await;
     // The older the id, the less its time says, and the longer the format is in use.
     let evidence = answer["matches"][0]["evidence_bits"].take();
-    assert!((-4.0..=4.2).contains(&evidence.as_f64().unwrap()), "{evidence}");
+    assert!(
+        (-4.0..=4.2).contains(&evidence.as_f64().unwrap()),
+        "{evidence}"
+    );
     for name in ["evidence_bits", "evidence"] {
         answer["matches"][0][name] = decoded["matches"][0][name].clone();
     }
     assert_eq!(answer, *decoded);
     let format = &document["paths"]["/formats/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
-    assert_eq!(json_at(&router, "/formats/payment").await, format["example"]);
+    assert_eq!(
+        json_at(&router, "/formats/payment").await,
+        format["example"]
+    );
     let encoded = &document["paths"]["/encode/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
     let of_payment = "/encode/payment?time=2026-11-21T03:36:01Z&sequence=2";
     assert_eq!(json_at(&router, of_payment).await, encoded["example"]);
-    let range = &document["paths"]["/formats/{format}/range"]["get"]["responses"]["200"]["content"]["application/json"];
+    let range = &document["paths"]["/formats/{format}/range"]["get"]["responses"]["200"]["content"]
+        ["application/json"];
     let of_flax = "/formats/flax/range?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
     assert_eq!(json_at(&router, of_flax).await, range["example"]);
 }
 
 async fn json_at(router: &Api, uri: &str) -> Value {
-    let request = Request::builder().uri(uri).header("host", "localhost").body(Body::empty()).unwrap();
+    let request = Request::builder()
+        .uri(uri)
+        .header("host", "localhost")
+        .body(Body::empty())
+        .unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();
     serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
 }
 
 pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
-    let Call { method, uri, headers, body, route, status } = call;
+    let Call {
+        method,
+        uri,
+        headers,
+        body,
+        route,
+        status,
+    } = call;
     let what = format!("{method} {uri:.80} {headers:?} {body:.80}");
     let request = Request::builder().method(&method).uri(&uri);
     let sent = |name: &str| headers.iter().any(|(sent, _)| *sent == name);
-    let request = if sent("host") { request } else { request.header("host", "localhost") };
+    let request = if sent("host") {
+        request
+    } else {
+        request.header("host", "localhost")
+    };
     let is_untyped = !body.is_empty() && !sent("content-type");
-    let kind = if route.ends_with("/verify") { "application/x-ndjson" } else { "application/json" };
-    let request = if is_untyped { request.header("content-type", kind) } else { request };
-    let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
-    let answer = router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+    let kind = if route.ends_with("/verify") {
+        "application/x-ndjson"
+    } else {
+        "application/json"
+    };
+    let request = if is_untyped {
+        request.header("content-type", kind)
+    } else {
+        request
+    };
+    let request = headers.into_iter().fold(request, |request, (name, value)| {
+        request.header(name, value)
+    });
+    let answer = router
+        .clone()
+        .oneshot(request.body(Body::from(body)).unwrap())
+        .await
+        .unwrap();
     assert_eq!(answer.status(), status, "{what}");
 
     let operation = &document["paths"][route][method.as_str().to_lowercase()];
@@ -441,7 +658,13 @@ pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
     assert!(response.is_object(), "{what}: {status} is not described");
     let response = resolved(document, response);
     check_headers(document, response, &answer, &what);
-    let media = answer.headers()["content-type"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let media = answer.headers()["content-type"]
+        .to_str()
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
     let content = &response["content"][&media];
     assert!(content.is_object(), "{what}: {media} is not described");
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
@@ -449,9 +672,16 @@ pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
         assert!(bytes.ends_with(b"\n"), "{what}: no newline ends the answer");
         // To a schema the lines of NDJSON are one text.
         let is_lines = media == "application/x-ndjson";
-        let json =
-            if is_lines { str::from_utf8(&bytes).unwrap().into() } else { serde_json::from_slice(&bytes).unwrap() };
-        assert_eq!(faults(document, &content["schema"], &json), [""; 0], "{what}");
+        let json = if is_lines {
+            str::from_utf8(&bytes).unwrap().into()
+        } else {
+            serde_json::from_slice(&bytes).unwrap()
+        };
+        assert_eq!(
+            faults(document, &content["schema"], &json),
+            [""; 0],
+            "{what}"
+        );
     }
 }
 
@@ -465,11 +695,23 @@ fn check_headers(document: &Value, response: &Value, answer: &Response<AnswerBod
             continue;
         };
         let text = value.to_str().unwrap();
-        let value = text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from);
-        assert_eq!(faults(document, &header["schema"], &value), [""; 0], "{what}: {name}");
+        let value = text
+            .parse::<i64>()
+            .map_or_else(|_| Value::from(text), Value::from);
+        assert_eq!(
+            faults(document, &header["schema"], &value),
+            [""; 0],
+            "{what}: {name}"
+        );
     }
-    for name in answer.headers().keys().filter(|name| !matches!(name.as_str(), "content-type" | "content-length")) {
-        let is_described = described.keys().any(|known| known.eq_ignore_ascii_case(name.as_str()));
+    for name in answer
+        .headers()
+        .keys()
+        .filter(|name| !matches!(name.as_str(), "content-type" | "content-length"))
+    {
+        let is_described = described
+            .keys()
+            .any(|known| known.eq_ignore_ascii_case(name.as_str()));
         assert!(is_described, "{what}: the header {name} is not described");
     }
 }
@@ -477,10 +719,19 @@ fn check_headers(document: &Value, response: &Value, answer: &Response<AnswerBod
 fn described(document: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = document["paths"].as_object().expect("paths");
     let methods = paths.iter().flat_map(|(path, item)| {
-        item.as_object().expect("a path item").iter().map(move |(method, operation)| (path, method, operation))
+        item.as_object()
+            .expect("a path item")
+            .iter()
+            .map(move |(method, operation)| (path, method, operation))
     });
-    let operations: Vec<_> = methods.map(|(path, method, it)| (path.as_str(), method.as_str(), it)).collect();
-    assert!(operations.iter().all(|(_, method, _)| METHODS.contains(method)));
+    let operations: Vec<_> = methods
+        .map(|(path, method, it)| (path.as_str(), method.as_str(), it))
+        .collect();
+    assert!(
+        operations
+            .iter()
+            .all(|(_, method, _)| METHODS.contains(method))
+    );
     operations
 }
 
@@ -489,7 +740,10 @@ fn each_value(value: &Value, look: &mut impl FnMut(&Value)) {
     match value {
         Value::Object(members) => {
             look(value);
-            for (_, member) in members.iter().filter(|(name, _)| !matches!(name.as_str(), "example" | "examples")) {
+            for (_, member) in members
+                .iter()
+                .filter(|(name, _)| !matches!(name.as_str(), "example" | "examples"))
+            {
                 each_value(member, look);
             }
         }

@@ -16,7 +16,11 @@ pub(crate) fn give(target: &str, status: u16) -> Call {
 }
 
 fn make_void(number: &str, status: u16) -> Call {
-    post("/numbers/{series}/{n}/void", &format!("/numbers/{number}/void"), status)
+    post(
+        "/numbers/{series}/{n}/void",
+        &format!("/numbers/{number}/void"),
+        status,
+    )
 }
 
 /// They are made in this order.
@@ -39,8 +43,12 @@ pub(crate) fn number_calls() -> Vec<Call> {
         make_void("other/x", 422).sending(REASON),
         make_void("other/2", 400).sending("["),
         make_void("other/2", 413).sending(" ".repeat(17_000)),
-        make_void("other/2", 415).with("content-type", "text/plain").sending(REASON),
-        make_void("other/2", 406).with("accept", "text/plain").sending(REASON),
+        make_void("other/2", 415)
+            .with("content-type", "text/plain")
+            .sending(REASON),
+        make_void("other/2", 406)
+            .with("accept", "text/plain")
+            .sending(REASON),
         get("/numbers", "/numbers", 200),
         get("/numbers", "/numbers?after=acme-2026", 200),
         get("/numbers", "/numbers?after=a%20b", 422),

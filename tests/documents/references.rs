@@ -69,7 +69,10 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
 /// The first group of every match.
 fn find_all(pattern: &str, text: &str) -> BTreeSet<String> {
     let pattern = Regex::new(pattern).unwrap();
-    pattern.captures_iter(text).map(|captures| captures[1].to_owned()).collect()
+    pattern
+        .captures_iter(text)
+        .map(|captures| captures[1].to_owned())
+        .collect()
 }
 
 /// All Rust code below a folder.
@@ -88,21 +91,33 @@ pub(crate) fn code_below(folder: &Path) -> String {
 
 #[test]
 fn every_test_that_the_argument_names_exists() {
-    let named = find_all(r"`((?:[a-z0-9]+_){2,}[a-z0-9]+)`", &read("docs/UNIQUENESS.md"));
+    let named = find_all(
+        r"`((?:[a-z0-9]+_){2,}[a-z0-9]+)`",
+        &read("docs/UNIQUENESS.md"),
+    );
     let code = code_below(&root().join("src")) + &code_below(&root().join("tests"));
     let missing: Vec<_> = named
         .iter()
         .filter(|name| !name.starts_with("idmint_"))
         .filter(|name| !code.contains(&format!("fn {name}(")))
         .collect();
-    assert!(named.len() > 30, "the argument names only {} tests", named.len());
-    assert!(missing.is_empty(), "docs/UNIQUENESS.md names tests that there are not: {missing:#?}");
+    assert!(
+        named.len() > 30,
+        "the argument names only {} tests",
+        named.len()
+    );
+    assert!(
+        missing.is_empty(),
+        "docs/UNIQUENESS.md names tests that there are not: {missing:#?}"
+    );
 }
 
 /// A heading as the address of its place in the page.
 pub(crate) fn anchor_of(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
-    let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    let kept = kept
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
@@ -111,17 +126,30 @@ fn every_link_between_documents_leads_somewhere() {
     let link = Regex::new(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)").unwrap();
     for document in DOCUMENTS {
         let text = read(document);
-        for captures in link.captures_iter(&text).filter(|captures| !captures[1].contains("://")) {
+        for captures in link
+            .captures_iter(&text)
+            .filter(|captures| !captures[1].contains("://"))
+        {
             let target: PathBuf = match &captures[1] {
                 "" => PathBuf::from(document),
                 path => Path::new(document).parent().unwrap().join(path),
             };
-            assert!(root().join(&target).exists(), "{document} links to {}", target.display());
+            assert!(
+                root().join(&target).exists(),
+                "{document} links to {}",
+                target.display()
+            );
             if let Some(anchor) = captures.get(2) {
                 let page = read(&target);
                 let mut headings = page.lines().filter(|line| line.starts_with('#'));
-                let is_there = headings.any(|line| anchor_of(line.trim_start_matches('#')) == anchor.as_str());
-                assert!(is_there, "{document} links to {}#{}", target.display(), anchor.as_str());
+                let is_there =
+                    headings.any(|line| anchor_of(line.trim_start_matches('#')) == anchor.as_str());
+                assert!(
+                    is_there,
+                    "{document} links to {}#{}",
+                    target.display(),
+                    anchor.as_str()
+                );
             }
         }
     }
@@ -129,23 +157,40 @@ fn every_link_between_documents_leads_somewhere() {
 
 #[test]
 fn every_setting_that_a_document_names_exists() {
-    let settings = find_all(r"(?m)^(?:# )?([a-z]+(?:\.[a-z_]+)+) = ", &read("config/default.toml"));
-    let sections: BTreeSet<_> = settings.iter().filter_map(|setting| setting.split('.').next()).collect();
+    let settings = find_all(
+        r"(?m)^(?:# )?([a-z]+(?:\.[a-z_]+)+) = ",
+        &read("config/default.toml"),
+    );
+    let sections: BTreeSet<_> = settings
+        .iter()
+        .filter_map(|setting| setting.split('.').next())
+        .collect();
     for document in DOCUMENTS {
         let text = read(document);
         let of_variables = find_all(r"IDMINT_([A-Z]+__[A-Z_]*[A-Z])", &text);
-        let of_variables = of_variables.iter().map(|name| name.to_lowercase().replace("__", "."));
-        let named = find_all(r"`([a-z]+(?:\.[a-z_]+)+)(?: = [^`]*)?`", &text).into_iter().chain(of_variables);
-        for setting in named.filter(|setting| sections.contains(setting.split('.').next().unwrap())) {
-            assert!(settings.contains(&setting), "{document} names {setting}, config/default.toml does not");
+        let of_variables = of_variables
+            .iter()
+            .map(|name| name.to_lowercase().replace("__", "."));
+        let named = find_all(r"`([a-z]+(?:\.[a-z_]+)+)(?: = [^`]*)?`", &text)
+            .into_iter()
+            .chain(of_variables);
+        for setting in named.filter(|setting| sections.contains(setting.split('.').next().unwrap()))
+        {
+            assert!(
+                settings.contains(&setting),
+                "{document} names {setting}, config/default.toml does not"
+            );
         }
     }
 }
 
 /// What a configuration of these keys alone makes of the formats.
 fn catalog(toml: &str) -> Catalog {
-    let flags = toml.parse().unwrap_or_else(|error| panic!("{error}\n{toml}"));
-    let config = Config::load(None, std::iter::empty(), flags).unwrap_or_else(|error| panic!("{error}\n{toml}"));
+    let flags = toml
+        .parse()
+        .unwrap_or_else(|error| panic!("{error}\n{toml}"));
+    let config = Config::load(None, std::iter::empty(), flags)
+        .unwrap_or_else(|error| panic!("{error}\n{toml}"));
     Catalog::of(&config).unwrap_or_else(|error| panic!("{error}\n{toml}"))
 }
 
@@ -164,10 +209,23 @@ fn every_configuration_in_a_document_is_sound() {
 #[test]
 fn the_formats_that_the_default_file_gives_as_examples_are_sound() {
     let file = read("config/default.toml");
-    let lines: Vec<_> = file.lines().filter_map(|line| line.strip_prefix("# formats.")).collect();
+    let lines: Vec<_> = file
+        .lines()
+        .filter_map(|line| line.strip_prefix("# formats."))
+        .collect();
     assert!(lines.len() > 2, "the examples are gone");
-    let names = catalog(&lines.iter().map(|line| format!("formats.{line}\n")).collect::<String>());
-    assert!(names.formats.iter().any(|format| format.name == "payment-2022"));
+    let names = catalog(
+        &lines
+            .iter()
+            .map(|line| format!("formats.{line}\n"))
+            .collect::<String>(),
+    );
+    assert!(
+        names
+            .formats
+            .iter()
+            .any(|format| format.name == "payment-2022")
+    );
 }
 
 /// Labels and value that a rule compares one metric with: `name{label!="value"}`.
@@ -175,23 +233,44 @@ const SELECTOR: &str = r#"(idmint_[a-z_]+\{[a-z]+!?="[^"]*")"#;
 
 #[tokio::test]
 async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_scrape() {
-    let request = Request::builder().uri("/metrics").header("host", "localhost").body(Body::empty()).unwrap();
+    let request = Request::builder()
+        .uri("/metrics")
+        .header("host", "localhost")
+        .body(Body::empty())
+        .unwrap();
     let answer = minting().await.oneshot(request).await.unwrap();
-    let scraped = String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    let scraped = String::from_utf8(
+        answer
+            .into_body()
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes()
+            .to_vec(),
+    )
+    .unwrap();
     let known = find_all(r"(?m)^# TYPE (idmint_[a-z_]+) ", &scraped);
 
     let alerts = read("deploy/prometheus/alerts.yml");
     let texts = DOCUMENTS.iter().map(|document| (*document, read(document)));
     for (document, text) in texts.chain([("alerts.yml", alerts.clone())]) {
         for name in find_all(r"\b(idmint_[a-z_]+[a-z])\b", &text) {
-            assert!(known.contains(&name), "{document} names {name}, which is not scraped");
+            assert!(
+                known.contains(&name),
+                "{document} names {name}, which is not scraped"
+            );
         }
     }
     for selector in find_all(SELECTOR, &alerts) {
         let (name, label) = selector.split_once('{').unwrap();
         let label = label.replace("!=", "=");
-        let is_there = scraped.lines().any(|line| line.starts_with(&format!("{name}{{")) && line.contains(&label));
-        assert!(is_there, "alerts.yml looks for {selector}}}, which no series has");
+        let is_there = scraped
+            .lines()
+            .any(|line| line.starts_with(&format!("{name}{{")) && line.contains(&label));
+        assert!(
+            is_there,
+            "alerts.yml looks for {selector}}}, which no series has"
+        );
     }
 }
 
@@ -200,29 +279,60 @@ fn the_changelog_begins_with_what_is_unreleased() {
     let changelog = read("CHANGELOG.md");
     let mut sections = changelog.split("\n## ").skip(1);
     let first = sections.next().expect("a section");
-    assert!(first.starts_with("[Unreleased]"), "the first section is {}", first.lines().next().unwrap_or_default());
-    assert!(first.lines().any(|line| line.starts_with("- ")), "nothing is said of what is unreleased");
+    assert!(
+        first.starts_with("[Unreleased]"),
+        "the first section is {}",
+        first.lines().next().unwrap_or_default()
+    );
+    assert!(
+        first.lines().any(|line| line.starts_with("- ")),
+        "nothing is said of what is unreleased"
+    );
 }
 
 #[tokio::test]
 async fn every_request_of_the_cheat_sheet_works() {
     let router = minting().await;
     let ask = async |method: &str, accept: &str, uri: &str| {
-        let request = Request::builder().method(method).uri(uri).header("host", "localhost").header("accept", accept);
-        let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("host", "localhost")
+            .header("accept", accept);
+        let answer = router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
         assert_eq!(answer.status(), 200, "{method} {uri} ({accept})");
-        String::from_utf8_lossy(&answer.into_body().collect().await.unwrap().to_bytes()).into_owned()
+        String::from_utf8_lossy(&answer.into_body().collect().await.unwrap().to_bytes())
+            .into_owned()
     };
     let sheet = ask("GET", "*/*", "/").await;
     assert_eq!(sheet.lines().count(), 10, "{sheet}");
-    let request = Regex::new(r"(-X POST )?(?:-H 'Accept: ([^']+)' )?'?http://localhost:8080(/[^'\s)$]*)").unwrap();
+    let request =
+        Regex::new(r"(-X POST )?(?:-H 'Accept: ([^']+)' )?'?http://localhost:8080(/[^'\s)$]*)")
+            .unwrap();
     let mut asked = 0;
     for captures in request.captures_iter(&sheet) {
-        let method = if captures.get(1).is_some() { "POST" } else { "GET" };
+        let method = if captures.get(1).is_some() {
+            "POST"
+        } else {
+            "GET"
+        };
         // The shell puts an id behind it.
-        let id = if &captures[3] == "/decode/" { "175928847299117063" } else { "" };
+        let id = if &captures[3] == "/decode/" {
+            "175928847299117063"
+        } else {
+            ""
+        };
         let uri = format!("{}{id}", &captures[3]);
-        ask(method, captures.get(2).map_or("*/*", |accept| accept.as_str()), &uri).await;
+        ask(
+            method,
+            captures.get(2).map_or("*/*", |accept| accept.as_str()),
+            &uri,
+        )
+        .await;
         asked += 1;
     }
     assert_eq!(asked, 9, "{sheet}");

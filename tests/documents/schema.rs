@@ -19,7 +19,10 @@ pub(crate) fn value_of_yaml(text: &str) -> Value {
     assert!(matches!(events.next(), Some(Event::DocumentStart(_))));
     let document = value_of(&mut events);
     assert!(matches!(events.next(), Some(Event::DocumentEnd)));
-    assert!(matches!(events.next(), Some(Event::StreamEnd)), "one document");
+    assert!(
+        matches!(events.next(), Some(Event::StreamEnd)),
+        "one document"
+    );
     document
 }
 
@@ -29,18 +32,27 @@ fn value_of<'a>(events: &mut Peekable<impl Iterator<Item = Event<'a>>>) -> Value
         Event::Scalar(text, _, 0, None) => Value::String(text.into_owned()),
         Event::SequenceStart(0, None) => {
             let mut items = Vec::new();
-            while events.next_if(|event| matches!(event, Event::SequenceEnd)).is_none() {
+            while events
+                .next_if(|event| matches!(event, Event::SequenceEnd))
+                .is_none()
+            {
                 items.push(value_of(events));
             }
             Value::Array(items)
         }
         Event::MappingStart(0, None) => {
             let mut members = Map::new();
-            while events.next_if(|event| matches!(event, Event::MappingEnd)).is_none() {
+            while events
+                .next_if(|event| matches!(event, Event::MappingEnd))
+                .is_none()
+            {
                 let Value::String(key) = value_of(events) else {
                     panic!("keys are texts; quote the numbers among them")
                 };
-                assert!(!members.contains_key(&key), "{key} stands twice in {members:?}");
+                assert!(
+                    !members.contains_key(&key),
+                    "{key} stands twice in {members:?}"
+                );
                 let value = value_of(events);
                 members.insert(key, value);
             }
@@ -59,7 +71,9 @@ fn plain(text: &str) -> Value {
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(integer), _) => Value::from(integer),
             // Not the names that Rust reads as numbers, such as nan.
-            (_, Ok(fraction)) if text.ends_with(|last: char| last.is_ascii_digit()) => Value::from(fraction),
+            (_, Ok(fraction)) if text.ends_with(|last: char| last.is_ascii_digit()) => {
+                Value::from(fraction)
+            }
             _ => Value::from(text),
         },
     }
@@ -67,9 +81,16 @@ fn plain(text: &str) -> Value {
 
 /// What a `$ref` stands for; anything else stands for itself.
 pub(crate) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
-    let Some(reference) = value.get("$ref") else { return value };
-    let pointer = reference.as_str().and_then(|text| text.strip_prefix('#')).expect("a reference within the document");
-    let target = document.pointer(pointer).unwrap_or_else(|| panic!("{reference} refers to nothing"));
+    let Some(reference) = value.get("$ref") else {
+        return value;
+    };
+    let pointer = reference
+        .as_str()
+        .and_then(|text| text.strip_prefix('#'))
+        .expect("a reference within the document");
+    let target = document
+        .pointer(pointer)
+        .unwrap_or_else(|| panic!("{reference} refers to nothing"));
     resolved(document, target)
 }
 
@@ -81,7 +102,9 @@ pub(crate) fn faults(document: &Value, schema: &Value, value: &Value) -> Vec<Str
 }
 
 fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &mut Vec<String>) {
-    let rules = schema.as_object().unwrap_or_else(|| panic!("{place}: {schema} is no schema"));
+    let rules = schema
+        .as_object()
+        .unwrap_or_else(|| panic!("{place}: {schema} is no schema"));
     let mut must = |holds: bool, rule: &str| {
         if !holds {
             faults.push(format!("{place}: {value} breaks {rule}"));
@@ -89,36 +112,74 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
     };
     for (keyword, rule) in rules {
         match keyword.as_str() {
-            "type" => must(names(rule).iter().any(|name| is_a(value, name)), &format!("type {rule}")),
+            "type" => must(
+                names(rule).iter().any(|name| is_a(value, name)),
+                &format!("type {rule}"),
+            ),
             "const" => must(value == rule, &format!("const {rule}")),
-            "enum" => must(rule.as_array().unwrap().contains(value), &format!("enum {rule}")),
-            "minimum" => must(value.as_i64().is_none_or(|it| it >= rule.as_i64().unwrap()), &format!("minimum {rule}")),
-            "maximum" => must(value.as_i64().is_none_or(|it| it <= rule.as_i64().unwrap()), &format!("maximum {rule}")),
+            "enum" => must(
+                rule.as_array().unwrap().contains(value),
+                &format!("enum {rule}"),
+            ),
+            "minimum" => must(
+                value.as_i64().is_none_or(|it| it >= rule.as_i64().unwrap()),
+                &format!("minimum {rule}"),
+            ),
+            "maximum" => must(
+                value.as_i64().is_none_or(|it| it <= rule.as_i64().unwrap()),
+                &format!("maximum {rule}"),
+            ),
             "minItems" | "maxItems" => {
-                let (bound, len) = (rule.as_u64().unwrap(), value.as_array().map(|items| items.len() as u64));
-                let holds = len.is_none_or(|len| if keyword == "minItems" { len >= bound } else { len <= bound });
+                let (bound, len) = (
+                    rule.as_u64().unwrap(),
+                    value.as_array().map(|items| items.len() as u64),
+                );
+                let holds = len.is_none_or(|len| {
+                    if keyword == "minItems" {
+                        len >= bound
+                    } else {
+                        len <= bound
+                    }
+                });
                 must(holds, &format!("{keyword} {rule}"));
             }
             "minLength" | "maxLength" => {
-                let (bound, len) = (rule.as_u64().unwrap(), value.as_str().map(|text| text.chars().count() as u64));
-                let holds = len.is_none_or(|len| if keyword == "minLength" { len >= bound } else { len <= bound });
+                let (bound, len) = (
+                    rule.as_u64().unwrap(),
+                    value.as_str().map(|text| text.chars().count() as u64),
+                );
+                let holds = len.is_none_or(|len| {
+                    if keyword == "minLength" {
+                        len >= bound
+                    } else {
+                        len <= bound
+                    }
+                });
                 must(holds, &format!("{keyword} {rule}"));
             }
             "pattern" => {
                 let pattern = Regex::new(rule.as_str().unwrap()).unwrap();
-                must(value.as_str().is_none_or(|text| pattern.is_match(text)), &format!("pattern {rule}"));
+                must(
+                    value.as_str().is_none_or(|text| pattern.is_match(text)),
+                    &format!("pattern {rule}"),
+                );
             }
             "required" => {
                 for name in names(rule) {
                     must(
-                        value.as_object().is_none_or(|members| members.contains_key(name)),
+                        value
+                            .as_object()
+                            .is_none_or(|members| members.contains_key(name)),
                         &format!("required {name}"),
                     );
                 }
             }
             "oneOf" | "anyOf" => {
-                let fitting =
-                    rule.as_array().unwrap().iter().filter(|one| self::faults(document, one, value).is_empty());
+                let fitting = rule
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter(|one| self::faults(document, one, value).is_empty());
                 let count = fitting.count();
                 must(count == 1 || count > 1 && keyword == "anyOf", keyword);
             }
@@ -127,7 +188,10 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
                     must(self::faults(document, one, value).is_empty(), keyword);
                 }
             }
-            "format" => must(rule == "int64" && (value.is_i64() || value.is_null()), &format!("format {rule}")),
+            "format" => must(
+                rule == "int64" && (value.is_i64() || value.is_null()),
+                &format!("format {rule}"),
+            ),
             "$ref" | "properties" | "additionalProperties" | "items" | "description" => {}
             other => panic!("{place}: this test does not know the keyword {other}"),
         }
@@ -142,9 +206,14 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
     }
     for (name, member) in value.as_object().into_iter().flatten() {
         let place = format!("{place}.{name}");
-        match (schema.get("properties").and_then(|known| known.get(name)), schema.get("additionalProperties")) {
+        match (
+            schema.get("properties").and_then(|known| known.get(name)),
+            schema.get("additionalProperties"),
+        ) {
             (Some(known), _) => check(document, known, member, &place, faults),
-            (None, Some(Value::Bool(false))) => faults.push(format!("{place} is not in the schema")),
+            (None, Some(Value::Bool(false))) => {
+                faults.push(format!("{place} is not in the schema"))
+            }
             (None, Some(other)) => check(document, other, member, &place, faults),
             (None, None) => {}
         }
@@ -179,7 +248,10 @@ fn what_a_schema_forbids_is_found() {
         "properties": { "count": { "$ref": "#/positive" }, "ids": { "type": "array", "items": { "pattern": "^a$" } } },
     });
     let fault = |value: Value| faults(&document, &schema, &value);
-    assert_eq!(fault(serde_json::json!({ "count": 1, "ids": ["a"] })), [""; 0]);
+    assert_eq!(
+        fault(serde_json::json!({ "count": 1, "ids": ["a"] })),
+        [""; 0]
+    );
     for wrong in [
         serde_json::json!([]),
         serde_json::json!({}),

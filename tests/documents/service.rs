@@ -16,14 +16,26 @@ use prometheus::Registry;
 /// A service with the default configuration that has not begun to mint.
 pub(crate) fn waiting() -> (Api, Arc<Service>) {
     let (service, metrics) = assembled(&Config::default());
-    (Api::new(Arc::clone(&service), metrics, HostPolicy::default()), service)
+    (
+        Api::new(Arc::clone(&service), metrics, HostPolicy::default()),
+        service,
+    )
 }
 
 /// A service of this configuration that has not begun to mint, and what counts its requests.
 pub(crate) fn assembled(config: &Config) -> (Arc<Service>, Arc<HttpMetrics>) {
     let registry = Registry::new();
-    let service = assemble(config, Arc::new(Clock::system()), &Randomness::Thread, &registry).unwrap();
-    (service, Arc::new(HttpMetrics::register(&registry, &http::paths()).unwrap()))
+    let service = assemble(
+        config,
+        Arc::new(Clock::system()),
+        &Randomness::Thread,
+        &registry,
+    )
+    .unwrap();
+    (
+        service,
+        Arc::new(HttpMetrics::register(&registry, &http::paths()).unwrap()),
+    )
 }
 
 /// The same, minting, with nothing on disk.
@@ -43,5 +55,7 @@ pub(crate) async fn begin_in_memory(service: &Arc<Service>) {
         run_ahead: false,
         founding: idmint::cluster::Founding::First,
     };
-    begin(service, OwnEngine::Memory.open(0, None).unwrap(), rule).await.unwrap();
+    begin(service, OwnEngine::Memory.open(0, None).unwrap(), rule)
+        .await
+        .unwrap();
 }

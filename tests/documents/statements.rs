@@ -12,9 +12,14 @@ fn every_statement_of_the_papers_has_a_test_that_exists_or_a_reason_why_not() {
     let text = read("tests/documents/statements.txt");
     let code = code_below(&root().join("src")) + &code_below(&root().join("tests"));
     let (mut numbers, mut tests, mut without) = (BTreeSet::new(), BTreeSet::new(), 0);
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         let parts: Vec<&str> = line.split(" | ").collect();
-        let [number, statement, held_by] = parts[..] else { panic!("not three parts: {line}") };
+        let [number, statement, held_by] = parts[..] else {
+            panic!("not three parts: {line}")
+        };
         assert!(statement.ends_with('.'), "a sentence: {line}");
         assert!(numbers.insert(number.to_owned()), "twice: {number}");
         if let Some(reason) = held_by.strip_prefix("none: ") {
@@ -23,21 +28,40 @@ fn every_statement_of_the_papers_has_a_test_that_exists_or_a_reason_why_not() {
             continue;
         }
         for test in held_by.split(' ') {
-            assert!(has_test(&code, test), "{number} names a test that there is not: {test}");
+            assert!(
+                has_test(&code, test),
+                "{number} names a test that there is not: {test}"
+            );
             tests.insert(test);
         }
     }
-    let expected = PAPERS.iter().flat_map(|(paper, count)| (1..=*count).map(move |at| format!("{paper}{at}")));
+    let expected = PAPERS
+        .iter()
+        .flat_map(|(paper, count)| (1..=*count).map(move |at| format!("{paper}{at}")));
     assert_eq!(numbers, expected.collect());
-    println!("{} statements, {} tests, {without} statements without one", numbers.len(), tests.len());
+    println!(
+        "{} statements, {} tests, {without} statements without one",
+        numbers.len(),
+        tests.len()
+    );
     assert_eq!(numbers.len(), 161);
-    assert!(without < 20 && tests.len() > 70, "{without} without, {} tests", tests.len());
+    assert!(
+        without < 20 && tests.len() > 70,
+        "{without} without, {} tests",
+        tests.len()
+    );
 }
 
 /// Whether there is a function of this name that is a test: one stands at most a few lines above it, or a macro makes it one.
 fn has_test(code: &str, name: &str) -> bool {
-    let Some(at) = code.find(&format!("fn {name}(")) else { return false };
+    let Some(at) = code.find(&format!("fn {name}(")) else {
+        return false;
+    };
     let before: Vec<&str> = code[..at].lines().rev().take(8).collect();
-    before.iter().any(|line| line.contains("test]") || line.contains("tokio::test"))
-        || code[..at].rfind("proptest!").is_some_and(|begin| !code[begin..at].contains("\n}\n"))
+    before
+        .iter()
+        .any(|line| line.contains("test]") || line.contains("tokio::test"))
+        || code[..at]
+            .rfind("proptest!")
+            .is_some_and(|begin| !code[begin..at].contains("\n}\n"))
 }

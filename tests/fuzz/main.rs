@@ -18,13 +18,18 @@ use crate::subjects::SUBJECTS;
 #[test]
 fn every_input_that_was_ever_found_is_taken() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpora");
-    let mut folders: Vec<_> = fs::read_dir(&corpora).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut folders: Vec<_> = fs::read_dir(&corpora)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     folders.sort();
     let mut names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
     names.sort_unstable();
     assert_eq!(folders, names, "each subject has its corpus");
     for subject in SUBJECTS {
-        let inputs = fs::read_dir(corpora.join(subject.name)).unwrap().map(|entry| entry.unwrap().path());
+        let inputs = fs::read_dir(corpora.join(subject.name))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         let mut inputs: Vec<_> = inputs.collect();
         inputs.sort();
         for input in &inputs {
@@ -32,6 +37,11 @@ fn every_input_that_was_ever_found_is_taken() {
             println!("{}", input.display());
             (subject.take)(&fs::read(input).unwrap());
         }
-        assert!(inputs.len() >= 5, "{}: {} inputs", subject.name, inputs.len());
+        assert!(
+            inputs.len() >= 5,
+            "{}: {} inputs",
+            subject.name,
+            inputs.len()
+        );
     }
 }

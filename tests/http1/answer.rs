@@ -25,7 +25,11 @@ pub(crate) enum ReceiveError {
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        let mut lines = self
+            .head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(": "));
         lines.find_map(|(given, value)| given.eq_ignore_ascii_case(name).then_some(value))
     }
 

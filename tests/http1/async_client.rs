@@ -24,8 +24,13 @@ impl AsyncClient {
     /// # Panics
     /// When nobody listens.
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the server accepts connections");
-        Self { stream, receiver: Receiver::new() }
+        let stream = TcpStream::connect(address)
+            .await
+            .expect("the server accepts connections");
+        Self {
+            stream,
+            receiver: Receiver::new(),
+        }
     }
 
     /// Sends any bytes.
@@ -33,7 +38,10 @@ impl AsyncClient {
     /// # Panics
     /// When nobody takes them.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.write_all(bytes.as_ref()).await.expect("the server reads");
+        self.stream
+            .write_all(bytes.as_ref())
+            .await
+            .expect("the server reads");
     }
 
     /// Sends a request and receives its answer.
@@ -55,7 +63,10 @@ impl AsyncClient {
                 return answer;
             }
             if !self.read().await {
-                panic!("closed before the end of an answer: {:?}", self.receiver.closed());
+                panic!(
+                    "closed before the end of an answer: {:?}",
+                    self.receiver.closed()
+                );
             }
         }
     }
@@ -72,7 +83,9 @@ impl AsyncClient {
     /// False once the server has closed.
     async fn read(&mut self) -> bool {
         let read = timeout(READ_TIMEOUT, self.stream.read(self.receiver.space())).await;
-        let len = read.expect("something should have come long ago").unwrap_or(0);
+        let len = read
+            .expect("something should have come long ago")
+            .unwrap_or(0);
         self.receiver.filled(len);
         len > 0
     }

@@ -37,7 +37,8 @@ impl Client {
     /// # Panics
     /// When nobody listens.
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        Self::try_connect(address).unwrap_or_else(|error| panic!("{address} does not accept connections: {error}"))
+        Self::try_connect(address)
+            .unwrap_or_else(|error| panic!("{address} does not accept connections: {error}"))
     }
 
     /// # Errors
@@ -59,7 +60,10 @@ impl<W: Wire> Client<W> {
     pub(crate) fn over(wire: W) -> io::Result<Self> {
         wire.socket().set_nodelay(true)?;
         wire.socket().set_read_timeout(Some(READ_TIMEOUT))?;
-        Ok(Self { wire, receiver: Receiver::new() })
+        Ok(Self {
+            wire,
+            receiver: Receiver::new(),
+        })
     }
 
     /// Sends any bytes. That nobody takes them shows when an answer is received.
@@ -77,7 +81,10 @@ impl<W: Wire> Client<W> {
 
     /// # Errors
     /// When no whole answer comes.
-    pub(crate) fn try_exchange(&mut self, request: impl AsRef<[u8]>) -> Result<Answer, ReceiveError> {
+    pub(crate) fn try_exchange(
+        &mut self,
+        request: impl AsRef<[u8]>,
+    ) -> Result<Answer, ReceiveError> {
         self.send(request);
         self.try_receive()
     }
@@ -98,15 +105,25 @@ impl<W: Wire> Client<W> {
 
     /// The same, or [`ReceiveError::TimedOut`] once nothing has come for this long.
     pub(crate) fn try_receive_within(&mut self, timeout: Duration) -> Result<Answer, ReceiveError> {
-        self.wire.socket().set_read_timeout(Some(timeout)).expect("longer than nothing");
+        self.wire
+            .socket()
+            .set_read_timeout(Some(timeout))
+            .expect("longer than nothing");
         let received = self.try_receive();
-        self.wire.socket().set_read_timeout(Some(READ_TIMEOUT)).expect("longer than nothing");
+        self.wire
+            .socket()
+            .set_read_timeout(Some(READ_TIMEOUT))
+            .expect("longer than nothing");
         received
     }
 
     /// Waits until an answer has begun to come, and leaves all of it unread.
     pub(crate) fn wait_for_first_byte(&self) {
-        assert_eq!(self.wire.socket().peek(&mut [0]).expect("something comes"), 1, "closed before an answer");
+        assert_eq!(
+            self.wire.socket().peek(&mut [0]).expect("something comes"),
+            1,
+            "closed before an answer"
+        );
     }
 
     /// Receives an answer and keeps nothing of it, which takes the least time.
@@ -114,7 +131,8 @@ impl<W: Wire> Client<W> {
     /// # Panics
     /// When no whole answer comes.
     pub(crate) fn skip(&mut self) -> AnswerEnd {
-        self.receive_until(Receiver::skip_answer).expect("a whole answer")
+        self.receive_until(Receiver::skip_answer)
+            .expect("a whole answer")
     }
 
     /// Reads until `next` finds in what was received what it looks for.
@@ -129,7 +147,9 @@ impl<W: Wire> Client<W> {
             match self.wire.read(self.receiver.space()) {
                 Ok(0) => return Err(self.receiver.closed()),
                 Ok(len) => self.receiver.filled(len),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
                     return Err(ReceiveError::TimedOut);
                 }
                 Err(_) => return Err(self.receiver.closed()),
@@ -149,13 +169,17 @@ mod tests {
     /// A server for one connection, which gives each request the next of these answers and then closes.
     fn serve(answers: &'static [&'static str]) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("a bound socket has an address");
+        let address = listener
+            .local_addr()
+            .expect("a bound socket has an address");
         thread::spawn(move || {
             let (stream, _) = listener.accept().expect("a client");
             let mut input = io::BufReader::new(&stream);
             for answer in answers {
                 read_request(&mut input).expect("a request");
-                (&stream).write_all(answer.as_bytes()).expect("the client listens");
+                (&stream)
+                    .write_all(answer.as_bytes())
+                    .expect("the client listens");
             }
         });
         Client::connect(address)
@@ -170,19 +194,32 @@ mod tests {
         ]);
         assert_eq!(client.exchange(request("GET /", "", "")).text(), "first");
         let second = client.exchange(request("POST /", "", "a body"));
-        assert_eq!((second.status, second.header("X-A"), second.text().as_str()), (201, Some("b"), "second"));
+        assert_eq!(
+            (second.status, second.header("X-A"), second.text().as_str()),
+            (201, Some("b"), "second")
+        );
         client.send(request("GET /", "", ""));
-        assert_eq!(client.skip(), AnswerEnd { status: 200, body_len: 5 });
+        assert_eq!(
+            client.skip(),
+            AnswerEnd {
+                status: 200,
+                body_len: 5
+            }
+        );
     }
 
     #[test]
     fn of_an_answer_that_is_cut_one_learns_what_had_come() {
         let mut client = serve(&["HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhalf"]);
-        let Err(ReceiveError::Closed(Some(part))) = client.try_exchange(request("GET /", "", "")) else {
+        let Err(ReceiveError::Closed(Some(part))) = client.try_exchange(request("GET /", "", ""))
+        else {
             panic!("it was cut within its body");
         };
         assert_eq!((part.status, part.text().as_str()), (200, "half"));
-        assert!(matches!(client.try_receive(), Err(ReceiveError::Closed(None))), "nothing more comes");
+        assert!(
+            matches!(client.try_receive(), Err(ReceiveError::Closed(None))),
+            "nothing more comes"
+        );
     }
 
     #[test]

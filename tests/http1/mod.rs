@@ -2,7 +2,11 @@
 //!
 //! The client of the commands hides what a test is about: where an answer was cut, what was sent on a connection that is kept
 //! alive, half a request. Here the parser and the buffer do no I/O, so a blocking and an asynchronous client share them.
-#![allow(dead_code, unused_imports, reason = "each program uses its own part of this, and benchmarks no unit tests")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each program uses its own part of this, and benchmarks no unit tests"
+)]
 
 mod answer;
 mod async_client;

@@ -41,7 +41,11 @@ const LINE_END: &[u8] = b"\r\n";
 
 impl AnswerParser {
     pub(crate) fn new() -> Self {
-        Self { state: State::Head, status: 0, body_len: 0 }
+        Self {
+            state: State::Head,
+            status: 0,
+            body_len: 0,
+        }
     }
 
     /// Parses up to the end of an answer or as far as possible. Returns how many bytes that were; the rest must be given again,
@@ -59,10 +63,15 @@ impl AnswerParser {
             let rest = &bytes[at..];
             match self.state {
                 State::Head => {
-                    let Some(head) = Head::parse(rest)? else { break };
+                    let Some(head) = Head::parse(rest)? else {
+                        break;
+                    };
                     (self.status, self.body_len) = (head.status, 0);
                     self.state = head.content_length.map_or(State::ChunkLen, State::Body);
-                    each(Piece::Head { status: head.status, text: head.text });
+                    each(Piece::Head {
+                        status: head.status,
+                        text: head.text,
+                    });
                     at += head.text.len();
                 }
                 State::Body(left) => {
@@ -75,17 +84,29 @@ impl AnswerParser {
                 State::ChunkLen => {
                     let Some(line) = first_line(rest) else { break };
                     let digits = str::from_utf8(line).unwrap_or_default().trim_end();
-                    let len = usize::from_str_radix(digits, 16).map_err(|_| format!("{digits:?} is no length"))?;
-                    self.state = if len == 0 { State::Trailer } else { State::Chunk(len + LINE_END.len()) };
+                    let len = usize::from_str_radix(digits, 16)
+                        .map_err(|_| format!("{digits:?} is no length"))?;
+                    self.state = if len == 0 {
+                        State::Trailer
+                    } else {
+                        State::Chunk(len + LINE_END.len())
+                    };
                     at += line.len();
                 }
                 State::Chunk(left) => {
                     let taken = left.min(rest.len());
                     let data = taken.min(left.saturating_sub(LINE_END.len()));
-                    if taken == left && !rest[..taken].ends_with(&LINE_END[LINE_END.len().saturating_sub(taken)..]) {
+                    if taken == left
+                        && !rest[..taken]
+                            .ends_with(&LINE_END[LINE_END.len().saturating_sub(taken)..])
+                    {
                         return Err("a chunk is longer than it says".to_owned());
                     }
-                    self.state = if taken == left { State::ChunkLen } else { State::Chunk(left - taken) };
+                    self.state = if taken == left {
+                        State::ChunkLen
+                    } else {
+                        State::Chunk(left - taken)
+                    };
                     self.body_len += data as u64;
                     each(Piece::Body(&rest[..data]));
                     at += taken;
@@ -93,7 +114,10 @@ impl AnswerParser {
                 State::Trailer => {
                     let Some(line) = first_line(rest) else { break };
                     if line != LINE_END {
-                        return Err(format!("{:?} instead of an empty line", String::from_utf8_lossy(line)));
+                        return Err(format!(
+                            "{:?} instead of an empty line",
+                            String::from_utf8_lossy(line)
+                        ));
                     }
                     at += line.len();
                     self.state = State::Body(0);
@@ -101,7 +125,13 @@ impl AnswerParser {
             }
             if matches!(self.state, State::Body(0)) {
                 self.state = State::Head;
-                return Ok((at, Some(AnswerEnd { status: self.status, body_len: self.body_len })));
+                return Ok((
+                    at,
+                    Some(AnswerEnd {
+                        status: self.status,
+                        body_len: self.body_len,
+                    }),
+                ));
             }
         }
         Ok((at, None))
@@ -118,19 +148,30 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     /// `None` while not all of it is there.
     fn parse(bytes: &'a [u8]) -> Result<Option<Self>, String> {
-        let Some(first) = first_line(bytes) else { return Ok(None) };
-        let digits = first.strip_prefix(b"HTTP/1.1 ").and_then(|rest| str::from_utf8(rest.get(..3)?).ok());
+        let Some(first) = first_line(bytes) else {
+            return Ok(None);
+        };
+        let digits = first
+            .strip_prefix(b"HTTP/1.1 ")
+            .and_then(|rest| str::from_utf8(rest.get(..3)?).ok());
         let status = digits.and_then(|digits| digits.parse().ok());
-        let status = status.ok_or_else(|| format!("{:?} begins no answer", String::from_utf8_lossy(first)))?;
+        let status = status
+            .ok_or_else(|| format!("{:?} begins no answer", String::from_utf8_lossy(first)))?;
         let (mut len, mut content_length, mut is_chunked) = (first.len(), None, false);
         loop {
-            let Some(line) = first_line(&bytes[len..]) else { return Ok(None) };
+            let Some(line) = first_line(&bytes[len..]) else {
+                return Ok(None);
+            };
             len += line.len();
             if line == LINE_END {
                 break;
             }
             if let Some(value) = value_of(line, b"content-length:") {
-                content_length = Some(value.parse().map_err(|_| format!("{value:?} is no length"))?);
+                content_length = Some(
+                    value
+                        .parse()
+                        .map_err(|_| format!("{value:?} is no length"))?,
+                );
             } else if let Some(value) = value_of(line, b"transfer-encoding:") {
                 is_chunked = value == "chunked";
             }
@@ -143,14 +184,19 @@ impl<'a> Head<'a> {
         if content_length.is_some() == is_chunked {
             return Err(format!("either a Content-Length or chunks: {text}"));
         }
-        Ok(Some(Self { status, content_length, text }))
+        Ok(Some(Self {
+            status,
+            content_length,
+            text,
+        }))
     }
 }
 
 /// The value of a header line, if it is of this name.
 fn value_of<'a>(line: &'a [u8], name_and_colon: &[u8]) -> Option<&'a str> {
     let (name, value) = line.split_at_checked(name_and_colon.len())?;
-    name.eq_ignore_ascii_case(name_and_colon).then(|| str::from_utf8(value).unwrap_or_default().trim())
+    name.eq_ignore_ascii_case(name_and_colon)
+        .then(|| str::from_utf8(value).unwrap_or_default().trim())
 }
 
 /// The first line with its end; `None` while that is not there.
@@ -165,8 +211,7 @@ mod tests {
     use super::*;
 
     const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-    const CHUNKED: &str =
-        "HTTP/1.1 503 Busy\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\nc\r\n, two\r\nlines\r\n0\r\n\r\n";
+    const CHUNKED: &str = "HTTP/1.1 503 Busy\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\nc\r\n, two\r\nlines\r\n0\r\n\r\n";
     const EMPTY: &str = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
 
     /// Status, head and body of every answer, from pieces of this size.
@@ -187,19 +232,33 @@ mod tests {
                 found.push((end.status, std::mem::take(&mut head), body));
             }
         }
-        assert!(unread.is_empty(), "{:?} is left", String::from_utf8_lossy(&unread));
+        assert!(
+            unread.is_empty(),
+            "{:?} is left",
+            String::from_utf8_lossy(&unread)
+        );
         Ok(found)
     }
 
     #[test]
     fn answers_in_a_row_are_told_apart_wherever_the_stream_is_cut() {
         let stream = [LENGTH, CHUNKED, EMPTY, LENGTH].concat();
-        let head_of = |answer: &str| answer[..answer.find("\r\n\r\n").expect("a head") + 4].to_owned();
+        let head_of =
+            |answer: &str| answer[..answer.find("\r\n\r\n").expect("a head") + 4].to_owned();
         let hello = (200, head_of(LENGTH), "hello".to_owned());
         let chunked = (503, head_of(CHUNKED), "hello, two\r\nlines".to_owned());
-        let expected = vec![hello.clone(), chunked, (404, EMPTY.to_owned(), String::new()), hello];
+        let expected = vec![
+            hello.clone(),
+            chunked,
+            (404, EMPTY.to_owned(), String::new()),
+            hello,
+        ];
         for piece_len in 1..=stream.len() {
-            assert_eq!(parse_all(&stream, piece_len).as_ref(), Ok(&expected), "in pieces of {piece_len} bytes");
+            assert_eq!(
+                parse_all(&stream, piece_len).as_ref(),
+                Ok(&expected),
+                "in pieces of {piece_len} bytes"
+            );
         }
     }
 
@@ -216,7 +275,10 @@ mod tests {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nmore\r\n",
         ] {
             for piece_len in [1, stream.len()] {
-                assert!(parse_all(stream, piece_len).is_err(), "{stream:?} in pieces of {piece_len}");
+                assert!(
+                    parse_all(stream, piece_len).is_err(),
+                    "{stream:?} in pieces of {piece_len}"
+                );
             }
         }
     }

@@ -19,7 +19,12 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new() -> Self {
-        Self { parser: AnswerParser::new(), buffer: vec![0; READ_LEN], unread: 0..0, partial: None }
+        Self {
+            parser: AnswerParser::new(),
+            buffer: vec![0; READ_LEN],
+            unread: 0..0,
+            partial: None,
+        }
     }
 
     /// The next answer, if all of it has been received.
@@ -30,9 +35,17 @@ impl Receiver {
         let (parser, partial) = (&mut self.parser, &mut self.partial);
         let parsed = parser.parse(&self.buffer[self.unread.clone()], |piece| match piece {
             Piece::Head { status, text } => {
-                *partial = Some(Answer { status, head: text.to_owned(), body: Vec::new() });
+                *partial = Some(Answer {
+                    status,
+                    head: text.to_owned(),
+                    body: Vec::new(),
+                });
             }
-            Piece::Body(bytes) => partial.as_mut().expect("a head comes first").body.extend_from_slice(bytes),
+            Piece::Body(bytes) => partial
+                .as_mut()
+                .expect("a head comes first")
+                .body
+                .extend_from_slice(bytes),
         });
         let (used, end) = parsed.map_err(ReceiveError::Malformed)?;
         self.unread.start += used;

@@ -5,15 +5,27 @@ use std::io::BufRead;
 /// A request with its method and target as one text (`GET /path`), and headers as whole lines. The length of a body is stated if
 /// there is one, and that it is JSON unless the headers say what else it is.
 pub(crate) fn request(method_and_target: &str, headers: &str, body: &str) -> String {
-    let len = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    let len = if body.is_empty() {
+        String::new()
+    } else {
+        format!("content-length: {}\r\n", body.len())
+    };
     let is_typed = body.is_empty() || headers.to_ascii_lowercase().contains("content-type:");
-    let kind = if is_typed { "" } else { "content-type: application/json\r\n" };
+    let kind = if is_typed {
+        ""
+    } else {
+        "content-type: application/json\r\n"
+    };
     format!("{method_and_target} HTTP/1.1\r\nhost: localhost\r\n{len}{kind}{headers}\r\n{body}")
 }
 
 /// A request that sends JSON.
 pub(crate) fn post_json(target: &str, headers: &str, json: &str) -> String {
-    request(&format!("POST {target}"), &format!("content-type: application/json\r\n{headers}"), json)
+    request(
+        &format!("POST {target}"),
+        &format!("content-type: application/json\r\n{headers}"),
+        json,
+    )
 }
 
 /// A whole request, head and body; `None` once the other side has closed.
@@ -31,7 +43,10 @@ pub(crate) fn read_request(input: &mut impl BufRead) -> Option<Vec<u8>> {
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("content-length")
         {
-            body_len = value.trim().parse().expect("clients write lengths as numbers");
+            body_len = value
+                .trim()
+                .parse()
+                .expect("clients write lengths as numbers");
         }
     }
     let head_len = request.len();
@@ -46,7 +61,11 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_they_were_written() {
-        let requests = [request("GET /a", "", ""), request("POST /b", "x: y\r\n", "a body"), request("GET /c", "", "")];
+        let requests = [
+            request("GET /a", "", ""),
+            request("POST /b", "x: y\r\n", "a body"),
+            request("GET /c", "", ""),
+        ];
         let stream = requests.concat();
         let mut input = stream.as_bytes();
         for request in requests {

@@ -6,38 +6,73 @@ use crate::support::{Running, WIDE, get_request, post_request};
 
 fn assert_problem(answer: &Answer, status: u16, slug: &str) {
     assert_eq!(answer.status, status, "{answer:?}");
-    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/problem+json")
+    );
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let problem = answer.json();
     assert_eq!(problem["type"], format!("/problems/{slug}"));
     assert_eq!(problem["status"], status);
-    assert_eq!(problem["instance"].as_str(), answer.header("x-request-id"), "{answer:?}");
+    assert_eq!(
+        problem["instance"].as_str(),
+        answer.header("x-request-id"),
+        "{answer:?}"
+    );
     assert!(problem["title"].is_string() && problem["detail"].is_string());
 }
 
 #[tokio::test]
 async fn a_refusal_is_a_problem_whoever_refuses() {
     let server = Running::start(WIDE).await;
-    let with_header = |path, header| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{header}\r\n\r\n");
+    let with_header =
+        |path, header| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{header}\r\n\r\n");
 
-    assert_problem(&server.exchange(&get_request("/nowhere")).await, 404, "not-found");
-    assert_problem(&server.exchange(&get_request("/problems/nonsense")).await, 404, "not-found");
-    assert_problem(&server.exchange(&get_request(&format!("/hello?{}", "x".repeat(8_192)))).await, 414, "uri-too-long");
+    assert_problem(
+        &server.exchange(&get_request("/nowhere")).await,
+        404,
+        "not-found",
+    );
+    assert_problem(
+        &server.exchange(&get_request("/problems/nonsense")).await,
+        404,
+        "not-found",
+    );
+    assert_problem(
+        &server
+            .exchange(&get_request(&format!("/hello?{}", "x".repeat(8_192))))
+            .await,
+        414,
+        "uri-too-long",
+    );
 
     let not_allowed = server.exchange(&post_request("/hello", "", "")).await;
     assert_problem(&not_allowed, 405, "method-not-allowed");
     assert_eq!(not_allowed.header("allow"), Some("GET,HEAD"));
 
-    let not_acceptable = server.exchange(&with_header("/represented", "accept: image/png")).await;
+    let not_acceptable = server
+        .exchange(&with_header("/represented", "accept: image/png"))
+        .await;
     assert_problem(&not_acceptable, 406, "not-acceptable");
-    assert_eq!(not_acceptable.json()["accepts"], serde_json::json!(["application/json", "text/plain"]));
     assert_eq!(
-        server.exchange(&with_header("/represented", "accept: text/*")).await.text(),
+        not_acceptable.json()["accepts"],
+        serde_json::json!(["application/json", "text/plain"])
+    );
+    assert_eq!(
+        server
+            .exchange(&with_header("/represented", "accept: text/*"))
+            .await
+            .text(),
         "text/plain; charset=utf-8"
     );
 
-    let form =
-        server.exchange(&post_request("/echo", "content-type: application/x-www-form-urlencoded\r\n", "a=b")).await;
+    let form = server
+        .exchange(&post_request(
+            "/echo",
+            "content-type: application/x-www-form-urlencoded\r\n",
+            "a=b",
+        ))
+        .await;
     assert_problem(&form, 415, "unsupported-media-type");
     assert_eq!(form.header("accept"), Some("application/json, text/plain"));
 }
@@ -103,7 +138,10 @@ async fn a_handler_that_panics_has_answered_500() {
         assert_problem(&answer, 500, "internal-error");
         assert!(!answer.text().contains("the test wants it"), "no internals");
     }
-    assert_eq!(client.exchange(&get_request("/hello")).await.text(), "hello");
+    assert_eq!(
+        client.exchange(&get_request("/hello")).await.text(),
+        "hello"
+    );
     assert!(server.metrics().contains("idmint_http_in_flight 0"));
 }
 
@@ -112,8 +150,11 @@ async fn the_callers_request_id_is_kept_and_an_unusable_one_replaced() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
     let mut ask = async |id: &str, path: &str| {
-        let answer =
-            client.exchange(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nx-request-id: {id}\r\n\r\n")).await;
+        let answer = client
+            .exchange(&format!(
+                "GET {path} HTTP/1.1\r\nhost: localhost\r\nx-request-id: {id}\r\n\r\n"
+            ))
+            .await;
         answer.header("x-request-id").unwrap().to_owned()
     };
     for path in ["/hello", "/nowhere"] {
@@ -121,7 +162,12 @@ async fn the_callers_request_id_is_kept_and_an_unusable_one_replaced() {
         assert_eq!(ask(&"x".repeat(128), path).await, "x".repeat(128));
         for unusable in [String::new(), "two words".to_owned(), "x".repeat(129)] {
             let made = ask(&unusable, path).await;
-            assert!(made != unusable && made.len() > 12 && made.bytes().all(|byte| byte.is_ascii_graphic()), "{made}");
+            assert!(
+                made != unusable
+                    && made.len() > 12
+                    && made.bytes().all(|byte| byte.is_ascii_graphic()),
+                "{made}"
+            );
         }
     }
 }
@@ -129,11 +175,22 @@ async fn the_callers_request_id_is_kept_and_an_unusable_one_replaced() {
 #[tokio::test]
 async fn requests_are_counted_by_route_method_and_status() {
     let server = Running::start(WIDE).await;
-    assert!(server.metrics().contains(r#"idmint_http_requests_total{method="GET",route="/hello",status="200"} 0"#));
-    for request in [get_request("/hello"), get_request("/hello"), get_request("/nowhere"), get_request("/echo")] {
+    assert!(
+        server
+            .metrics()
+            .contains(r#"idmint_http_requests_total{method="GET",route="/hello",status="200"} 0"#)
+    );
+    for request in [
+        get_request("/hello"),
+        get_request("/hello"),
+        get_request("/nowhere"),
+        get_request("/echo"),
+    ] {
         server.exchange(&request).await;
     }
-    server.exchange("BREW /hello HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    server
+        .exchange("BREW /hello HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await;
     let metrics = server.metrics();
     for series in [
         r#"idmint_http_requests_total{method="GET",route="/hello",status="200"} 2"#,
@@ -152,10 +209,14 @@ async fn a_head_request_has_the_headers_and_no_body() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
     for path in ["/hello", "/nowhere"] {
-        client.send(format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
+        client
+            .send(format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+            .await;
     }
     // Were there a body, this answer would not be found behind it.
-    client.send("GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+    client
+        .send("GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .await;
     let all = client.read_to_close().await;
     assert_eq!(all.matches("HTTP/1.1 ").count(), 3, "{all}");
     assert_eq!(all.matches("hello").count(), 1, "{all}");
@@ -168,7 +229,10 @@ async fn a_newline_ends_an_answer_in_json_and_is_counted_for_head_too() {
     for (path, end) in [
         ("/formats", "}]}\n"),
         ("/formats/snowflake", "}\n"),
-        ("/formats/snowflake/range?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z", "}\n"),
+        (
+            "/formats/snowflake/range?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z",
+            "}\n",
+        ),
         ("/decode/1I9ZC1000", "}\n"),
         ("/encode/payment?worker=3", "}\n"),
         ("/decode/hello", "}\n"),
@@ -180,16 +244,25 @@ async fn a_newline_ends_an_answer_in_json_and_is_counted_for_head_too() {
     ] {
         let answer = service.exchange(&get_request(path)).await;
         let text = answer.text();
-        assert!(text.ends_with(end) && !text.trim_end_matches('\n').contains('\n'), "{path}: {text}");
+        assert!(
+            text.ends_with(end) && !text.trim_end_matches('\n').contains('\n'),
+            "{path}: {text}"
+        );
         let len = answer.header("content-length").map(str::to_owned);
         assert_eq!(len, Some(text.len().to_string()), "{path}");
         // The connection is kept: were there a body, the next answer would not be found behind it.
         let mut client = service.connect().await;
-        client.send(get_request(path).replacen("GET", "HEAD", 1)).await;
-        client.send("GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+        client
+            .send(get_request(path).replacen("GET", "HEAD", 1))
+            .await;
+        client
+            .send("GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            .await;
         let all = client.read_to_close().await;
         let (head, rest) = all.split_once("\r\n\r\n").unwrap();
-        let told = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let told = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
         assert_eq!(told.map(str::to_owned), len, "{path}: {head}");
         assert!(rest.starts_with("HTTP/1.1 200"), "{path}: {rest}");
     }

@@ -14,7 +14,14 @@ async fn refusal(settings: &str) -> String {
         Ok(config) => config,
         Err(error) => return error.to_string(),
     };
-    match open(&config, RunOptions::default(), None, Arc::new(ManualClock::at(NEW_YEAR).clock())).await {
+    match open(
+        &config,
+        RunOptions::default(),
+        None,
+        Arc::new(ManualClock::at(NEW_YEAR).clock()),
+    )
+    .await
+    {
         Ok(_) => panic!("it starts with {settings}"),
         Err(error) => error.to_string(),
     }
@@ -24,30 +31,68 @@ async fn refusal(settings: &str) -> String {
 #[tokio::test]
 async fn a_second_node_could_have_the_slot_of_a_public_one_unless_the_operator_vouches_for_it() {
     let start = async |settings: &str| {
-        let options = RunOptions { insecure_public: true, ..RunOptions::default() };
+        let options = RunOptions {
+            insecure_public: true,
+            ..RunOptions::default()
+        };
         let config = config(settings).unwrap();
-        open(&config, options, None, Arc::new(ManualClock::at(NEW_YEAR).clock())).await.map(drop)
+        open(
+            &config,
+            options,
+            None,
+            Arc::new(ManualClock::at(NEW_YEAR).clock()),
+        )
+        .await
+        .map(drop)
     };
-    let error = start("http.listen = '0.0.0.0:0'").await.expect_err("two such nodes would mint the same ids");
+    let error = start("http.listen = '0.0.0.0:0'")
+        .await
+        .expect_err("two such nodes would mint the same ids");
     assert_eq!(error.failure_kind(), FailureKind::Disagrees);
-    for way_out in ["worker.exclusive = true", "worker.slot", "etcd", "127.0.0.1"] {
+    for way_out in [
+        "worker.exclusive = true",
+        "worker.slot",
+        "etcd",
+        "127.0.0.1",
+    ] {
         assert!(error.to_string().contains(way_out), "{error}");
     }
-    start("http.listen = '0.0.0.0:0'\nworker.exclusive = true").await.expect("the operator's word");
-    start("http.listen = '127.0.0.1:0'").await.expect("only this machine");
+    start("http.listen = '0.0.0.0:0'\nworker.exclusive = true")
+        .await
+        .expect("the operator's word");
+    start("http.listen = '127.0.0.1:0'")
+        .await
+        .expect("only this machine");
 }
 
 #[tokio::test]
 async fn a_tick_or_a_window_that_would_hold_back_every_format_after_a_kill_is_refused() {
     let ticks = |tick: &str, more: &str| {
-        format!("{more}\n[formats.mine]\nlike = 'payment'\ntick = '{tick}'\nepoch = '2024-01-01T00:00:00Z'")
+        format!(
+            "{more}\n[formats.mine]\nlike = 'payment'\ntick = '{tick}'\nepoch = '2024-01-01T00:00:00Z'"
+        )
     };
     assert_refusals(&[
-        (ticks("6s", ""), &["`mine`", "tick = 6s", "clock.max_ahead = 5s", "clock.max_ahead = \"6s\""] as &[_]),
-        ("storage.window = '6s'".to_owned(), &["storage.window = 6s", "clock.max_ahead = 5s"]),
+        (
+            ticks("6s", ""),
+            &[
+                "`mine`",
+                "tick = 6s",
+                "clock.max_ahead = 5s",
+                "clock.max_ahead = \"6s\"",
+            ] as &[_],
+        ),
+        (
+            "storage.window = '6s'".to_owned(),
+            &["storage.window = 6s", "clock.max_ahead = 5s"],
+        ),
     ])
     .await;
-    for sound in [ticks("5s", ""), ticks("3600s", "clock.max_ahead = '1h'"), "storage.window = '5s'".to_owned()] {
+    for sound in [
+        ticks("5s", ""),
+        ticks("3600s", "clock.max_ahead = '1h'"),
+        "storage.window = '5s'".to_owned(),
+    ] {
         Service::start_on(ManualClock::at(NEW_YEAR), &sound).await;
     }
 }
@@ -56,7 +101,10 @@ async fn assert_refusals(cases: &[(String, &[&str])]) {
     for (settings, named) in cases {
         let refusal = refusal(settings).await;
         for named in *named {
-            assert!(refusal.contains(named), "{settings}\n{named:?} is not in: {refusal}");
+            assert!(
+                refusal.contains(named),
+                "{settings}\n{named:?} is not in: {refusal}"
+            );
         }
     }
 }
@@ -152,43 +200,105 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
     let more = |more: &str| custom(SOUND, "'decimal'", more);
     let like = |more: &str| format!("[formats.mine]\nlike = 'snowflake'\n{more}");
     let fields_of_type = |codes: &str| {
-        let field = format!("{{ name = 'q', kind = 'qualifier', bits = 12, sequence = 'n', codes = [{codes}] }}");
-        custom(&format!("{{ name = 'time', kind = 'time', bits = 41 }}, {field}"), "'decimal'", "")
+        let field = format!(
+            "{{ name = 'q', kind = 'qualifier', bits = 12, sequence = 'n', codes = [{codes}] }}"
+        );
+        custom(
+            &format!("{{ name = 'time', kind = 'time', bits = 41 }}, {field}"),
+            "'decimal'",
+            "",
+        )
     };
     assert_refusals(&[
         (encodings(""), &["mine", "at least one encoding"] as &[_]),
         (encodings("'base99'"), &["base99", "base36"]),
-        (encodings("'decimal', 'decimal'"), &["two encodings", "`decimal`"]),
-        (encodings("{ kind = 'base36', length = 5 }"), &["base36", "length = 5", "13 to 255"]),
-        (encodings("{ kind = 'decimal', salt = 'x' }"), &["decimal", "salt"]),
-        (encodings("{ kind = 'hashids', sallt = 'x' }"), &["sallt", "salt"]),
-        (encodings("{ kind = 'hashids', alphabet = 'abc' }"), &["hashids", "alphabet"]),
-        (encodings("{ kind = 'base64', bytes = 7 }"), &["base64", "bytes = 7", "8 to 64"]),
+        (
+            encodings("'decimal', 'decimal'"),
+            &["two encodings", "`decimal`"],
+        ),
+        (
+            encodings("{ kind = 'base36', length = 5 }"),
+            &["base36", "length = 5", "13 to 255"],
+        ),
+        (
+            encodings("{ kind = 'decimal', salt = 'x' }"),
+            &["decimal", "salt"],
+        ),
+        (
+            encodings("{ kind = 'hashids', sallt = 'x' }"),
+            &["sallt", "salt"],
+        ),
+        (
+            encodings("{ kind = 'hashids', alphabet = 'abc' }"),
+            &["hashids", "alphabet"],
+        ),
+        (
+            encodings("{ kind = 'base64', bytes = 7 }"),
+            &["base64", "bytes = 7", "8 to 64"],
+        ),
         (more("epok = 1"), &["epok", "epoch"]),
         (more("mint_below = -1"), &["mint_below", "-1"]),
         (more("worker_range = [3, 2]"), &["worker_range"]),
-        (more("plausible_ahead = 'soon'"), &["plausible_ahead", "soon"]),
-        (more("plausible_ahead = 'PT24H'"), &["plausible_ahead", "PT24H"]),
+        (
+            more("plausible_ahead = 'soon'"),
+            &["plausible_ahead", "soon"],
+        ),
+        (
+            more("plausible_ahead = 'PT24H'"),
+            &["plausible_ahead", "PT24H"],
+        ),
         (more("labels = { one = 'x' }"), &["labels", "one"]),
         (
-            fields_of_type("{ suffix = '0', name = 'a' }, { suffix = '1', name = 'b', aliases = ['a'] }"),
+            fields_of_type(
+                "{ suffix = '0', name = 'a' }, { suffix = '1', name = 'b', aliases = ['a'] }",
+            ),
             &["mine", "two types", "`a`"],
         ),
-        (fields_of_type("{ suffix = '0', name = 'a' }, { suffix = '1', aliases = ['b'] }"), &["mine", "suffix `1`"]),
-        (more("start_after = 'never'"), &["mine", "start_after = `never`", "no id of this format"]),
-        ("[formats.ulid]\nstart_after = '0'".to_owned(), &["ulid", "start_after", "sequenced"]),
-        ("[formats.ulid]\nexclude = 'issued'".to_owned(), &["ulid", "exclude", "sequenced"]),
+        (
+            fields_of_type("{ suffix = '0', name = 'a' }, { suffix = '1', aliases = ['b'] }"),
+            &["mine", "suffix `1`"],
+        ),
+        (
+            more("start_after = 'never'"),
+            &["mine", "start_after = `never`", "no id of this format"],
+        ),
+        (
+            "[formats.ulid]\nstart_after = '0'".to_owned(),
+            &["ulid", "start_after", "sequenced"],
+        ),
+        (
+            "[formats.ulid]\nexclude = 'issued'".to_owned(),
+            &["ulid", "exclude", "sequenced"],
+        ),
         (like("tick = '2h'"), &["mine", "2h", "3600s"]),
         (like("tick = '1ms/0'"), &["1ms/0"]),
         (like("epoch = '2020-01-01'"), &["epoch", "2020-01-01"]),
-        (like("epoch = '2020-01-01T00:00:00+01:00'"), &["epoch", "+01:00"]),
+        (
+            like("epoch = '2020-01-01T00:00:00+01:00'"),
+            &["epoch", "+01:00"],
+        ),
         (like("rule = 'sequential'"), &["sequential", "sequenced"]),
         (like("rule = 'random'"), &["random"]),
-        ("[formats.mine]\nlike = 'yours'".to_owned(), &["mine", "like = `yours`", "snowflake"]),
-        ("[formats.mine]\nlike = 'mine'".to_owned(), &["mine", "circle"]),
-        ("[formats.Mine]\nlike = 'snowflake'".to_owned(), &["Mine", "a-z"]),
-        ("[formats.mine]\nrule = 'sequenced'".to_owned(), &["mine", "missing field", "summary"]),
-        ("[formats.siq]\nlike = 'siq'\nepoch = '1960-01-01T00:00:00Z'".to_owned(), &["siq", "circle"]),
+        (
+            "[formats.mine]\nlike = 'yours'".to_owned(),
+            &["mine", "like = `yours`", "snowflake"],
+        ),
+        (
+            "[formats.mine]\nlike = 'mine'".to_owned(),
+            &["mine", "circle"],
+        ),
+        (
+            "[formats.Mine]\nlike = 'snowflake'".to_owned(),
+            &["Mine", "a-z"],
+        ),
+        (
+            "[formats.mine]\nrule = 'sequenced'".to_owned(),
+            &["mine", "missing field", "summary"],
+        ),
+        (
+            "[formats.siq]\nlike = 'siq'\nepoch = '1960-01-01T00:00:00Z'".to_owned(),
+            &["siq", "circle"],
+        ),
     ])
     .await;
 }
@@ -197,7 +307,10 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
 async fn a_grouped_format_of_ticks_above_a_second_is_refused_where_conjunctions_are_stored() {
     let of_tick = |tick: &str| format!("[formats.coarse]\nlike = 'conjunction'\ntick = '{tick}'\n");
     assert_refusals(&[
-        (of_tick("2s"), &["`coarse`", "2s", "at most 1s", "conjunction.mode"] as &[_]),
+        (
+            of_tick("2s"),
+            &["`coarse`", "2s", "at most 1s", "conjunction.mode"] as &[_],
+        ),
         (of_tick("1001ms"), &["`coarse`", "1001ms", "at most 1s"]),
     ])
     .await;
@@ -207,10 +320,23 @@ async fn a_grouped_format_of_ticks_above_a_second_is_refused_where_conjunctions_
 
 #[tokio::test]
 async fn slots_of_which_the_last_has_no_worker_number_are_refused_before_anything_was_minted() {
-    let few = |slots: u32, more: &str| format!("worker = {{ slot = 5, slots = {slots}, exclusive = true }}\n{more}");
+    let few = |slots: u32, more: &str| {
+        format!("worker = {{ slot = 5, slots = {slots}, exclusive = true }}\n{more}")
+    };
     assert_refusals(&[
-        (few(36, ""), &["worker.slots = 36", "slot 35", "snowflake (room for 32)", "formats.enabled"] as &[_]),
-        (few(37, "formats.enabled = ['payment', 'twitter']"), &["slot 36", "payment (room for 36)"]),
+        (
+            few(36, ""),
+            &[
+                "worker.slots = 36",
+                "slot 35",
+                "snowflake (room for 32)",
+                "formats.enabled",
+            ] as &[_],
+        ),
+        (
+            few(37, "formats.enabled = ['payment', 'twitter']"),
+            &["slot 36", "payment (room for 36)"],
+        ),
         (
             few(1024, "formats.enabled = ['conjunction-v1', 'twitter']"),
             &["slot 1023", "conjunction-v1 (room for 1023)"],

@@ -15,13 +15,21 @@ const PURE: &str = "conjunction.mode = 'pure'";
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
 fn fixture(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cdm")
+        .join(name);
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer {
     let headers = format!("content-type: {media}\r\n");
-    service.exchange(&post_request(&format!("/ids/conjunction{query}"), &headers, body)).await
+    service
+        .exchange(&post_request(
+            &format!("/ids/conjunction{query}"),
+            &headers,
+            body,
+        ))
+        .await
 }
 
 /// Every fixture, its media type, and how many messages it has.
@@ -48,13 +56,16 @@ fn is_noted(name: &str) -> bool {
 #[tokio::test]
 async fn messages_of_every_form_get_the_ids_of_their_reports() {
     let service = Service::start(PURE).await;
-    let report = |tca, primary, secondary| json!({ "tca": tca, "primary": primary, "secondary": secondary });
+    let report =
+        |tca, primary, secondary| json!({ "tca": tca, "primary": primary, "secondary": secondary });
     let reports = json!([
         report("2024-02-01T00:00:00.25Z", 25_544, 48_274),
         report("2024-02-01T11:04:27.5Z", 270_001, 339_999),
         report("2017-01-01T00:00:00.5Z", 5, 12),
     ]);
-    let plain = send(&service, "", "application/json", &reports.to_string()).await.json();
+    let plain = send(&service, "", "application/json", &reports.to_string())
+        .await
+        .json();
     assert_eq!(plain["ids"][0], FIRST);
     for (name, media, count) in SENT {
         let answer = send(&service, "", media, &fixture(name)).await;
@@ -66,13 +77,27 @@ async fn messages_of_every_form_get_the_ids_of_their_reports() {
                 assert_eq!(json[member], Value::Array(expected), "{name}: {member}");
             }
         }
-        assert_eq!(answer.header("idmint-count"), Some(count.to_string().as_str()));
+        assert_eq!(
+            answer.header("idmint-count"),
+            Some(count.to_string().as_str())
+        );
         assert_eq!(answer.header("cache-control"), Some("no-store"));
     }
-    let finer = send(&service, "", "text/plain", &fixture("several-crlf.kvn")).await.json();
-    assert_eq!(finer["details"][1]["anchor_tca"], "2024-02-01T11:04:27.500000Z");
+    let finer = send(&service, "", "text/plain", &fixture("several-crlf.kvn"))
+        .await
+        .json();
+    assert_eq!(
+        finer["details"][1]["anchor_tca"],
+        "2024-02-01T11:04:27.500000Z"
+    );
     let text = "content-type: text/xml\r\naccept: text/plain\r\n";
-    let lines = service.exchange(&post_request("/ids/conjunction", text, &fixture("several.xml"))).await;
+    let lines = service
+        .exchange(&post_request(
+            "/ids/conjunction",
+            text,
+            &fixture("several.xml"),
+        ))
+        .await;
     assert_eq!(lines.text().lines().next(), Some(FIRST));
 }
 
@@ -86,12 +111,25 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
             let back = send(&service, &query, media, &sent).await;
             assert_eq!(back.status, 200, "{name}: {back:?}");
             let media_type = media.split(';').next().unwrap();
-            assert_eq!(back.header("content-type").unwrap().split(';').next(), Some(media_type));
-            assert_eq!(back.header("idmint-count"), Some(count.to_string().as_str()));
+            assert_eq!(
+                back.header("content-type").unwrap().split(';').next(),
+                Some(media_type)
+            );
+            assert_eq!(
+                back.header("idmint-count"),
+                Some(count.to_string().as_str())
+            );
             assert_eq!(back.header("cache-control"), Some("no-store"));
-            assert_eq!(back.header("content-length"), Some(back.body.len().to_string().as_str()));
+            assert_eq!(
+                back.header("content-length"),
+                Some(back.body.len().to_string().as_str())
+            );
             let new: Vec<_> = ids.iter().filter(|_| !is_noted(name)).collect();
-            assert!(new.iter().all(|id| back.text().contains(id.as_str())), "{name}: {}", back.text());
+            assert!(
+                new.iter().all(|id| back.text().contains(id.as_str())),
+                "{name}: {}",
+                back.text()
+            );
             assert_eq!(back.text() == sent, new.is_empty(), "{name}");
 
             // Whatever encoding they have, these ids are known again, and stay.
@@ -99,12 +137,16 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
                 let again = send(&service, query, media, &back.text()).await;
                 assert!(again.body == back.body, "{name} {query}: {}", again.text());
             }
-            assert_eq!(ids_of(&send(&service, "", media, &back.text()).await).len(), count);
+            assert_eq!(
+                ids_of(&send(&service, "", media, &back.text()).await).len(),
+                count
+            );
         }
     }
     let one = send(&service, "?return=cdm", "text/plain", &fixture("one.kvn")).await;
-    let comment =
-        format!("COMMENT SCREENING = a comment with an equals sign\nCOMMENT CONJUNCTION_EVENT_ID = {FIRST}\n");
+    let comment = format!(
+        "COMMENT SCREENING = a comment with an equals sign\nCOMMENT CONJUNCTION_EVENT_ID = {FIRST}\n"
+    );
     assert!(one.text().contains(&comment), "{}", one.text());
 }
 
@@ -114,26 +156,52 @@ async fn a_message_of_version_2_comes_back_with_its_id_as_the_keyword_of_the_sta
     let keyword = format!("COMMENT Relative Metadata/Data\nCONJUNCTION_ID = {FIRST}\nTCA");
     let back = send(&service, "?return=cdm", "text/plain", &fixture("two.kvn")).await;
     assert!(back.text().contains(&keyword), "{}", back.text());
-    assert!(!back.text().contains("CONJUNCTION_EVENT_ID"), "{}", back.text());
+    assert!(
+        !back.text().contains("CONJUNCTION_EVENT_ID"),
+        "{}",
+        back.text()
+    );
     let back = send(&service, "?return=cdm", "text/xml", &fixture("two.xml")).await;
-    assert!(back.text().contains(&format!("<CONJUNCTION_ID>{FIRST}</CONJUNCTION_ID>\n      <TCA>")), "{}", back.text());
+    assert!(
+        back.text().contains(&format!(
+            "<CONJUNCTION_ID>{FIRST}</CONJUNCTION_ID>\n      <TCA>"
+        )),
+        "{}",
+        back.text()
+    );
 
     // Another originator's keyword stays, and ours goes into the comment.
-    for (name, media) in [("two-theirs.kvn", "text/plain"), ("two-theirs.xml", "application/xml")] {
-        let back = send(&service, "?return=cdm", media, &fixture(name)).await.text();
+    for (name, media) in [
+        ("two-theirs.kvn", "text/plain"),
+        ("two-theirs.xml", "application/xml"),
+    ] {
+        let back = send(&service, "?return=cdm", media, &fixture(name))
+            .await
+            .text();
         assert!(back.contains("20240201T00hz SATELLITEA "), "{back}");
-        assert!(back.contains(&format!("CONJUNCTION_EVENT_ID = {FIRST}")), "{back}");
+        assert!(
+            back.contains(&format!("CONJUNCTION_EVENT_ID = {FIRST}")),
+            "{back}"
+        );
     }
 
     // The place by the configuration, whatever the version.
     for (note, names, key) in [
-        ("comment", ["two.kvn", "one.kvn"], "COMMENT CONJUNCTION_EVENT_ID"),
+        (
+            "comment",
+            ["two.kvn", "one.kvn"],
+            "COMMENT CONJUNCTION_EVENT_ID",
+        ),
         ("conjunction_id", ["two.kvn", "one.kvn"], "\nCONJUNCTION_ID"),
     ] {
         let service = Service::start(&format!("{PURE}\nconjunction.note = '{note}'")).await;
         for name in names {
             let back = send(&service, "?return=cdm", "text/plain", &fixture(name)).await;
-            assert!(back.text().contains(&format!("{key} = {FIRST}\n")), "{name} {note}: {}", back.text());
+            assert!(
+                back.text().contains(&format!("{key} = {FIRST}\n")),
+                "{name} {note}: {}",
+                back.text()
+            );
             let again = send(&service, "?return=cdm", "text/plain", &back.text()).await;
             assert!(again.body == back.body, "{name} {note}: {}", again.text());
         }
@@ -144,16 +212,35 @@ async fn a_message_of_version_2_comes_back_with_its_id_as_the_keyword_of_the_sta
 async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
     let service = Service::start("").await;
     let noted = fixture("two-noted.kvn");
-    let detail = send(&service, "", "text/plain", &noted.replace("2024-032T00:00:00.25", "2024-032T00:00:01.5")).await;
-    assert_eq!(ids_of(&detail), [FIRST], "it is adopted as an id in a comment is");
+    let detail = send(
+        &service,
+        "",
+        "text/plain",
+        &noted.replace("2024-032T00:00:00.25", "2024-032T00:00:01.5"),
+    )
+    .await;
+    assert_eq!(
+        ids_of(&detail),
+        [FIRST],
+        "it is adopted as an id in a comment is"
+    );
 
     // The plain number of another originator reads as an id, of other objects; so does an id of another pair.
     for theirs in ["20240201", "zwwqlzz-pjjmxmd-lkpvwr", FIRST] {
         let sent = noted.replace(FIRST, theirs).replace("= 25544", "= 25545");
         let back = send(&service, "?return=cdm", "text/plain", &sent).await;
         assert_eq!(back.status, 200, "{theirs}: {back:?}");
-        assert!(back.text().contains(&format!("\nCONJUNCTION_ID = {theirs}\n")), "{}", back.text());
-        assert!(back.text().contains("COMMENT CONJUNCTION_EVENT_ID = "), "{}", back.text());
+        assert!(
+            back.text()
+                .contains(&format!("\nCONJUNCTION_ID = {theirs}\n")),
+            "{}",
+            back.text()
+        );
+        assert!(
+            back.text().contains("COMMENT CONJUNCTION_EVENT_ID = "),
+            "{}",
+            back.text()
+        );
     }
 
     // Two ids of ours in one message.
@@ -161,12 +248,25 @@ async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
         let of_comment = format!("= 2.0\nCOMMENT CONJUNCTION_EVENT_ID = {comment}\n");
         noted.replacen("= 2.0\n", &of_comment, 1)
     };
-    let same = send(&service, "?return=cdm&encoding=decimal", "text/plain", &both("30025386125795551919250")).await;
-    assert_eq!((same.status, same.text()), (200, both("30025386125795551919250")));
+    let same = send(
+        &service,
+        "?return=cdm&encoding=decimal",
+        "text/plain",
+        &both("30025386125795551919250"),
+    )
+    .await;
+    assert_eq!(
+        (same.status, same.text()),
+        (200, both("30025386125795551919250"))
+    );
     let next = "30025386143387737963666"; // The second after.
     let problem = send(&service, "", "text/plain", &both(next)).await;
     let problem = assert_refused(&problem, 422, "invalid-report", "another_id", next);
-    assert_eq!((&problem["line"], &problem["keyword"]), (&json!(6), &json!("CONJUNCTION_ID")), "{problem}");
+    assert_eq!(
+        (&problem["line"], &problem["keyword"]),
+        (&json!(6), &json!("CONJUNCTION_ID")),
+        "{problem}"
+    );
 }
 
 #[tokio::test]
@@ -175,84 +275,201 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
     let found = async |query: &str| service.get(&format!("/conjunctions?{query}")).await.json();
     let ids_found = async |query: &str| {
         let list = found(query).await["conjunctions"].clone();
-        list.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let theirs = fixture("two-theirs.kvn");
     let external = "20240201T00hz SATELLITEA SATELLITEB";
     let named = |id: &str| theirs.replacen(external, id, 1);
     assert_eq!(send(&service, "", "text/plain", &theirs).await.status, 200);
-    assert_eq!(ids_found(&format!("external={}", external.replace(' ', "%20"))).await, [FIRST]);
-    assert_eq!(send(&service, "", "application/xml", &fixture("two-theirs.xml")).await.status, 200);
+    assert_eq!(
+        ids_found(&format!("external={}", external.replace(' ', "%20"))).await,
+        [FIRST]
+    );
+    assert_eq!(
+        send(&service, "", "application/xml", &fixture("two-theirs.xml"))
+            .await
+            .status,
+        200
+    );
     let of_xml = "20240201T00hz SATELLITEA & SATELLITEB";
-    assert_eq!(service.get(&format!("/conjunctions/{FIRST}")).await.json()["external"], json!([external, of_xml]));
+    assert_eq!(
+        service.get(&format!("/conjunctions/{FIRST}")).await.json()["external"],
+        json!([external, of_xml])
+    );
 
     // The same name of another pair, and of a list of which one is refused; the first 16 of one conjunction.
     let other = named("ROUND-7").replace("= 25544", "= 25545");
     let partial = format!("{}{other}", named("ROUND-7").replacen("= 2.0", "= 3.0", 1));
     let answer = send(&service, "?partial=true", "text/plain", &partial).await;
-    assert_eq!((answer.status, answer.json()["details"][0]["problem"]["reason"].clone()), (200, json!("bad_version")));
+    assert_eq!(
+        (
+            answer.status,
+            answer.json()["details"][0]["problem"]["reason"].clone()
+        ),
+        (200, json!("bad_version"))
+    );
     for number in 0..20 {
-        let back = send(&service, "?return=cdm", "text/plain", &named(&format!("ROUND-{number}"))).await;
+        let back = send(
+            &service,
+            "?return=cdm",
+            "text/plain",
+            &named(&format!("ROUND-{number}")),
+        )
+        .await;
         assert_eq!(back.status, 200, "{back:?}");
     }
     let list = found("external=ROUND-7").await;
-    assert_eq!((list["conjunctions"].as_array().unwrap().len(), &list["next"]), (2, &Value::Null), "{list}");
+    assert_eq!(
+        (
+            list["conjunctions"].as_array().unwrap().len(),
+            &list["next"]
+        ),
+        (2, &Value::Null),
+        "{list}"
+    );
     assert_eq!(ids_found("external=ROUND-7&primary=25544").await, [FIRST]);
     assert_eq!(ids_found("external=ROUND-7&limit=1").await.len(), 1);
-    assert_eq!(ids_found("external=ROUND-7&from=2025-01-01T00:00:00Z").await, Vec::<String>::new());
+    assert_eq!(
+        ids_found("external=ROUND-7&from=2025-01-01T00:00:00Z").await,
+        Vec::<String>::new()
+    );
     let shown = service.get(&format!("/conjunctions/{FIRST}")).await.json();
     assert_eq!(shown["external"].as_array().unwrap().len(), 16, "{shown}");
     assert_eq!(
-        (ids_found("external=ROUND-13").await, ids_found("external=ROUND-14").await),
+        (
+            ids_found("external=ROUND-13").await,
+            ids_found("external=ROUND-14").await
+        ),
         (vec![FIRST.to_owned()], vec![])
     );
 
     // An id of ours is none of another originator, whichever way it is written.
-    assert_eq!(send(&service, "", "text/plain", &fixture("two-noted.kvn")).await.status, 200);
-    assert_eq!(ids_found(&format!("external={FIRST}")).await, Vec::<String>::new());
+    assert_eq!(
+        send(&service, "", "text/plain", &fixture("two-noted.kvn"))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        ids_found(&format!("external={FIRST}")).await,
+        Vec::<String>::new()
+    );
     for (query, detail) in [
-        ("external=", "external has 0 characters, it must have from 1 to 254"),
-        (&format!("external={}", "A".repeat(255)), "external has 255 characters"),
-        (&format!("external=A&after={FIRST}"), "external does not go with after"),
+        (
+            "external=",
+            "external has 0 characters, it must have from 1 to 254",
+        ),
+        (
+            &format!("external={}", "A".repeat(255)),
+            "external has 255 characters",
+        ),
+        (
+            &format!("external=A&after={FIRST}"),
+            "external does not go with after",
+        ),
     ] {
         let answer = service.get(&format!("/conjunctions?{query}")).await;
-        assert_eq!((answer.status, answer.json()["reason"].clone()), (422, json!("external")), "{answer:?}");
-        assert!(answer.json()["detail"].as_str().unwrap().contains(detail), "{}", answer.text());
+        assert_eq!(
+            (answer.status, answer.json()["reason"].clone()),
+            (422, json!("external")),
+            "{answer:?}"
+        );
+        assert!(
+            answer.json()["detail"].as_str().unwrap().contains(detail),
+            "{}",
+            answer.text()
+        );
     }
     let pure = Service::start(PURE).await;
-    assert_eq!(send(&pure, "", "text/plain", &theirs).await.status, 200, "nothing is stored");
+    assert_eq!(
+        send(&pure, "", "text/plain", &theirs).await.status,
+        200,
+        "nothing is stored"
+    );
 }
 
 #[tokio::test]
 async fn an_unknown_version_that_begins_with_2_is_read_with_a_warning() {
     let service = Service::start(PURE).await;
     let warning = "CCSDS_CDM_VERS 2.7 is not known; the message was read as 2.0";
-    let (known, unknown) = (fixture("two.kvn"), fixture("two.kvn").replacen("= 2.0", "= 2.7", 1));
+    let (known, unknown) = (
+        fixture("two.kvn"),
+        fixture("two.kvn").replacen("= 2.0", "= 2.7", 1),
+    );
     let both = format!("{known}{unknown}");
     let answer = send(&service, "", "text/plain", &both).await.json();
-    assert_eq!((answer["details"][0].get("warning"), &answer["details"][1]["warning"]), (None, &json!(warning)));
+    assert_eq!(
+        (
+            answer["details"][0].get("warning"),
+            &answer["details"][1]["warning"]
+        ),
+        (None, &json!(warning))
+    );
 
     let refused = known.replacen("= 2.0", "= 3.0", 1);
-    let answer = send(&service, "?partial=true", "text/plain", &format!("{refused}{both}")).await.json();
+    let answer = send(
+        &service,
+        "?partial=true",
+        "text/plain",
+        &format!("{refused}{both}"),
+    )
+    .await
+    .json();
     assert_eq!(answer["details"][0]["problem"]["reason"], "bad_version");
-    assert_eq!((answer["details"][1].get("warning"), &answer["details"][2]["warning"]), (None, &json!(warning)));
+    assert_eq!(
+        (
+            answer["details"][1].get("warning"),
+            &answer["details"][2]["warning"]
+        ),
+        (None, &json!(warning))
+    );
 
     let back = send(&service, "?return=cdm", "text/plain", &both).await;
-    assert_eq!((back.status, back.header("idmint-warning")), (200, Some(warning)));
+    assert_eq!(
+        (back.status, back.header("idmint-warning")),
+        (200, Some(warning))
+    );
     let several = format!("{warning} (the first of 2 warnings)");
-    let back = send(&service, "?return=cdm", "text/plain", &format!("{unknown}{unknown}")).await;
+    let back = send(
+        &service,
+        "?return=cdm",
+        "text/plain",
+        &format!("{unknown}{unknown}"),
+    )
+    .await;
     assert_eq!(back.header("idmint-warning"), Some(several.as_str()));
-    assert_eq!(send(&service, "?return=cdm", "text/plain", &known).await.header("idmint-warning"), None);
+    assert_eq!(
+        send(&service, "?return=cdm", "text/plain", &known)
+            .await
+            .header("idmint-warning"),
+        None
+    );
     let lines = "content-type: text/plain\r\naccept: text/plain\r\n";
-    let lines = service.exchange(&post_request("/ids/conjunction", lines, &unknown)).await;
-    assert_eq!((lines.text().as_str(), lines.header("idmint-warning")), (format!("{FIRST}\n").as_str(), Some(warning)));
+    let lines = service
+        .exchange(&post_request("/ids/conjunction", lines, &unknown))
+        .await;
+    assert_eq!(
+        (lines.text().as_str(), lines.header("idmint-warning")),
+        (format!("{FIRST}\n").as_str(), Some(warning))
+    );
 }
 
 fn assert_refused(answer: &Answer, status: u16, slug: &str, reason: &str, detail: &str) -> Value {
     let problem = answer.json();
-    assert_eq!((answer.status, &problem["reason"]), (status, &json!(reason)), "{problem}");
+    assert_eq!(
+        (answer.status, &problem["reason"]),
+        (status, &json!(reason)),
+        "{problem}"
+    );
     assert_eq!(problem["type"], format!("/problems/{slug}"));
-    assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
+    assert!(
+        problem["detail"].as_str().unwrap().contains(detail),
+        "{problem}"
+    );
     problem
 }
 
@@ -261,45 +478,85 @@ async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
     let service = Service::start(PURE).await;
     let expected = fixture("malformed/expected.tsv");
     let mut seen = 0;
-    for case in expected.lines().filter(|line| !line.starts_with('#') && !line.contains("latin-1")) {
-        let [name, line, keyword, reason] = case.split('\t').collect::<Vec<_>>()[..] else { panic!("{case:?}") };
+    for case in expected
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.contains("latin-1"))
+    {
+        let [name, line, keyword, reason] = case.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{case:?}")
+        };
         let media = match name.rsplit('.').next().unwrap() {
             "kvn" => "text/plain",
             "xml" => "application/xml",
             // What is no JSON, and JSON that is no message, is told as it is of reports of this service.
-            _ if matches!(name, "cut.json" | "nothing.json" | "tca-twice.json" | "name-twice.json") => continue,
+            _ if matches!(
+                name,
+                "cut.json" | "nothing.json" | "tca-twice.json" | "name-twice.json"
+            ) =>
+            {
+                continue;
+            }
             _ => "application/json",
         };
         let answer = send(&service, "", media, &fixture(&format!("malformed/{name}"))).await;
-        let problem = assert_refused(&answer, 422, "invalid-report", reason, &format!("line {line}: "));
+        let problem = assert_refused(
+            &answer,
+            422,
+            "invalid-report",
+            reason,
+            &format!("line {line}: "),
+        );
         assert_eq!(problem["line"].to_string(), line, "{name}: {problem}");
-        assert_eq!(problem["keyword"].as_str().unwrap_or("-"), keyword, "{name}: {problem}");
-        assert!(problem["detail"].as_str().unwrap().starts_with("line "), "{name}: {problem}");
+        assert_eq!(
+            problem["keyword"].as_str().unwrap_or("-"),
+            keyword,
+            "{name}: {problem}"
+        );
+        assert!(
+            problem["detail"].as_str().unwrap().starts_with("line "),
+            "{name}: {problem}"
+        );
         seen += 1;
     }
     assert!(seen > 55, "{seen}");
     assert_eq!(service.minted().await, 0.0);
     for (body, media, status) in [
         (fixture("malformed/cut.json"), "application/json", 400),
-        (fixture("malformed/name-twice.json"), "application/json", 400),
+        (
+            fixture("malformed/name-twice.json"),
+            "application/json",
+            400,
+        ),
         ("{\"TCA\":1".into(), "application/json", 400),
-        ("{\"tca\":\"2024-02-01T00:00:00Z\",\"primary\":1,\"secondary\":2}".into(), "text/plain", 422),
+        (
+            "{\"tca\":\"2024-02-01T00:00:00Z\",\"primary\":1,\"secondary\":2}".into(),
+            "text/plain",
+            422,
+        ),
         (fixture("one.kvn"), "application/xml", 422),
         (fixture("one.xml"), "text/plain", 422),
         (fixture("one.kvn"), "application/json", 400),
         (fixture("one.kvn"), "text/csv", 415),
     ] {
-        assert_eq!(send(&service, "", media, &body).await.status, status, "{media}: {body}");
+        assert_eq!(
+            send(&service, "", media, &body).await.status,
+            status,
+            "{media}: {body}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_message_that_names_another_id_is_refused_with_both() {
     let service = Service::start(PURE).await;
-    for (name, media, line) in
-        [("one.kvn", "text/plain", 4), ("one.xml", "text/xml", 6), ("cdm.json", "application/json", 1)]
-    {
-        let back = send(&service, "?return=cdm", media, &fixture(name)).await.text();
+    for (name, media, line) in [
+        ("one.kvn", "text/plain", 4),
+        ("one.xml", "text/xml", 6),
+        ("cdm.json", "application/json", 1),
+    ] {
+        let back = send(&service, "?return=cdm", media, &fixture(name))
+            .await
+            .text();
         // Out of reach of the second of its id.
         let moved = back.replace("2024-02-01T00:00:00.250", "2024-02-01T00:00:03.250");
         let answer = send(&service, "?return=cdm", media, &moved).await;
@@ -309,12 +566,36 @@ async fn a_message_that_names_another_id_is_refused_with_both() {
             (&json!(line), &json!("CONJUNCTION_EVENT_ID")),
             "{problem}"
         );
-        let ids =
-            ids_of(&send(&service, "", media, &moved.replace(FIRST, "").replace("CONJUNCTION_EVENT_ID", "X")).await);
-        assert!(problem["detail"].as_str().unwrap().contains(&ids[0]), "{problem}");
+        let ids = ids_of(
+            &send(
+                &service,
+                "",
+                media,
+                &moved
+                    .replace(FIRST, "")
+                    .replace("CONJUNCTION_EVENT_ID", "X"),
+            )
+            .await,
+        );
+        assert!(
+            problem["detail"].as_str().unwrap().contains(&ids[0]),
+            "{problem}"
+        );
 
-        let nonsense = send(&service, "?return=cdm", media, &back.replace(FIRST, "nonsense")).await;
-        assert_refused(&nonsense, 422, "invalid-report", "another_id", "\"nonsense\" is no id of this format");
+        let nonsense = send(
+            &service,
+            "?return=cdm",
+            media,
+            &back.replace(FIRST, "nonsense"),
+        )
+        .await;
+        assert_refused(
+            &nonsense,
+            422,
+            "invalid-report",
+            "another_id",
+            "\"nonsense\" is no id of this format",
+        );
     }
 }
 
@@ -323,15 +604,47 @@ async fn a_value_that_the_format_has_no_room_for_is_told_with_its_line() {
     let service = Service::start(PURE).await;
     let one = fixture("one.kvn");
     for (from, to, line, keyword, reason, limit) in [
-        ("48274", "799500001", 55, "OBJECT_DESIGNATOR", "out_of_range", "4194303"),
-        ("25544", "4194304", 25, "OBJECT_DESIGNATOR", "out_of_range", "4194303"),
-        ("2024-02-01T00", "2242-03-16T13", 9, "TCA", "overflow", "2242-03-16T12:56:32.000Z"),
-        ("2024-02-01T00", "1969-365T23", 9, "TCA", "before_epoch", "1970-01-01T00:00:00.000Z"),
+        (
+            "48274",
+            "799500001",
+            55,
+            "OBJECT_DESIGNATOR",
+            "out_of_range",
+            "4194303",
+        ),
+        (
+            "25544",
+            "4194304",
+            25,
+            "OBJECT_DESIGNATOR",
+            "out_of_range",
+            "4194303",
+        ),
+        (
+            "2024-02-01T00",
+            "2242-03-16T13",
+            9,
+            "TCA",
+            "overflow",
+            "2242-03-16T12:56:32.000Z",
+        ),
+        (
+            "2024-02-01T00",
+            "1969-365T23",
+            9,
+            "TCA",
+            "before_epoch",
+            "1970-01-01T00:00:00.000Z",
+        ),
     ] {
         let answer = send(&service, "", "text/plain", &one.replacen(from, to, 1)).await;
         let problem = assert_refused(&answer, 422, "invalid-report", reason, keyword);
         let told = (&problem["line"], &problem["keyword"], &problem["limit"]);
-        assert_eq!(told, (&json!(line), &json!(keyword), &json!(limit)), "{problem}");
+        assert_eq!(
+            told,
+            (&json!(line), &json!(keyword), &json!(limit)),
+            "{problem}"
+        );
     }
     let small = Service::start("mint.batch_max = 2").await;
     let three = send(&small, "", "text/plain", &fixture("several-crlf.kvn")).await;
@@ -343,19 +656,36 @@ async fn what_comes_back_is_what_was_sent_or_nothing() {
     let service = Service::start(PURE).await;
     let plain = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
     let answer = send(&service, "?return=cdm", "application/json", plain).await;
-    assert_refused(&answer, 422, "invalid-parameter", "return", "Conjunction Data Messages");
+    assert_refused(
+        &answer,
+        422,
+        "invalid-parameter",
+        "return",
+        "Conjunction Data Messages",
+    );
     let answer = send(&service, "?return=ids", "text/plain", &fixture("one.kvn")).await;
     let problem = assert_refused(&answer, 422, "invalid-parameter", "return", "\"ids\"");
     assert_eq!(problem["limit"], "cdm");
     let answer = service.post("/ids/snowflake?return=cdm").await;
-    assert_refused(&answer, 422, "invalid-parameter", "unknown_parameter", "return");
+    assert_refused(
+        &answer,
+        422,
+        "invalid-parameter",
+        "unknown_parameter",
+        "return",
+    );
 
     let one = fixture("one.xml");
-    for (accept, status) in
-        [("application/xml", 200), ("application/*", 200), ("application/json", 406), ("text/xml", 406)]
-    {
+    for (accept, status) in [
+        ("application/xml", 200),
+        ("application/*", 200),
+        ("application/json", 406),
+        ("text/xml", 406),
+    ] {
         let headers = format!("content-type: application/xml\r\naccept: {accept}\r\n");
-        let answer = service.exchange(&post_request("/ids/conjunction?return=cdm", &headers, &one)).await;
+        let answer = service
+            .exchange(&post_request("/ids/conjunction?return=cdm", &headers, &one))
+            .await;
         assert_eq!(answer.status, status, "{accept}: {answer:?}");
     }
 }
@@ -373,10 +703,26 @@ async fn a_mixture_of_two_kinds_of_json_is_refused() {
         theirs.replace('{', r#"{"primary":25544,"#),
     ] {
         let answer = send(&service, "", "application/json", &body).await;
-        assert_eq!((answer.status, &answer.json()["reason"]), (422, &json!("report_form")), "{body}: {answer:?}");
+        assert_eq!(
+            (answer.status, &answer.json()["reason"]),
+            (422, &json!("report_form")),
+            "{body}: {answer:?}"
+        );
     }
-    let bom = send(&service, "?return=cdm", "application/json", &format!("\u{feff}{theirs}")).await;
-    assert_eq!(bom.text(), format!("\u{feff}{},\"CONJUNCTION_EVENT_ID\":\"{FIRST}\"}}", theirs.trim_end_matches('}')));
+    let bom = send(
+        &service,
+        "?return=cdm",
+        "application/json",
+        &format!("\u{feff}{theirs}"),
+    )
+    .await;
+    assert_eq!(
+        bom.text(),
+        format!(
+            "\u{feff}{},\"CONJUNCTION_EVENT_ID\":\"{FIRST}\"}}",
+            theirs.trim_end_matches('}')
+        )
+    );
 }
 
 #[tokio::test]
@@ -389,8 +735,17 @@ async fn a_long_document_comes_back_whole() {
         )
     };
     let sent: String = (1..=100_000).map(message).collect();
-    let back = send(&service, "?return=cdm&encoding=hex_padded", "text/plain", &sent).await;
-    assert_eq!((back.status, back.header("idmint-count")), (200, Some("100000")));
+    let back = send(
+        &service,
+        "?return=cdm&encoding=hex_padded",
+        "text/plain",
+        &sent,
+    )
+    .await;
+    assert_eq!(
+        (back.status, back.header("idmint-count")),
+        (200, Some("100000"))
+    );
     let kept: String = back
         .text()
         .split_inclusive('\n')
@@ -417,10 +772,27 @@ async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() 
             continue; // One of its times is before this epoch.
         }
         let headers = format!("content-type: {media}\r\n");
-        let back = service.exchange(&post_request("/ids/odd?return=cdm", &headers, &fixture(name))).await;
-        assert_eq!((back.status, back.header("idmint-count")), (200, Some(count.to_string().as_str())), "{back:?}");
-        let again = service.exchange(&post_request("/ids/odd?return=cdm", &headers, &back.text())).await;
-        assert!(again.body == back.body, "{name}: {}\n{}", back.text(), again.text());
+        let back = service
+            .exchange(&post_request(
+                "/ids/odd?return=cdm",
+                &headers,
+                &fixture(name),
+            ))
+            .await;
+        assert_eq!(
+            (back.status, back.header("idmint-count")),
+            (200, Some(count.to_string().as_str())),
+            "{back:?}"
+        );
+        let again = service
+            .exchange(&post_request("/ids/odd?return=cdm", &headers, &back.text()))
+            .await;
+        assert!(
+            again.body == back.body,
+            "{name}: {}\n{}",
+            back.text(),
+            again.text()
+        );
     }
 }
 
@@ -428,11 +800,23 @@ async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() 
 async fn every_report_of_the_vectors_gets_its_id_here_too() {
     let service = Service::start(PURE).await;
     let (mut minted, mut refused) = (0, 0);
-    for case in cases::valid().iter().filter(|case| case.format == "conjunction") {
-        let (tca, [one, other]) = (case.utc.as_ref().unwrap(), [case.fields[1].1, case.fields[2].1]);
+    for case in cases::valid()
+        .iter()
+        .filter(|case| case.format == "conjunction")
+    {
+        let (tca, [one, other]) = (
+            case.utc.as_ref().unwrap(),
+            [case.fields[1].1, case.fields[2].1],
+        );
         let body = format!(r#"{{"tca":"{tca}","primary":{one},"secondary":{other}}}"#);
         for (encoding, text) in &case.encodings {
-            let answer = send(&service, &format!("?encoding={encoding}"), "application/json", &body).await;
+            let answer = send(
+                &service,
+                &format!("?encoding={encoding}"),
+                "application/json",
+                &body,
+            )
+            .await;
             if one == 0 || other == 0 || one == other {
                 assert_eq!(answer.status, 422, "{case:?}: {answer:?}");
                 refused += 1;

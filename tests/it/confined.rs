@@ -22,7 +22,9 @@ const OBJECTS: [u64; 2] = [3_141_592, 2_718_281];
 
 /// An event of which a ledger is named: the same one names it in every service.
 fn genesis(number: usize) -> String {
-    format!(r#"{{"event":"Begun","entities":{{"n":"{number}"}},"timestamp":"2039-01-01T00:00:0{number}Z"}}"#)
+    format!(
+        r#"{{"event":"Begun","entities":{{"n":"{number}"}},"timestamp":"2039-01-01T00:00:0{number}Z"}}"#
+    )
 }
 
 /// A service with a token named `all`, and one for each scope, or all of them, with each confinement.
@@ -35,12 +37,23 @@ struct Confined {
 impl Confined {
     async fn start(confinements: &[(&str, String)]) -> Confined {
         let all = SCOPES.map(|scope| format!("'{scope}'")).join(", ");
-        let scopes = SCOPES.map(|scope| (scope, format!("'{scope}'"))).into_iter().chain([("every", all.clone())]);
+        let scopes = SCOPES
+            .map(|scope| (scope, format!("'{scope}'")))
+            .into_iter()
+            .chain([("every", all.clone())]);
         let scopes: Vec<_> = scopes.collect();
         let confined = confinements.iter().flat_map(|(name, confinement)| {
-            scopes.iter().map(move |(scope, listed)| (format!("{scope}-{name}"), listed.clone(), confinement.clone()))
+            scopes.iter().map(move |(scope, listed)| {
+                (
+                    format!("{scope}-{name}"),
+                    listed.clone(),
+                    confinement.clone(),
+                )
+            })
         });
-        let entries: Vec<_> = confined.chain([("all".to_owned(), all.clone(), String::new())]).collect();
+        let entries: Vec<_> = confined
+            .chain([("all".to_owned(), all.clone(), String::new())])
+            .collect();
         let (folder, mut text) = (tempfile::tempdir().unwrap(), String::new());
         for (name, scopes, confinement) in &entries {
             let digest = Sha256::digest(format!("token-{name}"));
@@ -51,18 +64,30 @@ impl Confined {
         let path = folder.path().join("tokens.toml");
         std::fs::write(&path, text).unwrap();
         let service = Service::start(&format!("http.tokens = '{}'", path.display())).await;
-        let tokens = entries.into_iter().map(|(name, ..)| name).filter(|name| name != "all").collect();
-        Confined { service, tokens, _folder: folder }
+        let tokens = entries
+            .into_iter()
+            .map(|(name, ..)| name)
+            .filter(|name| name != "all")
+            .collect();
+        Confined {
+            service,
+            tokens,
+            _folder: folder,
+        }
     }
 
     async fn ask(&self, token: &str, method_and_target: &str, headers: &str, body: &str) -> Answer {
         let headers = format!("authorization: Bearer token-{token}\r\n{headers}");
-        self.service.exchange(&request(method_and_target, &headers, body)).await
+        self.service
+            .exchange(&request(method_and_target, &headers, body))
+            .await
     }
 
     /// The ledger that begins with the event of this number, and its head.
     async fn begin_ledger(&self, number: usize) -> [String; 2] {
-        let answer = self.ask("all", "POST /ledgers", JSON, &genesis(number)).await;
+        let answer = self
+            .ask("all", "POST /ledgers", JSON, &genesis(number))
+            .await;
         assert_eq!(answer.status, 201, "{answer:?}");
         ["ledger", "head"].map(|name| answer.json()[name].as_str().unwrap().to_owned())
     }
@@ -72,7 +97,11 @@ impl Confined {
 type Values<'a> = BTreeMap<&'static str, &'a str>;
 
 fn fill(template: &str, values: &Values) -> String {
-    values.iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
+    values
+        .iter()
+        .fold(template.to_owned(), |path, (name, value)| {
+            path.replace(name, value)
+        })
 }
 
 #[tokio::test]
@@ -87,13 +116,24 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
     let [own, own_head] = guarded.begin_ledger(0).await;
     let [foreign, foreign_head] = guarded.begin_ledger(1).await;
     assert_eq!(own, own_ledger);
-    let report = json!({ "tca": "2039-01-01T00:00:00Z", "primary": OBJECTS[0], "secondary": OBJECTS[1] }).to_string();
-    let reported = guarded.ask("all", "POST /conjunctions", JSON, &format!("[{report}]")).await;
+    let report =
+        json!({ "tca": "2039-01-01T00:00:00Z", "primary": OBJECTS[0], "secondary": OBJECTS[1] })
+            .to_string();
+    let reported = guarded
+        .ask("all", "POST /conjunctions", JSON, &format!("[{report}]"))
+        .await;
     assert_eq!(reported.status, 200, "{reported:?}");
     let own_id = ids_of(&guarded.ask("all", "POST /ids/payment", "", "").await).remove(0);
     let foreign_id = ids_of(&guarded.ask("all", "POST /ids/snowflake", "", "").await).remove(0);
     for series in SERIES {
-        let given = guarded.ask("all", &format!("POST /numbers/{series}"), "idempotency-key: 1\r\n", "").await;
+        let given = guarded
+            .ask(
+                "all",
+                &format!("POST /numbers/{series}"),
+                "idempotency-key: 1\r\n",
+                "",
+            )
+            .await;
         assert_eq!(given.status, 201, "{given:?}");
     }
 
@@ -123,42 +163,79 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
         .into(),
     ];
     let templates: BTreeSet<_> = paths().into_iter().map(|(_, template)| template).collect();
-    let bodies = ["", "{}", r#"["x"]"#, &order(&own, &[genesis(2)])[..], &genesis(3)];
+    let bodies = [
+        "",
+        "{}",
+        r#"["x"]"#,
+        &order(&own, &[genesis(2)])[..],
+        &genesis(3),
+    ];
     let (mut asked, mut refused, mut searched) = (0, 0, 0);
     for token in &guarded.tokens {
-        for (template, values) in
-            templates.iter().flat_map(|template| fillings.iter().map(move |values| (template, values)))
+        for (template, values) in templates
+            .iter()
+            .flat_map(|template| fillings.iter().map(move |values| (template, values)))
         {
             let path = fill(template, values);
-            for (method, body) in METHODS.iter().flat_map(|method| bodies.map(|body| (method, body))) {
+            for (method, body) in METHODS
+                .iter()
+                .flat_map(|method| bodies.map(|body| (method, body)))
+            {
                 if *method == Method::GET && !body.is_empty() {
                     continue;
                 }
-                let headers =
-                    if body.is_empty() { String::new() } else { format!("{JSON}idempotency-key: k{asked}\r\n") };
+                let headers = if body.is_empty() {
+                    String::new()
+                } else {
+                    format!("{JSON}idempotency-key: k{asked}\r\n")
+                };
                 // Whoever is confined to the other ledger may create none, so nothing of these requests is foreign to him.
-                let answer = guarded.ask(token, &format!("{method} {path}"), &headers, body).await;
+                let answer = guarded
+                    .ask(token, &format!("{method} {path}"), &headers, body)
+                    .await;
                 let text = format!("{}{}", answer.head, answer.text());
                 asked += 1;
                 refused += usize::from(answer.status == 403);
                 searched += text.len();
                 // What was asked for is no news.
                 let of_series = [SERIES[1].to_owned()];
-                let secrets = if token.ends_with("-series") { &of_series[..] } else { &secrets[..] };
+                let secrets = if token.ends_with("-series") {
+                    &of_series[..]
+                } else {
+                    &secrets[..]
+                };
                 for secret in secrets.iter().filter(|secret| !path.contains(*secret)) {
-                    assert!(!text.contains(secret), "{token}: {method} {path} {body} tells of {secret}: {text}");
+                    assert!(
+                        !text.contains(secret),
+                        "{token}: {method} {path} {body} tells of {secret}: {text}"
+                    );
                 }
             }
         }
     }
-    println!("{asked} requests of {} tokens, {refused} refused, {searched} bytes searched", guarded.tokens.len());
-    assert_eq!(asked, guarded.tokens.len() * templates.len() * 2 * (1 + 2 * bodies.len()));
-    assert!(refused > asked / 10 && refused < asked / 2, "{refused} of {asked}");
+    println!(
+        "{asked} requests of {} tokens, {refused} refused, {searched} bytes searched",
+        guarded.tokens.len()
+    );
+    assert_eq!(
+        asked,
+        guarded.tokens.len() * templates.len() * 2 * (1 + 2 * bodies.len())
+    );
+    assert!(
+        refused > asked / 10 && refused < asked / 2,
+        "{refused} of {asked}"
+    );
     // The search finds what is there: whoever is confined to nothing is told of it.
     let listed = guarded.ask("all", "GET /ledgers", "", "").await.text();
-    assert!(listed.contains(&own) && listed.contains(&foreign), "{listed}");
+    assert!(
+        listed.contains(&own) && listed.contains(&foreign),
+        "{listed}"
+    );
     let listed = guarded.ask("all", "GET /numbers", "", "").await.text();
-    assert!(SERIES.iter().all(|series| listed.contains(series)), "{listed}");
+    assert!(
+        SERIES.iter().all(|series| listed.contains(series)),
+        "{listed}"
+    );
     let listed = guarded.ask("all", "GET /conjunctions", "", "").await.text();
     assert!(listed.contains(&OBJECTS[0].to_string()), "{listed}");
 }

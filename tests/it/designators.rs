@@ -16,14 +16,24 @@ fn message(secondary: &str, catalog: &str) -> String {
 }
 
 async fn send(service: &Service, media: &str, body: &str) -> Answer {
-    service.exchange(&post_request("/ids/conjunction", &format!("content-type: {media}\r\n"), body)).await
+    service
+        .exchange(&post_request(
+            "/ids/conjunction",
+            &format!("content-type: {media}\r\n"),
+            body,
+        ))
+        .await
 }
 
 #[tokio::test]
 async fn a_designator_that_is_no_number_is_named_as_such() {
     let service = Service::start("").await;
     for (designator, reason, named) in [
-        ("UNKNOWN", "wrong_type", "\"UNKNOWN\" is no catalogue number"),
+        (
+            "UNKNOWN",
+            "wrong_type",
+            "\"UNKNOWN\" is no catalogue number",
+        ),
         ("L3972", "wrong_type", "as Alpha-5 it would be 203972"),
         ("A0001", "wrong_type", "as Alpha-5 it would be 100001"),
         ("T0001", "wrong_type", "as Alpha-5 it would be 270001"),
@@ -31,9 +41,20 @@ async fn a_designator_that_is_no_number_is_named_as_such() {
     ] {
         let answer = send(&service, "text/plain", &message(designator, "")).await;
         let problem = answer.json();
-        assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{problem}");
-        assert_eq!((&problem["line"], &problem["keyword"]), (&json!(7), &json!("OBJECT_DESIGNATOR")), "{problem}");
-        assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
+        assert_eq!(
+            (answer.status, &problem["reason"]),
+            (422, &json!(reason)),
+            "{problem}"
+        );
+        assert_eq!(
+            (&problem["line"], &problem["keyword"]),
+            (&json!(7), &json!("OBJECT_DESIGNATOR")),
+            "{problem}"
+        );
+        assert!(
+            problem["detail"].as_str().unwrap().contains(named),
+            "{problem}"
+        );
     }
 }
 
@@ -56,22 +77,34 @@ async fn a_number_of_another_catalogue_is_refused_unless_it_is_said_to_be_equal(
     ] {
         let answer = send(&strict, media, body).await;
         let problem = answer.json();
-        assert_eq!((answer.status, &problem["reason"]), (422, &json!("another_catalog")), "{problem}");
-        assert_eq!((&problem["line"], &problem["keyword"]), (&json!(line), &json!(keyword)), "{problem}");
+        assert_eq!(
+            (answer.status, &problem["reason"]),
+            (422, &json!("another_catalog")),
+            "{problem}"
+        );
+        assert_eq!(
+            (&problem["line"], &problem["keyword"]),
+            (&json!(line), &json!(keyword)),
+            "{problem}"
+        );
         let detail = problem["detail"].as_str().unwrap();
         assert!(
-            detail.contains("\"LEOLABS\" is not one of SATCAT") && detail.contains("conjunction.catalogs"),
+            detail.contains("\"LEOLABS\" is not one of SATCAT")
+                && detail.contains("conjunction.catalogs"),
             "{detail}"
         );
-        assert_eq!(ids_of(&send(&lenient, media, body).await), [FIRST], "{media}");
+        assert_eq!(
+            ids_of(&send(&lenient, media, body).await),
+            [FIRST],
+            "{media}"
+        );
     }
     assert_eq!(strict.minted().await, 0.0);
 }
 
 #[tokio::test]
 async fn a_designator_is_the_number_that_the_configuration_gives_it() {
-    let settings =
-        "[conjunction.designators]\nL3972 = 48274\n'LEOLABS/48999' = 48274\n799500001 = 48274\nUNKNOWN = 48275\n";
+    let settings = "[conjunction.designators]\nL3972 = 48274\n'LEOLABS/48999' = 48274\n799500001 = 48274\nUNKNOWN = 48275\n";
     let service = Service::start(settings).await;
     for (designator, catalog) in [
         ("L3972", ""),
@@ -80,11 +113,21 @@ async fn a_designator_is_the_number_that_the_configuration_gives_it() {
         ("799500001", "CATALOG_NAME = SATCAT\n"),
         ("48274", "CATALOG_NAME = SATCAT\n"),
     ] {
-        assert_eq!(ids_of(&send(&service, "text/plain", &message(designator, catalog)).await), [FIRST], "{designator}");
+        assert_eq!(
+            ids_of(&send(&service, "text/plain", &message(designator, catalog)).await),
+            [FIRST],
+            "{designator}"
+        );
     }
     let other = ids_of(&send(&service, "text/plain", &message("UNKNOWN", "")).await);
     assert_ne!(other, [FIRST]);
     for (designator, catalog) in [("48999", "CATALOG_NAME = OTHER\n"), ("L3973", "")] {
-        assert_eq!(send(&service, "text/plain", &message(designator, catalog)).await.status, 422, "{designator}");
+        assert_eq!(
+            send(&service, "text/plain", &message(designator, catalog))
+                .await
+                .status,
+            422,
+            "{designator}"
+        );
     }
 }

@@ -30,16 +30,28 @@ async fn a_request_in_flight_gets_its_answer() {
 
     let drained = server.begin_draining();
     assert_eq!(idle.read_to_close().await, "");
-    assert!(TcpStream::connect(address).await.is_err(), "nothing new is accepted");
+    assert!(
+        TcpStream::connect(address).await.is_err(),
+        "nothing new is accepted"
+    );
     assert!(!drained.is_finished());
     drop(idle);
 
     release.notify_one();
     let answer = busy.receive().await;
-    assert_eq!((answer.text().as_str(), answer.header("connection")), ("at last", Some("close")));
+    assert_eq!(
+        (answer.text().as_str(), answer.header("connection")),
+        ("at last", Some("close"))
+    );
     assert_eq!(busy.read_to_close().await, "");
     drop(busy);
-    assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
+    assert_eq!(
+        within(LONG, drained)
+            .await
+            .unwrap()
+            .connections_closed_by_force,
+        0
+    );
 }
 
 #[tokio::test]
@@ -62,7 +74,12 @@ async fn a_busy_connection_loses_no_request_while_draining() {
         callers.push(tokio::spawn(async move {
             // Panics if a request is not answered.
             let mut answered = 0;
-            while client.exchange(&get_request("/hello")).await.header("connection") != Some("close") {
+            while client
+                .exchange(&get_request("/hello"))
+                .await
+                .header("connection")
+                != Some("close")
+            {
                 answered += 1;
             }
             answered
@@ -71,7 +88,9 @@ async fn a_busy_connection_loses_no_request_while_draining() {
     until(|| server.open.count() == 8).await;
     assert_eq!(server.drain().await.connections_closed_by_force, 0);
     for client in callers {
-        within(LONG, client).await.expect("every request is answered");
+        within(LONG, client)
+            .await
+            .expect("every request is answered");
     }
 }
 
@@ -84,9 +103,18 @@ async fn a_request_on_its_way_when_draining_begins_is_answered() {
     client.send(get_request("/hello")).await;
     let drained = server.begin_draining();
     let answer = client.receive().await;
-    assert_eq!((answer.text().as_str(), answer.header("connection")), ("hello", Some("close")));
+    assert_eq!(
+        (answer.text().as_str(), answer.header("connection")),
+        ("hello", Some("close"))
+    );
     drop(client);
-    assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
+    assert_eq!(
+        within(LONG, drained)
+            .await
+            .unwrap()
+            .connections_closed_by_force,
+        0
+    );
 }
 
 #[tokio::test]
@@ -98,7 +126,13 @@ async fn a_request_sent_before_draining_is_answered_even_from_the_backlog() {
         let drained = server.begin_draining();
         assert_eq!(client.receive().await.text(), "hello");
         drop(client);
-        assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
+        assert_eq!(
+            within(LONG, drained)
+                .await
+                .unwrap()
+                .connections_closed_by_force,
+            0
+        );
     }
 }
 
@@ -113,13 +147,31 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
     let api = Api::new(service, metrics, HostPolicy::default());
     let (open, (drain, drained)) = (OpenConnections::default(), oneshot::channel::<()>());
     let drain_max = Duration::from_millis(300);
-    let serving = tokio::spawn(serve(listener, api, terms(WIDE, open), async { _ = drained.await }, drain_max));
+    let serving = tokio::spawn(serve(
+        listener,
+        api,
+        terms(WIDE, open),
+        async { _ = drained.await },
+        drain_max,
+    ));
 
     let mut client = AsyncClient::connect(address).await;
-    let head = "POST /ledgers/aa77f99c/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n";
-    client.send(format!("{head}expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n")).await;
+    let head =
+        "POST /ledgers/aa77f99c/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n";
+    client
+        .send(format!(
+            "{head}expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n"
+        ))
+        .await;
     // It reads.
-    within(LONG, client.stream.read_exact(&mut [0; "HTTP/1.1 100 Continue\r\n\r\n".len()])).await.unwrap();
+    within(
+        LONG,
+        client
+            .stream
+            .read_exact(&mut [0; "HTTP/1.1 100 Continue\r\n\r\n".len()]),
+    )
+    .await
+    .unwrap();
     // A byte every few milliseconds, for as long as somebody takes it.
     let dripping = tokio::spawn(async move {
         while client.stream.write_all(b"1\r\nx\r\n").await.is_ok() {
@@ -127,12 +179,24 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
         }
     });
     drain.send(()).unwrap();
-    assert_eq!(within(LONG, serving).await.unwrap().connections_closed_by_force, 1);
+    assert_eq!(
+        within(LONG, serving)
+            .await
+            .unwrap()
+            .connections_closed_by_force,
+        1
+    );
     assert_eq!(in_flight(&registry), 0, "nobody works on it any more");
     within(LONG, dripping).await.unwrap();
 }
 
 fn in_flight(registry: &Registry) -> i64 {
-    let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
-    text.lines().find_map(|line| line.strip_prefix("idmint_http_in_flight ")).unwrap().parse().unwrap()
+    let text = TextEncoder::new()
+        .encode_to_string(&registry.gather())
+        .unwrap();
+    text.lines()
+        .find_map(|line| line.strip_prefix("idmint_http_in_flight "))
+        .unwrap()
+        .parse()
+        .unwrap()
 }

@@ -27,10 +27,18 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
         let seen = Arc::clone(&seen);
         move |_: &Route, _: &mut Request<Body>| {
             seen.fetch_add(1, Ordering::Relaxed);
-            if refuses { Err(Problem::new(Slug::Draining, MARKER)) } else { Ok(()) }
+            if refuses {
+                Err(Problem::new(Slug::Draining, MARKER))
+            } else {
+                Ok(())
+            }
         }
     });
-    (Api::guarded(service, metrics, HostPolicy::default(), Some(marker)), seen, registry)
+    (
+        Api::guarded(service, metrics, HostPolicy::default(), Some(marker)),
+        seen,
+        registry,
+    )
 }
 
 /// A request to every route there is, with something for each parameter; to mints as they are mostly asked for and as the
@@ -44,10 +52,14 @@ pub(crate) fn requests() -> Vec<(Method, String)> {
             ("{slug}", "draining"),
             ("{file}", "main.js"),
         ];
-        let path = values.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+        let path = values.iter().fold(path.to_owned(), |path, (name, value)| {
+            path.replace(name, value)
+        });
         path.replace("{id}", "0005cd7556b05092aecc815daa77f99c")
     };
-    let routes = paths().into_iter().map(|(method, path)| (method, fill(path)));
+    let routes = paths()
+        .into_iter()
+        .map(|(method, path)| (method, fill(path)));
     let others = [
         (Method::POST, "/ids/flax?count=3"),
         (Method::POST, "/ids/%66lax"),
@@ -60,38 +72,73 @@ pub(crate) fn requests() -> Vec<(Method, String)> {
         (Method::POST, "/ids/flax/more"),
         (Method::GET, "/no/such/route"),
     ];
-    routes.chain(others.map(|(method, path)| (method, path.to_owned()))).collect()
+    routes
+        .chain(others.map(|(method, path)| (method, path.to_owned())))
+        .collect()
 }
 
 async fn answer(api: &Api, method: &Method, path: &str) -> (StatusCode, String) {
-    let request = Request::builder().method(method).uri(path).header("host", "localhost").body(Body::empty()).unwrap();
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost")
+        .body(Body::empty())
+        .unwrap();
     let response = api.clone().oneshot(request).await.unwrap();
     let status = response.status();
-    let body = to_bytes(axum::body::Body::new(response.into_body()), 1 << 20).await.unwrap();
+    let body = to_bytes(axum::body::Body::new(response.into_body()), 1 << 20)
+        .await
+        .unwrap();
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 
 fn metrics(registry: &Registry) -> String {
-    TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
+    TextEncoder::new()
+        .encode_to_string(&registry.gather())
+        .unwrap()
 }
 
 #[tokio::test]
 async fn whatever_is_refused_at_the_edge_gets_no_further() {
     let (api, seen, registry) = api(true);
     let requests = requests();
-    assert!(requests.len() >= paths().len() + 10, "every route, the fast way and what there is not");
+    assert!(
+        requests.len() >= paths().len() + 10,
+        "every route, the fast way and what there is not"
+    );
     for (method, path) in &requests {
         let (status, body) = answer(&api, method, path).await;
-        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{method} {path}: {body}");
-        assert!(body.contains(MARKER), "{method} {path} went past the edge: {body}");
+        assert_eq!(
+            status,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "{method} {path}: {body}"
+        );
+        assert!(
+            body.contains(MARKER),
+            "{method} {path} went past the edge: {body}"
+        );
     }
-    assert_eq!(seen.load(Ordering::Relaxed), requests.len(), "each request passes the edge once");
+    assert_eq!(
+        seen.load(Ordering::Relaxed),
+        requests.len(),
+        "each request passes the edge once"
+    );
     let counted = metrics(&registry);
-    let refused =
-        counted.lines().filter(|line| line.starts_with("idmint_http_requests_total") && line.contains("\"503\""));
-    let refused: f64 = refused.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
-    assert_eq!(refused, requests.len() as f64, "and is counted there: {counted}");
-    assert!(!counted.contains("route=\"/ids/{format}\",status=\"200\"} 1"), "nothing was minted: {counted}");
+    let refused = counted
+        .lines()
+        .filter(|line| line.starts_with("idmint_http_requests_total") && line.contains("\"503\""));
+    let refused: f64 = refused
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        .sum();
+    assert_eq!(
+        refused,
+        requests.len() as f64,
+        "and is counted there: {counted}"
+    );
+    assert!(
+        !counted.contains("route=\"/ids/{format}\",status=\"200\"} 1"),
+        "nothing was minted: {counted}"
+    );
 }
 
 #[tokio::test]
@@ -103,5 +150,8 @@ async fn what_the_edge_lets_in_is_answered_behind_it() {
         assert!(!body.contains(MARKER), "{method} {path}: {body}");
     }
     assert_eq!(seen.load(Ordering::Relaxed), requests.len());
-    assert_eq!(answer(&api, &Method::POST, "/ids/flax?count=3").await.0, StatusCode::OK);
+    assert_eq!(
+        answer(&api, &Method::POST, "/ids/flax?count=3").await.0,
+        StatusCode::OK
+    );
 }

@@ -17,17 +17,28 @@ fn numbers(value: &Value) -> Vec<f64> {
 #[tokio::test]
 async fn the_example_of_every_format_decodes_as_that_format_in_every_spelling() {
     let service = Service::start(ALL_ON).await;
-    for format in service.get("/formats").await.json()["formats"].as_array().unwrap() {
+    for format in service.get("/formats").await.json()["formats"]
+        .as_array()
+        .unwrap()
+    {
         let (name, example) = (format["name"].as_str().unwrap(), &format["example"]);
         for (encoding, text) in example["encodings"].as_object().unwrap() {
-            let path = format!("/decode/{}?format={name}&encoding={encoding}", text.as_str().unwrap());
+            let path = format!(
+                "/decode/{}?format={name}&encoding={encoding}",
+                text.as_str().unwrap()
+            );
             let decoded = service.get(&path).await.json();
             let found = &decoded["matches"][0];
             // A type is told by the canonical encoding alone.
             let mut expected = example["encodings"].clone();
             if !format["types_minted"].is_null() && *encoding != format["encodings"][0]["name"] {
                 let untyped = &mut expected[format["encodings"][0]["name"].as_str().unwrap()];
-                *untyped = untyped.as_str().unwrap().strip_prefix("user_").unwrap().into();
+                *untyped = untyped
+                    .as_str()
+                    .unwrap()
+                    .strip_prefix("user_")
+                    .unwrap()
+                    .into();
             }
             assert_eq!(found["encodings"], expected, "{path}: {decoded}");
             assert_eq!(found["value"], example["value"], "{path}");
@@ -64,32 +75,86 @@ async fn a_custom_format_is_described_like_a_built_in_one() {
     assert_eq!(token["example"]["time"], Value::Null);
     assert_eq!(token["encodings"][0]["length"], 36);
     assert!(
-        token["encodings"][1]["length_min"].as_u64().unwrap() < token["encodings"][1]["length_max"].as_u64().unwrap()
+        token["encodings"][1]["length_min"].as_u64().unwrap()
+            < token["encodings"][1]["length_max"].as_u64().unwrap()
     );
     let postgresql = &token["storage"][0];
-    assert_eq!((&postgresql["column"], &postgresql["bind"]), (&"uuid".into(), &"the encoding uuid8".into()));
-    assert_eq!(postgresql["sql"]["select_range"], Value::Null, "its ids carry no time");
+    assert_eq!(
+        (&postgresql["column"], &postgresql["bind"]),
+        (&"uuid".into(), &"the encoding uuid8".into())
+    );
+    assert_eq!(
+        postgresql["sql"]["select_range"],
+        Value::Null,
+        "its ids carry no time"
+    );
 }
 
 #[tokio::test]
 async fn minted_ids_lie_in_the_range_of_their_time() {
     let service = Service::start("").await;
-    let range = service.get("/formats/snowflake/range?from=2040-01-01T00:00:00Z&to=2040-01-01T00:01:00Z").await.json();
-    assert_eq!((&range["from"], &range["to"]), (&"2040-01-01T00:00:00Z".into(), &"2040-01-01T00:01:00Z".into()));
-    let [least, greatest] =
-        ["least", "greatest"].map(|end| range[end]["encodings"]["hex_padded"].as_str().unwrap().to_owned());
-    let ids = service.mint("/ids/snowflake?count=100&encoding=hex_padded").await;
-    assert!(ids.iter().all(|id| least <= *id && *id <= greatest), "{ids:?} in {least} to {greatest}");
-    let next = service.get("/formats/snowflake/range?from=2040-01-01T00:01:00Z&to=2040-01-01T00:02:00Z").await.json();
-    let value = |range: &Value, end: &str| range[end]["value"].as_str().unwrap().parse::<u128>().unwrap();
-    assert_eq!(value(&range, "greatest") + 1, value(&next, "least"), "no id is in neither span");
+    let range = service
+        .get("/formats/snowflake/range?from=2040-01-01T00:00:00Z&to=2040-01-01T00:01:00Z")
+        .await
+        .json();
+    assert_eq!(
+        (&range["from"], &range["to"]),
+        (
+            &"2040-01-01T00:00:00Z".into(),
+            &"2040-01-01T00:01:00Z".into()
+        )
+    );
+    let [least, greatest] = ["least", "greatest"].map(|end| {
+        range[end]["encodings"]["hex_padded"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    });
+    let ids = service
+        .mint("/ids/snowflake?count=100&encoding=hex_padded")
+        .await;
+    assert!(
+        ids.iter().all(|id| least <= *id && *id <= greatest),
+        "{ids:?} in {least} to {greatest}"
+    );
+    let next = service
+        .get("/formats/snowflake/range?from=2040-01-01T00:01:00Z&to=2040-01-01T00:02:00Z")
+        .await
+        .json();
+    let value = |range: &Value, end: &str| {
+        range[end]["value"]
+            .as_str()
+            .unwrap()
+            .parse::<u128>()
+            .unwrap()
+    };
+    assert_eq!(
+        value(&range, "greatest") + 1,
+        value(&next, "least"),
+        "no id is in neither span"
+    );
 }
 
 #[tokio::test]
 async fn a_span_that_reaches_beyond_the_format_is_cut() {
     let service = Service::start("").await;
-    let range = service.get("/formats/payment/range?from=0001-01-01T00:00:00Z&to=9999-01-01T00:00:00Z").await.json();
-    assert_eq!((&range["from"], &range["to"]), (&"2024-01-01T00:00:00Z".into(), &"2092-12-23T05:45:36Z".into()));
-    assert_eq!(range["least"]["encodings"], json!({ "base36": "000000000" }));
-    assert_eq!(range["greatest"]["encodings"], json!({ "base36": "ZZZZZZZZZ" }));
+    let range = service
+        .get("/formats/payment/range?from=0001-01-01T00:00:00Z&to=9999-01-01T00:00:00Z")
+        .await
+        .json();
+    assert_eq!(
+        (&range["from"], &range["to"]),
+        (
+            &"2024-01-01T00:00:00Z".into(),
+            &"2092-12-23T05:45:36Z".into()
+        )
+    );
+    assert_eq!(
+        range["least"]["encodings"],
+        json!({ "base36": "000000000" })
+    );
+    assert_eq!(
+        range["greatest"]["encodings"],
+        json!({ "base36": "ZZZZZZZZZ" })
+    );
 }

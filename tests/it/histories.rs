@@ -36,8 +36,12 @@ fn drift(random: &mut StdRng, begins: i64) -> Vec<i64> {
 fn rounds() -> Vec<Vec<i64>> {
     let mut random = StdRng::seed_from_u64(508);
     let begins = |history: usize| BASE + 97_000_003 * i64::try_from(history).unwrap();
-    let histories: Vec<_> = (0..HISTORIES).map(|history| drift(&mut random, begins(history))).collect();
-    (0..ROUNDS).map(|round| histories.iter().map(|times| times[round]).collect()).collect()
+    let histories: Vec<_> = (0..HISTORIES)
+        .map(|history| drift(&mut random, begins(history)))
+        .collect();
+    (0..ROUNDS)
+        .map(|round| histories.iter().map(|times| times[round]).collect())
+        .collect()
 }
 
 /// Reports every conjunction in every round, in another order each time; `query` and whether the first id is sent along. For
@@ -50,11 +54,17 @@ async fn report_all(query: &str, sends_id: bool) -> Vec<Vec<Value>> {
         let mut order: Vec<usize> = (0..HISTORIES).collect();
         order.shuffle(&mut random);
         let report = |history: &usize| {
-            let tca = UnixTime::from_nanos(i128::from(times[*history]) * 1_000).to_text(6).unwrap();
+            let tca = UnixTime::from_nanos(i128::from(times[*history]) * 1_000)
+                .to_text(6)
+                .unwrap();
             // A pair has several conjunctions, and half of the pairs are another one swapped.
             let (pair, is_swapped) = (history / 8, history / 4 % 2 == 1);
             let (one, other) = (2 * pair + 1, 2 * pair + 2);
-            let [primary, secondary] = if is_swapped { [other, one] } else { [one, other] };
+            let [primary, secondary] = if is_swapped {
+                [other, one]
+            } else {
+                [one, other]
+            };
             let mut report = json!({ "tca": tca, "primary": primary, "secondary": secondary });
             if let Some(first) = told[*history].first().filter(|_| sends_id) {
                 report["CONJUNCTION_EVENT_ID"] = first["id"].clone();
@@ -63,9 +73,18 @@ async fn report_all(query: &str, sends_id: bool) -> Vec<Vec<Value>> {
         };
         let body = Value::Array(order.iter().map(report).collect()).to_string();
         let path = format!("/ids/conjunction{query}");
-        let answer = service.exchange(&post_request(&path, "content-type: application/json\r\n", &body)).await;
+        let answer = service
+            .exchange(&post_request(
+                &path,
+                "content-type: application/json\r\n",
+                &body,
+            ))
+            .await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        for (history, detail) in order.iter().zip(answer.json()["details"].as_array().unwrap()) {
+        for (history, detail) in order
+            .iter()
+            .zip(answer.json()["details"].as_array().unwrap())
+        {
             told[*history].push(detail.clone());
         }
     }
@@ -73,7 +92,9 @@ async fn report_all(query: &str, sends_id: bool) -> Vec<Vec<Value>> {
 }
 
 fn ids(told: &[Value]) -> HashSet<&str> {
-    told.iter().map(|detail| detail["id"].as_str().unwrap()).collect()
+    told.iter()
+        .map(|detail| detail["id"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -81,10 +102,19 @@ async fn of_a_thousand_histories_that_keep_their_ids_at_most_one_in_a_hundred_is
     let told = report_all("?noted=keep", true).await;
     let split = told.iter().filter(|told| ids(told).len() > 1).count();
     assert!(split <= HISTORIES / 100, "{split} of {HISTORIES} are split");
-    let distinct: HashSet<&str> = told.iter().map(|told| told[0]["id"].as_str().unwrap()).collect();
+    let distinct: HashSet<&str> = told
+        .iter()
+        .map(|told| told[0]["id"].as_str().unwrap())
+        .collect();
     assert_eq!(distinct.len(), HISTORIES, "and no two are one");
-    let moved = told.iter().flatten().filter(|detail| detail["tca_delta_us"].as_i64().unwrap().abs() > 1_000_000);
-    assert!(moved.count() > HISTORIES, "many of their times have drifted out of reach");
+    let moved = told
+        .iter()
+        .flatten()
+        .filter(|detail| detail["tca_delta_us"].as_i64().unwrap().abs() > 1_000_000);
+    assert!(
+        moved.count() > HISTORIES,
+        "many of their times have drifted out of reach"
+    );
 }
 
 #[tokio::test]
@@ -93,13 +123,26 @@ async fn every_history_that_is_split_is_listed_as_near() {
         let told = report_all(query, sends_id).await;
         let mut split = 0;
         for told in &told {
-            for (round, detail) in told.iter().enumerate().filter(|(_, detail)| detail["created"] == true).skip(1) {
+            for (round, detail) in told
+                .iter()
+                .enumerate()
+                .filter(|(_, detail)| detail["created"] == true)
+                .skip(1)
+            {
                 split += 1;
                 let before = ids(&told[..round]);
-                let near = detail["near"].as_array().unwrap_or_else(|| panic!("nothing is near {detail}"));
-                assert!(near.iter().any(|id| before.contains(id.as_str().unwrap())), "{detail}: {before:?}");
+                let near = detail["near"]
+                    .as_array()
+                    .unwrap_or_else(|| panic!("nothing is near {detail}"));
+                assert!(
+                    near.iter().any(|id| before.contains(id.as_str().unwrap())),
+                    "{detail}: {before:?}"
+                );
             }
         }
-        assert!(split > HISTORIES, "only {split} were split, so this says little");
+        assert!(
+            split > HISTORIES,
+            "only {split} were split, so this says little"
+        );
     }
 }

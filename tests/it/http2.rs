@@ -16,18 +16,31 @@ use crate::support::{LONG, Running, WIDE, until, within};
 
 async fn connect(server: &Running) -> (SendRequest<Body>, JoinHandle<hyper::Result<()>>) {
     let stream = TcpStream::connect(server.address).await.unwrap();
-    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
     (sender, tokio::spawn(connection))
 }
 
-async fn ask(mut sender: SendRequest<Body>, method: &str, path: &str, body: &'static str) -> (u16, String) {
+async fn ask(
+    mut sender: SendRequest<Body>,
+    method: &str,
+    path: &str,
+    body: &'static str,
+) -> (u16, String) {
     let uri = format!("http://localhost{path}");
-    let request = Request::builder().method(method).uri(uri).header("content-type", "text/plain");
+    let request = Request::builder()
+        .method(method)
+        .uri(uri)
+        .header("content-type", "text/plain");
     let request = request.body(Body::from(body)).unwrap();
     let answer = within(LONG, sender.send_request(request)).await.unwrap();
     let status = answer.status().as_u16();
     assert!(answer.headers().contains_key("x-request-id"));
-    let body = within(LONG, answer.into_body().collect()).await.unwrap().to_bytes();
+    let body = within(LONG, answer.into_body().collect())
+        .await
+        .unwrap()
+        .to_bytes();
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
@@ -42,7 +55,12 @@ async fn many_requests_share_one_connection() {
     while let Some(answer) = asked.join_next().await {
         assert_eq!(answer.unwrap(), (200, "abc".to_owned()));
     }
-    assert_eq!(ask(sender.clone(), "POST", "/echo", "longer than sixteen").await.0, 413);
+    assert_eq!(
+        ask(sender.clone(), "POST", "/echo", "longer than sixteen")
+            .await
+            .0,
+        413
+    );
     assert_eq!(ask(sender, "GET", "/panic", "").await.0, 500);
     assert_eq!(server.open.count(), 1);
 }
@@ -52,29 +70,50 @@ async fn the_preface_may_come_in_pieces() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
     const EMPTY_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-    for piece in [&b"P"[..], b"RI * HTTP/2.0\r\n", b"\r\nSM\r\n\r\n", EMPTY_SETTINGS] {
+    for piece in [
+        &b"P"[..],
+        b"RI * HTTP/2.0\r\n",
+        b"\r\nSM\r\n\r\n",
+        EMPTY_SETTINGS,
+    ] {
         client.send(piece).await;
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     let mut frame_head = [0; 9];
-    within(LONG, client.stream.read_exact(&mut frame_head)).await.unwrap();
+    within(LONG, client.stream.read_exact(&mut frame_head))
+        .await
+        .unwrap();
     assert_eq!(frame_head[3], 4, "the server answers with its settings");
 }
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_with_a_goodbye() {
-    let server = Running::start(Limits { idle_timeout: Duration::from_millis(300), ..WIDE }).await;
+    let server = Running::start(Limits {
+        idle_timeout: Duration::from_millis(300),
+        ..WIDE
+    })
+    .await;
     let (sender, connection) = connect(&server).await;
     assert_eq!(ask(sender.clone(), "GET", "/hello", "").await.0, 200);
-    assert!(within(LONG, connection).await.unwrap().is_ok(), "an orderly end");
+    assert!(
+        within(LONG, connection).await.unwrap().is_ok(),
+        "an orderly end"
+    );
     until(|| server.open.count() == 0).await;
 }
 
 #[tokio::test]
 async fn an_answer_that_nobody_reads_is_given_up() {
-    let server = Running::start(Limits { idle_timeout: Duration::from_millis(300), ..WIDE }).await;
+    let server = Running::start(Limits {
+        idle_timeout: Duration::from_millis(300),
+        ..WIDE
+    })
+    .await;
     let (mut sender, connection) = connect(&server).await;
-    let request = Request::builder().uri("http://localhost/big").body(Body::empty()).unwrap();
+    let request = Request::builder()
+        .uri("http://localhost/big")
+        .body(Body::empty())
+        .unwrap();
     let unread = within(LONG, sender.send_request(request)).await.unwrap();
     until(|| server.open.count() == 0).await;
     drop(unread);
@@ -84,16 +123,26 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 #[tokio::test]
 async fn a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on() {
     const IDLE: Duration = Duration::from_secs(1);
-    let server = Running::start(Limits { idle_timeout: IDLE, ..WIDE }).await;
+    let server = Running::start(Limits {
+        idle_timeout: IDLE,
+        ..WIDE
+    })
+    .await;
     let (mut sender, _connection) = connect(&server).await;
-    let request = Request::builder().uri("http://localhost/big").body(Body::empty()).unwrap();
+    let request = Request::builder()
+        .uri("http://localhost/big")
+        .body(Body::empty())
+        .unwrap();
     let answer = within(LONG, sender.send_request(request)).await.unwrap();
     assert_eq!(answer.status(), 200);
     let mut unread = answer.into_body();
     let began = std::time::Instant::now();
     let mut asked = 0;
     while began.elapsed() < 2 * IDLE {
-        assert_eq!(ask(sender.clone(), "GET", "/hello", "").await, (200, "hello".to_owned()));
+        assert_eq!(
+            ask(sender.clone(), "GET", "/hello", "").await,
+            (200, "hello".to_owned())
+        );
         asked += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -121,13 +170,19 @@ async fn a_flood_of_frames_without_a_request_ends_the_connection() {
     let server = Running::start(WIDE).await;
     for frame in [PING, UNKNOWN, RST_STREAM] {
         let mut client = server.connect().await;
-        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        client
+            .send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+            .await;
         client.send(POST).await;
         until(|| server.metrics().contains("idmint_http_in_flight 0")).await;
         let mut sent = 0;
         while client.stream.write_all(frame).await.is_ok() {
             sent += 1;
-            assert!(sent < 300_000, "any number of frames of type {} is taken", frame[3]);
+            assert!(
+                sent < 300_000,
+                "any number of frames of type {} is taken",
+                frame[3]
+            );
             tokio::task::yield_now().await;
         }
         until(|| server.open.count() == 0).await;
@@ -142,11 +197,19 @@ async fn a_caller_who_cancels_each_of_its_requests_keeps_its_connection() {
     for _ in 0..24 {
         let mut asked = JoinSet::new();
         (0..AT_ONCE).for_each(|_| drop(asked.spawn(ask(sender.clone(), "GET", "/slow", ""))));
-        until(|| server.metrics().contains(&format!("idmint_http_in_flight {AT_ONCE}"))).await;
+        until(|| {
+            server
+                .metrics()
+                .contains(&format!("idmint_http_in_flight {AT_ONCE}"))
+        })
+        .await;
         asked.shutdown().await;
         until(|| server.metrics().contains("idmint_http_in_flight 0")).await;
     }
-    assert_eq!(ask(sender, "GET", "/hello", "").await, (200, "hello".to_owned()));
+    assert_eq!(
+        ask(sender, "GET", "/hello", "").await,
+        (200, "hello".to_owned())
+    );
     assert_eq!(server.open.count(), 1);
 }
 
@@ -160,6 +223,12 @@ async fn a_request_in_flight_gets_its_answer_while_draining() {
     let drained = server.begin_draining();
     release.notify_one();
     assert_eq!(asked.await.unwrap(), (200, "at last".to_owned()));
-    assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
+    assert_eq!(
+        within(LONG, drained)
+            .await
+            .unwrap()
+            .connections_closed_by_force,
+        0
+    );
     assert!(within(LONG, connection).await.unwrap().is_ok());
 }

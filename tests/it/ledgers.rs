@@ -32,7 +32,11 @@ pub(crate) fn create_request(headers: &str, genesis: &str) -> String {
 }
 
 pub(crate) fn append_request(key: &str, order: &str) -> String {
-    post_request("/ids/evently", &format!("{JSON}idempotency-key: {key}\r\n"), order)
+    post_request(
+        "/ids/evently",
+        &format!("{JSON}idempotency-key: {key}\r\n"),
+        order,
+    )
 }
 
 pub(crate) async fn append(service: &Service, key: &str, order: &str) -> Answer {
@@ -41,22 +45,36 @@ pub(crate) async fn append(service: &Service, key: &str, order: &str) -> Answer 
 
 /// A ledger that begins now with an event of this number.
 pub(crate) async fn ledger(service: &Service, number: usize) -> String {
-    let answer =
-        service.exchange(&create_request(&format!("idempotency-key: ledger-{number}\r\n"), &event(number))).await;
+    let answer = service
+        .exchange(&create_request(
+            &format!("idempotency-key: ledger-{number}\r\n"),
+            &event(number),
+        ))
+        .await;
     assert_eq!(answer.status, 201, "{answer:?}");
     text(&answer.json()["ledger"]).to_owned()
 }
 
 pub(crate) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} should be a text"))
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} should be a text"))
 }
 
 /// Its status and the type of the problem, and its reason.
 #[track_caller]
 pub(crate) fn assert_problem(answer: &Answer, status: u16, slug: &str, reason: &str) -> Value {
     let problem = answer.json();
-    let told = (answer.status, text(&problem["type"]), problem["reason"].as_str().unwrap_or_default());
-    assert_eq!(told, (status, format!("/problems/{slug}").as_str(), reason), "{problem}");
+    let told = (
+        answer.status,
+        text(&problem["type"]),
+        problem["reason"].as_str().unwrap_or_default(),
+    );
+    assert_eq!(
+        told,
+        (status, format!("/problems/{slug}").as_str(), reason),
+        "{problem}"
+    );
     problem
 }
 
@@ -66,13 +84,19 @@ pub(crate) async fn assert_example_works(service: &Service, problem: &Value) {
         Some((request, rest)) => (request, format!("{{{rest}")),
         None => (text(&problem["example"]), String::new()),
     };
-    let (request, header) = request.split_once(" Idempotency-Key: ").unwrap_or((request, ""));
+    let (request, header) = request
+        .split_once(" Idempotency-Key: ")
+        .unwrap_or((request, ""));
     let (method, path) = request.split_once(' ').unwrap();
     let request = match method {
         "POST" => post_request(path, &format!("{JSON}idempotency-key: {header}\r\n"), &body),
         _ => get_request(path),
     };
-    let request = if header.is_empty() { request.replace("idempotency-key: \r\n", "") } else { request };
+    let request = if header.is_empty() {
+        request.replace("idempotency-key: \r\n", "")
+    } else {
+        request
+    };
     let answer = service.exchange(&request).await;
     assert!([200, 201].contains(&answer.status), "{problem}: {answer:?}");
 }
@@ -81,7 +105,10 @@ pub(crate) async fn assert_example_works(service: &Service, problem: &Value) {
 pub(crate) async fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     let (mut links, mut after) = (Vec::new(), String::new());
     loop {
-        let page = service.get(&format!("/ledgers/{ledger}/ids{after}")).await.json();
+        let page = service
+            .get(&format!("/ledgers/{ledger}/ids{after}"))
+            .await
+            .json();
         assert_eq!(page["ledger"], ledger);
         links.extend_from_slice(page["ids"].as_array().unwrap());
         match &page["next"] {
@@ -96,33 +123,60 @@ async fn every_published_chain_gets_its_published_ids() {
     for chain_vector in rows(&file("evently")["chains"]) {
         let published = rows(&chain_vector["events"]);
         let ledger = text(&chain_vector["ledger_id"]);
-        let bodies: Vec<&str> = published.iter().map(|row| text(&row["event_json"])).collect();
+        let bodies: Vec<&str> = published
+            .iter()
+            .map(|row| text(&row["event_json"]))
+            .collect();
         // One event a request, and all in one.
         for at_once in [1, bodies.len()] {
             let service = Service::start("").await;
             let created = service.exchange(&create_request("", bodies[0])).await;
             assert_eq!(created.status, 201, "{created:?}");
-            assert_eq!(created.header("location"), Some(format!("/ledgers/{ledger}").as_str()));
+            assert_eq!(
+                created.header("location"),
+                Some(format!("/ledgers/{ledger}").as_str())
+            );
             assert_eq!(created.json()["genesis"], published[0]["event_id"]);
             for (number, events) in bodies[1..].chunks(at_once).enumerate() {
-                let answer = append(&service, &format!("import-{number}"), &order(ledger, events)).await;
+                let answer = append(
+                    &service,
+                    &format!("import-{number}"),
+                    &order(ledger, events),
+                )
+                .await;
                 assert_eq!(answer.status, 201, "{answer:?}");
                 for (index, detail) in rows(&answer.json()["details"]).iter().enumerate() {
                     let row = &published[1 + number * at_once + index];
-                    assert_eq!((&detail["id"], &detail["previous"]), (&row["event_id"], &row["previous_event_id"]));
+                    assert_eq!(
+                        (&detail["id"], &detail["previous"]),
+                        (&row["event_id"], &row["previous_event_id"])
+                    );
                 }
             }
             let links = chain(&service, ledger).await;
             assert_eq!(links.len(), published.len());
             for (place, (link, row)) in (1..).zip(links.iter().zip(published)) {
-                let told = (&link["id"], &link["previous"], link["place"].as_u64().unwrap());
+                let told = (
+                    &link["id"],
+                    &link["previous"],
+                    link["place"].as_u64().unwrap(),
+                );
                 assert_eq!(told, (&row["event_id"], &row["previous_event_id"], place));
                 let id = text(&link["id"]);
-                assert_eq!(service.get(&format!("/ledgers/{ledger}/ids/{id}")).await.json(), *link);
+                assert_eq!(
+                    service
+                        .get(&format!("/ledgers/{ledger}/ids/{id}"))
+                        .await
+                        .json(),
+                    *link
+                );
             }
             let told = service.get(&format!("/ledgers/{ledger}")).await.json();
             let last = &published[published.len() - 1]["event_id"];
-            assert_eq!((&told["head"], &told["events"]), (last, &json!(published.len())));
+            assert_eq!(
+                (&told["head"], &told["events"]),
+                (last, &json!(published.len()))
+            );
         }
     }
 }
@@ -135,57 +189,94 @@ async fn the_documented_first_event_begins_the_documented_ledger() {
     assert_eq!(answer.status, 201);
     let id = "0005cd7556b05092aecc815daa77f99c";
     let time = "2021-10-03T16:32:12.816530Z";
-    let ledger =
-        json!({ "ledger": "aa77f99c", "events": 1, "genesis": id, "created": time, "head": id, "updated": time });
+    let ledger = json!({ "ledger": "aa77f99c", "events": 1, "genesis": id, "created": time, "head": id, "updated": time });
     assert_eq!(answer.json(), ledger);
     assert_eq!(service.get("/ledgers/aa77f99c").await.json(), ledger);
-    assert_eq!(service.get("/ledgers").await.json(), json!({ "ledgers": [ledger], "next": null }));
+    assert_eq!(
+        service.get("/ledgers").await.json(),
+        json!({ "ledgers": [ledger], "next": null })
+    );
     let again = service.exchange(&create_request("", &genesis)).await;
     let problem = assert_problem(&again, 409, "ledger-exists", "");
-    assert_eq!((&problem["ledger"], &problem["head"]), (&json!("aa77f99c"), &json!(id)));
+    assert_eq!(
+        (&problem["ledger"], &problem["head"]),
+        (&json!("aa77f99c"), &json!(id))
+    );
 }
 
 #[tokio::test]
 async fn everything_invalid_is_refused_with_its_published_reason() {
     let service = Service::start("").await;
     let ledger = ledger(&service, 0).await;
-    for row in rows(&file("evently")["invalid"]).iter().filter(|row| row["operation"] == "canonicalize") {
+    for row in rows(&file("evently")["invalid"])
+        .iter()
+        .filter(|row| row["operation"] == "canonicalize")
+    {
         let (body, reason) = (text(&row["input"]), text(&row["reason"]));
         let as_genesis = service.exchange(&create_request("", body)).await;
         let as_event = append(&service, "invalid", &order(&ledger, &[&event(1), body])).await;
         if body == r#"{"event":"x","entities":{}}"# {
             // Only the time is missing, and that is assigned.
-            assert_problem(&as_genesis, 400, "idempotency-key-required", "idempotency_key");
-            assert_eq!(append(&service, "no-time", &order(&ledger, &[body])).await.status, 201);
+            assert_problem(
+                &as_genesis,
+                400,
+                "idempotency-key-required",
+                "idempotency_key",
+            );
+            assert_eq!(
+                append(&service, "no-time", &order(&ledger, &[body]))
+                    .await
+                    .status,
+                201
+            );
             continue;
         }
-        let (status, slug) = if reason == "invalid_json" { (400, "malformed-request") } else { (422, "invalid-event") };
+        let (status, slug) = if reason == "invalid_json" {
+            (400, "malformed-request")
+        } else {
+            (422, "invalid-event")
+        };
         let problem = assert_problem(&as_genesis, status, slug, reason);
         if status == 422 {
             assert_example_works(&service, &problem).await;
             let problem = assert_problem(&as_event, status, slug, reason);
-            assert!(text(&problem["detail"]).starts_with("events[1]: "), "{problem}");
+            assert!(
+                text(&problem["detail"]).starts_with("events[1]: "),
+                "{problem}"
+            );
             assert_example_works(&service, &problem).await;
         } else {
             // What is no JSON at all is found before it is known to be an event.
             let reason = text(&as_event.json()["reason"]).to_owned();
-            assert!(["invalid_json", "json_syntax"].contains(&reason.as_str()), "{as_event:?}");
+            assert!(
+                ["invalid_json", "json_syntax"].contains(&reason.as_str()),
+                "{as_event:?}"
+            );
             assert_problem(&as_event, status, slug, &reason);
         }
         service.clock.advance(MICRO);
     }
-    for row in rows(&file("evently")["invalid"]).iter().filter(|row| row["operation"] == "parse_id") {
+    for row in rows(&file("evently")["invalid"])
+        .iter()
+        .filter(|row| row["operation"] == "parse_id")
+    {
         let (id, reason) = (text(&row["input"]), text(&row["reason"]));
         let named = json!({ "event": "x", "entities": {}, "eventId": id }).to_string();
-        let as_genesis = service.exchange(&create_request("idempotency-key: id\r\n", &named)).await;
-        let expecting =
-            json!({ "ledger": ledger, "events": [{ "event": "x", "entities": {} }], "expected_previous": id });
-        for answer in [as_genesis, append(&service, "id", &order(&ledger, &[&named])).await] {
+        let as_genesis = service
+            .exchange(&create_request("idempotency-key: id\r\n", &named))
+            .await;
+        let expecting = json!({ "ledger": ledger, "events": [{ "event": "x", "entities": {} }], "expected_previous": id });
+        for answer in [
+            as_genesis,
+            append(&service, "id", &order(&ledger, &[&named])).await,
+        ] {
             assert_problem(&answer, 422, "invalid-event", reason);
         }
         for answer in [
             append(&service, "id", &expecting.to_string()).await,
-            service.get(&format!("/ledgers/{ledger}/ids?after={}", in_path(id))).await,
+            service
+                .get(&format!("/ledgers/{ledger}/ids?after={}", in_path(id)))
+                .await,
         ] {
             let problem = assert_problem(&answer, 422, "invalid-parameter", reason);
             assert_example_works(&service, &problem).await;
@@ -195,7 +286,10 @@ async fn everything_invalid_is_refused_with_its_published_reason() {
 
 #[tokio::test]
 async fn an_import_breaks_where_the_check_of_the_chain_does() {
-    for chain in crate::chains::chains().into_iter().filter(|chain| chain.outcome.is_err()) {
+    for chain in crate::chains::chains()
+        .into_iter()
+        .filter(|chain| chain.outcome.is_err())
+    {
         let (index, reason) = chain.outcome.unwrap_err();
         let service = Service::start("").await;
         let genesis = service.exchange(&create_request("", &chain.lines[0])).await;
@@ -207,8 +301,16 @@ async fn an_import_breaks_where_the_check_of_the_chain_does() {
         let ledger = text(&genesis.json()["ledger"]).to_owned();
         let answer = append(&service, "import", &order(&ledger, &chain.lines[1..])).await;
         let problem = assert_problem(&answer, 422, "invalid-event", &reason);
-        assert!(text(&problem["detail"]).starts_with(&format!("events[{}]: ", index - 1)), "{}", chain.name);
-        assert_eq!(service.get(&format!("/ledgers/{ledger}")).await.json()["events"], 1, "all or none");
+        assert!(
+            text(&problem["detail"]).starts_with(&format!("events[{}]: ", index - 1)),
+            "{}",
+            chain.name
+        );
+        assert_eq!(
+            service.get(&format!("/ledgers/{ledger}")).await.json()["events"],
+            1,
+            "all or none"
+        );
     }
 }
 
@@ -218,17 +320,27 @@ async fn two_spellings_of_one_event_are_one_request() {
     let ledger = ledger(&service, 0).await;
     let vectors = file("evently");
     let pairs = |list: &str, encoding: &str| {
-        let pair = |row: &Value| (text(&row[encoding]).to_owned(), text(&row["canonical"]).to_owned());
+        let pair = |row: &Value| {
+            (
+                text(&row[encoding]).to_owned(),
+                text(&row["canonical"]).to_owned(),
+            )
+        };
         rows(&vectors[list]).iter().map(pair).collect::<Vec<_>>()
     };
     let all = [pairs("numbers", "token"), pairs("canonical_json", "json")].concat();
     for (number, (one, other)) in all.iter().enumerate() {
         let one = format!(r#"{{"event":"x","entities":{{}},"data":{one}}}"#);
-        let other = format!(r#"{{ "data" : {other}, "entities":{{}},"meta":null, "event":"\u0078" }}"#);
+        let other =
+            format!(r#"{{ "data" : {other}, "entities":{{}},"meta":null, "event":"\u0078" }}"#);
         let key = format!("encoding-{number}");
         let first = append(&service, &key, &order(&ledger, &[one])).await;
         let second = append(&service, &key, &order(&ledger, &[other])).await;
-        assert_eq!((first.status, second.status), (201, 200), "{first:?} {second:?}");
+        assert_eq!(
+            (first.status, second.status),
+            (201, 200),
+            "{first:?} {second:?}"
+        );
         assert_eq!(first.json(), second.json());
     }
     assert_eq!(chain(&service, &ledger).await.len(), 1 + all.len());
@@ -247,13 +359,23 @@ async fn an_event_gets_the_published_time_after_the_last() {
         }
         // The same distances at a time when this service runs.
         let at = |since_now_us: i128| {
-            idmint::time::UnixTime::from_nanos((i128::from(NEW_YEAR.get()) / 1_000 + since_now_us) * 1_000).to_text(6)
+            idmint::time::UnixTime::from_nanos(
+                (i128::from(NEW_YEAR.get()) / 1_000 + since_now_us) * 1_000,
+            )
+            .to_text(6)
         };
-        let genesis = json!({ "event": "Begun", "entities": {}, "timestamp": at(ahead_us), "data": done }).to_string();
-        let ledger = text(&service.exchange(&create_request("", &genesis)).await.json()["ledger"]).to_owned();
+        let genesis =
+            json!({ "event": "Begun", "entities": {}, "timestamp": at(ahead_us), "data": done })
+                .to_string();
+        let ledger = text(&service.exchange(&create_request("", &genesis)).await.json()["ledger"])
+            .to_owned();
         let answer = append(&service, "next", &order(&ledger, &[event(1)])).await;
         let expected = at(micros("issued_us") - micros("now_us"));
-        assert_eq!(answer.json()["details"][0]["timestamp"].as_str(), expected.as_deref(), "{row}");
+        assert_eq!(
+            answer.json()["details"][0]["timestamp"].as_str(),
+            expected.as_deref(),
+            "{row}"
+        );
         done += 1;
     }
     assert_eq!(done, 7);
@@ -266,10 +388,18 @@ async fn what_is_asked_twice_is_done_once() {
     let (single, several) = (vec![event(1)], vec![event(1), event(2), event(3)]);
     for (key, events) in [("single", &single), ("several", &several)] {
         let first = append(&service, key, &order(&one, events)).await;
-        assert_eq!((first.status, first.header("idempotency-replayed")), (201, None), "{first:?}");
+        assert_eq!(
+            (first.status, first.header("idempotency-replayed")),
+            (201, None),
+            "{first:?}"
+        );
         for _ in 0..2 {
             let again = append(&service, key, &order(&one, events)).await;
-            assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")), "{again:?}");
+            assert_eq!(
+                (again.status, again.header("idempotency-replayed")),
+                (200, Some("true")),
+                "{again:?}"
+            );
             assert_eq!(again.json(), first.json());
         }
         for wrong in [vec![event(9)], [events.as_slice(), &[event(9)]].concat()] {
@@ -278,10 +408,17 @@ async fn what_is_asked_twice_is_done_once() {
             assert_example_works(&service, &problem).await;
         }
         // The key of another ledger is another key.
-        assert_eq!(append(&service, key, &order(&other, &[event(9)])).await.status, 201);
+        assert_eq!(
+            append(&service, key, &order(&other, &[event(9)]))
+                .await
+                .status,
+            201
+        );
     }
     assert_eq!(
-        service.metric(r#"idmint_ids_minted_total{format="evently"}"#).await,
+        service
+            .metric(r#"idmint_ids_minted_total{format="evently"}"#)
+            .await,
         2.0 + 4.0 + 2.0 + 1.0,
         "two ledgers begin with an event, and the example is one"
     );
@@ -290,22 +427,48 @@ async fn what_is_asked_twice_is_done_once() {
 #[tokio::test]
 async fn a_ledger_is_created_once_with_a_key() {
     let service = Service::start("").await;
-    let create = async |genesis: &str| service.exchange(&create_request("idempotency-key: begin\r\n", genesis)).await;
+    let create = async |genesis: &str| {
+        service
+            .exchange(&create_request("idempotency-key: begin\r\n", genesis))
+            .await
+    };
     let first = create(&event(1)).await;
-    assert_eq!((first.status, first.header("idempotency-replayed")), (201, None));
+    assert_eq!(
+        (first.status, first.header("idempotency-replayed")),
+        (201, None)
+    );
     service.clock.advance(DAY);
     let again = create(&event(1)).await;
-    assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")));
-    assert_eq!((again.json(), again.header("location")), (first.json(), first.header("location")));
-    assert_problem(&create(&event(2)).await, 422, "idempotency-conflict", "idempotency_key");
+    assert_eq!(
+        (again.status, again.header("idempotency-replayed")),
+        (200, Some("true"))
+    );
+    assert_eq!(
+        (again.json(), again.header("location")),
+        (first.json(), first.header("location"))
+    );
+    assert_problem(
+        &create(&event(2)).await,
+        422,
+        "idempotency-conflict",
+        "idempotency_key",
+    );
     service.clock.advance(MICRO);
-    assert_eq!(create(&event(1)).await.json(), first.json(), "known as long as it is kept");
-    let later = service.exchange(&create_request("idempotency-key: later\r\n", &event(1))).await;
+    assert_eq!(
+        create(&event(1)).await.json(),
+        first.json(),
+        "known as long as it is kept"
+    );
+    let later = service
+        .exchange(&create_request("idempotency-key: later\r\n", &event(1)))
+        .await;
     assert_eq!(later.status, 201);
     assert_ne!(later.json()["ledger"], first.json()["ledger"]);
 
     // Two ledgers that begin alike in the same microsecond are two.
-    let twin = service.exchange(&create_request("idempotency-key: twin\r\n", &event(1))).await;
+    let twin = service
+        .exchange(&create_request("idempotency-key: twin\r\n", &event(1)))
+        .await;
     assert_eq!(twin.status, 201, "{twin:?}");
     assert_ne!(twin.json()["ledger"], later.json()["ledger"]);
 }
@@ -319,7 +482,11 @@ async fn a_key_is_known_as_long_as_it_is_kept_whatever_the_clock_shows() {
     for passed in [DAY, MICRO, DAY * 400] {
         service.clock.advance(passed);
         let again = append(&service, "daily", &order).await;
-        assert_eq!((again.status, ids_of(&again)), (200, first.clone()), "{passed:?} later");
+        assert_eq!(
+            (again.status, ids_of(&again)),
+            (200, first.clone()),
+            "{passed:?} later"
+        );
     }
 }
 
@@ -327,7 +494,9 @@ async fn a_key_is_known_as_long_as_it_is_kept_whatever_the_clock_shows() {
 async fn a_key_has_1_to_255_visible_characters() {
     let service = Service::start("").await;
     let order = order(&ledger(&service, 0).await, &[event(1)]);
-    let missing = service.exchange(&post_request("/ids/evently", JSON, &order)).await;
+    let missing = service
+        .exchange(&post_request("/ids/evently", JSON, &order))
+        .await;
     assert_problem(&missing, 400, "idempotency-key-required", "idempotency_key");
     assert_problem(
         &service.exchange(&create_request("", &event(0))).await,
@@ -337,10 +506,24 @@ async fn a_key_has_1_to_255_visible_characters() {
     );
     assert_eq!(append(&service, &"k".repeat(255), &order).await.status, 201);
     for key in ["k".repeat(256), String::new(), "two words".to_owned()] {
-        assert_problem(&append(&service, &key, &order).await, 400, "malformed-request", "idempotency_key");
+        assert_problem(
+            &append(&service, &key, &order).await,
+            400,
+            "malformed-request",
+            "idempotency_key",
+        );
     }
-    let twice = post_request("/ids/evently", &format!("{JSON}idempotency-key: a\r\nidempotency-key: b\r\n"), &order);
-    assert_problem(&service.exchange(&twice).await, 400, "malformed-request", "idempotency_key");
+    let twice = post_request(
+        "/ids/evently",
+        &format!("{JSON}idempotency-key: a\r\nidempotency-key: b\r\n"),
+        &order,
+    );
+    assert_problem(
+        &service.exchange(&twice).await,
+        400,
+        "malformed-request",
+        "idempotency_key",
+    );
 }
 
 #[tokio::test]
@@ -348,18 +531,33 @@ async fn an_append_that_expects_another_head_is_refused_and_told_the_head() {
     let service = Service::start("").await;
     let ledger = ledger(&service, 0).await;
     let expecting = |head: &str, number: usize| {
-        format!(r#"{{"ledger":"{ledger}","expected_previous":"{head}","events":[{}]}}"#, event(number))
+        format!(
+            r#"{{"ledger":"{ledger}","expected_previous":"{head}","events":[{}]}}"#,
+            event(number)
+        )
     };
     let genesis = text(&chain(&service, &ledger).await[0]["id"]).to_owned();
     let first = append(&service, "1", &expecting(&genesis, 1)).await;
     assert_eq!(first.status, 201);
     let head = ids_of(&first).remove(0);
     let refused = append(&service, "2", &expecting(&genesis, 2)).await;
-    assert_eq!(assert_problem(&refused, 409, "head-moved", "")["head"], json!(head));
+    assert_eq!(
+        assert_problem(&refused, 409, "head-moved", "")["head"],
+        json!(head)
+    );
     // A replay of what was done is no new append, though the head has moved; a refused key may be used again.
-    assert_eq!(append(&service, "1", &expecting(&genesis, 1)).await.status, 200);
-    assert_eq!(append(&service, "2", &expecting(&head, 2)).await.status, 201);
-    let null = format!(r#"{{"ledger":"{ledger}","expected_previous":null,"events":[{}]}}"#, event(3));
+    assert_eq!(
+        append(&service, "1", &expecting(&genesis, 1)).await.status,
+        200
+    );
+    assert_eq!(
+        append(&service, "2", &expecting(&head, 2)).await.status,
+        201
+    );
+    let null = format!(
+        r#"{{"ledger":"{ledger}","expected_previous":null,"events":[{}]}}"#,
+        event(3)
+    );
     assert_eq!(append(&service, "3", &null).await.status, 201);
 }
 
@@ -373,16 +571,48 @@ async fn a_time_is_above_the_last_and_at_most_5_s_ahead() {
         assert_example_works(&service, &problem).await;
     };
     let ahead = event_at("2040-01-01T00:00:05.000001Z");
-    problem_of(service.exchange(&create_request("", &ahead)).await, "out_of_range", most).await;
+    problem_of(
+        service.exchange(&create_request("", &ahead)).await,
+        "out_of_range",
+        most,
+    )
+    .await;
     let ledger = ledger(&service, 0).await;
-    let append = async |key: &str, time: &str| append(&service, key, &order(&ledger, &[event_at(time)])).await;
-    problem_of(append("a", "2040-01-01T00:00:00Z").await, "not_monotonic", "above 2040-01-01T00:00:00.000000Z").await;
-    problem_of(append("b", "2040-01-01T00:00:05.000001Z").await, "out_of_range", most).await;
+    let append = async |key: &str, time: &str| {
+        append(&service, key, &order(&ledger, &[event_at(time)])).await
+    };
+    problem_of(
+        append("a", "2040-01-01T00:00:00Z").await,
+        "not_monotonic",
+        "above 2040-01-01T00:00:00.000000Z",
+    )
+    .await;
+    problem_of(
+        append("b", "2040-01-01T00:00:05.000001Z").await,
+        "out_of_range",
+        most,
+    )
+    .await;
     assert_eq!(append("c", "2040-01-01T00:00:05Z").await.status, 201);
-    problem_of(append("d", "2040-01-01T00:00:05Z").await, "not_monotonic", &format!("above {most}")).await;
+    problem_of(
+        append("d", "2040-01-01T00:00:05Z").await,
+        "not_monotonic",
+        &format!("above {most}"),
+    )
+    .await;
     let next = crate::ledgers::append(&service, "e", &order(&ledger, &[event(1)])).await;
-    assert_eq!(next.json()["details"][0]["timestamp"], "2040-01-01T00:00:05.000001Z", "one after the last");
-    assert_eq!(service.exchange(&create_request("", &event_at(most))).await.status, 201);
+    assert_eq!(
+        next.json()["details"][0]["timestamp"],
+        "2040-01-01T00:00:05.000001Z",
+        "one after the last"
+    );
+    assert_eq!(
+        service
+            .exchange(&create_request("", &event_at(most)))
+            .await
+            .status,
+        201
+    );
 }
 
 #[tokio::test]
@@ -392,13 +622,24 @@ async fn an_id_that_an_event_names_must_be_the_one_it_gets() {
     let named = |at: usize, id: &str| crate::chains::line(text(&rows[at]["event_json"]), id);
     let (first, second) = (text(&rows[0]["event_id"]), text(&rows[1]["event_id"]));
     let service = Service::start("").await;
-    let refused = service.exchange(&create_request("", &named(0, second))).await;
+    let refused = service
+        .exchange(&create_request("", &named(0, second)))
+        .await;
     assert_problem(&refused, 422, "invalid-event", "timestamp_mismatch");
-    assert_eq!(service.exchange(&create_request("", &named(0, first))).await.status, 201);
+    assert_eq!(
+        service
+            .exchange(&create_request("", &named(0, first)))
+            .await
+            .status,
+        201
+    );
     let changed = format!("{}0000000{}", &second[..16], &second[23..]);
     let foreign = format!("{}00000000", &second[..24]);
-    for (id, reason) in [(first, "timestamp_mismatch"), (&changed, "checksum_mismatch"), (&foreign, "ledger_mismatch")]
-    {
+    for (id, reason) in [
+        (first, "timestamp_mismatch"),
+        (&changed, "checksum_mismatch"),
+        (&foreign, "ledger_mismatch"),
+    ] {
         let problem = assert_problem(
             &append(&service, "second", &order("aa77f99c", &[named(1, id)])).await,
             422,
@@ -417,24 +658,45 @@ async fn an_event_has_256_kib_and_a_body_one_mib() {
     let service = Service::start("").await;
     let of_len = |len: usize| {
         let empty = r#"{"event":"","entities":{}}"#;
-        format!(r#"{{"event":"{}","entities":{{}}}}"#, "e".repeat(len - empty.len()))
+        format!(
+            r#"{{"event":"{}","entities":{{}}}}"#,
+            "e".repeat(len - empty.len())
+        )
     };
     const EVENT_MAX: usize = 256 * 1024;
     let key = "idempotency-key: long\r\n";
-    let too_long = service.exchange(&create_request(key, &of_len(EVENT_MAX + 1))).await;
-    assert_eq!(assert_problem(&too_long, 413, "payload-too-large", "")["limit"], "262144 bytes");
-    let created = service.exchange(&create_request(key, &of_len(EVENT_MAX))).await;
+    let too_long = service
+        .exchange(&create_request(key, &of_len(EVENT_MAX + 1)))
+        .await;
+    assert_eq!(
+        assert_problem(&too_long, 413, "payload-too-large", "")["limit"],
+        "262144 bytes"
+    );
+    let created = service
+        .exchange(&create_request(key, &of_len(EVENT_MAX)))
+        .await;
     assert_eq!(created.status, 201, "{created:?}");
     let ledger = text(&created.json()["ledger"]).to_owned();
-    let too_long = append(&service, "a", &order(&ledger, &[event(1), of_len(EVENT_MAX + 1)])).await;
+    let too_long = append(
+        &service,
+        "a",
+        &order(&ledger, &[event(1), of_len(EVENT_MAX + 1)]),
+    )
+    .await;
     let problem = assert_problem(&too_long, 413, "payload-too-large", "");
-    assert!(text(&problem["detail"]).starts_with("events[1]: "), "{problem}");
+    assert!(
+        text(&problem["detail"]).starts_with("events[1]: "),
+        "{problem}"
+    );
 
     let three = order(&ledger, &vec![of_len(EVENT_MAX); 3]);
     let fill = |len: usize| format!("{three}{}", " ".repeat(len - three.len()));
     assert_eq!(append(&service, "b", &fill(1024 * 1024)).await.status, 201);
     let too_long = append(&service, "c", &fill(1024 * 1024 + 1)).await;
-    assert_eq!(assert_problem(&too_long, 413, "payload-too-large", "")["limit"], "1048576 bytes");
+    assert_eq!(
+        assert_problem(&too_long, 413, "payload-too-large", "")["limit"],
+        "1048576 bytes"
+    );
     assert_eq!(chain(&service, &ledger).await.len(), 4);
 }
 
@@ -450,7 +712,11 @@ async fn a_request_holds_at_most_ten_thousand_events() {
     assert_eq!((answer.status, ids_of(&answer).len()), (201, 10_000));
     append(&service, "another key", &events(1)).await;
     let again = append(&service, "key", &events(10_000)).await;
-    assert_eq!((again.status, ids_of(&again)), (200, ids_of(&answer)), "the same ids, all of them");
+    assert_eq!(
+        (again.status, ids_of(&again)),
+        (200, ids_of(&answer)),
+        "the same ids, all of them"
+    );
 }
 
 #[tokio::test]
@@ -458,23 +724,45 @@ async fn events_come_to_the_address_of_their_ledger_as_to_that_of_their_format()
     let service = Service::start("").await;
     let ledger = ledger(&service, 1).await;
     let post = |ledger: &str, key: &str, body: &str| {
-        post_request(&format!("/ledgers/{ledger}/events"), &format!("{JSON}idempotency-key: {key}\r\n"), body)
+        post_request(
+            &format!("/ledgers/{ledger}/events"),
+            &format!("{JSON}idempotency-key: {key}\r\n"),
+            body,
+        )
     };
     let events = format!(r#"{{"events":[{}]}}"#, event(2));
     let first = service.exchange(&post(&ledger, "a", &events)).await;
     assert_eq!(first.status, 201, "{first:?}");
     // The key is of the ledger, not of the address.
     let again = append(&service, "a", &order(&ledger, &[event(2)])).await;
-    assert_eq!((again.status, again.json()["ids"].take()), (200, first.json()["ids"].take()), "{again:?}");
-    let named = service.exchange(&post(&ledger, "b", &order(&ledger, &[event(3)]))).await;
+    assert_eq!(
+        (again.status, again.json()["ids"].take()),
+        (200, first.json()["ids"].take()),
+        "{again:?}"
+    );
+    let named = service
+        .exchange(&post(&ledger, "b", &order(&ledger, &[event(3)])))
+        .await;
     assert_eq!(named.status, 201, "{named:?}");
-    let other = service.exchange(&post(&ledger, "c", &order("aa77f99c", &[event(4)]))).await;
+    let other = service
+        .exchange(&post(&ledger, "c", &order("aa77f99c", &[event(4)])))
+        .await;
     let problem = assert_problem(&other, 422, "invalid-event", "ledger");
-    assert!(text(&problem["detail"]).contains("aa77f99c") && text(&problem["detail"]).contains(&ledger), "{problem}");
+    assert!(
+        text(&problem["detail"]).contains("aa77f99c") && text(&problem["detail"]).contains(&ledger),
+        "{problem}"
+    );
     let unknown = service.exchange(&post("aa77f99c", "d", &events)).await;
     assert_eq!(unknown.status, 404, "{unknown:?}");
     let missing = append(&service, "e", &events).await;
     assert_problem(&missing, 422, "invalid-event", "ledger");
-    let ids = service.exchange(&get_request(&format!("/ledgers/{ledger}/ids"))).await.json();
-    assert_eq!(ids["ids"].as_array().map(Vec::len), Some(3), "nothing else was appended");
+    let ids = service
+        .exchange(&get_request(&format!("/ledgers/{ledger}/ids")))
+        .await
+        .json();
+    assert_eq!(
+        ids["ids"].as_array().map(Vec::len),
+        Some(3),
+        "nothing else was appended"
+    );
 }

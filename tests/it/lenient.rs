@@ -19,7 +19,17 @@ const WRITINGS: [(&str, [&str; 6]); 10] = [
             "\u{201c}175928847299117063\u{201d}",
         ],
     ),
-    ("1I9ZC1002", ["1i9zc1002", "1i9ZC1002", " 1I9ZC1002", "\"1i9zc1002\"", "{1I9ZC1002}", "`1I9zc1002`"]),
+    (
+        "1I9ZC1002",
+        [
+            "1i9zc1002",
+            "1i9ZC1002",
+            " 1I9ZC1002",
+            "\"1i9zc1002\"",
+            "{1I9ZC1002}",
+            "`1I9zc1002`",
+        ],
+    ),
     (
         "zwwqlzz-pjjmxmd-lkpvwq",
         [
@@ -111,7 +121,9 @@ const WRITINGS: [(&str, [&str; 6]); 10] = [
 ];
 
 async fn decode(service: &Service, text: &str, query: &str) -> Answer {
-    service.get(&format!("/decode/{}{query}", in_path(text))).await
+    service
+        .get(&format!("/decode/{}{query}", in_path(text)))
+        .await
 }
 
 #[tokio::test]
@@ -129,31 +141,66 @@ async fn what_people_write_is_no_id_strictly_and_that_id_and_no_other_leniently(
 
             let read = decode(&service, written, "?lenient=true").await;
             let told = read.json();
-            assert_eq!((read.status, &told["as_given"]), (200, &json!(false)), "{written:?}: {told}");
-            assert_eq!((&told["id"], &told["matches"]), (&json!(written), &strict["matches"]), "{written:?}");
-            let pinned = format!("?lenient=true&format={}", strict["matches"][0]["format"].as_str().unwrap());
-            assert_eq!(decode(&service, written, &pinned).await.json()["matches"][0], strict["matches"][0]);
+            assert_eq!(
+                (read.status, &told["as_given"]),
+                (200, &json!(false)),
+                "{written:?}: {told}"
+            );
+            assert_eq!(
+                (&told["id"], &told["matches"]),
+                (&json!(written), &strict["matches"]),
+                "{written:?}"
+            );
+            let pinned = format!(
+                "?lenient=true&format={}",
+                strict["matches"][0]["format"].as_str().unwrap()
+            );
+            assert_eq!(
+                decode(&service, written, &pinned).await.json()["matches"][0],
+                strict["matches"][0]
+            );
         }
         let as_given = decode(&service, meant, "?lenient=true").await.json();
-        assert_eq!((&as_given["as_given"], &as_given["matches"]), (&json!(true), &strict["matches"]));
+        assert_eq!(
+            (&as_given["as_given"], &as_given["matches"]),
+            (&json!(true), &strict["matches"])
+        );
     }
 }
 
 #[tokio::test]
 async fn many_are_read_leniently_or_told_what_they_are_near_to() {
     let service = Service::start("").await;
-    let texts: Vec<&str> = WRITINGS.iter().flat_map(|(_, writings)| writings).copied().collect();
-    let meant: Vec<&str> = WRITINGS.iter().flat_map(|(meant, writings)| writings.map(|_| *meant)).collect();
+    let texts: Vec<&str> = WRITINGS
+        .iter()
+        .flat_map(|(_, writings)| writings)
+        .copied()
+        .collect();
+    let meant: Vec<&str> = WRITINGS
+        .iter()
+        .flat_map(|(meant, writings)| writings.map(|_| *meant))
+        .collect();
     let post = async |query: &str, accept: &str, texts: &[&str]| {
         let headers = format!("content-type: application/json\r\naccept: {accept}\r\n");
-        service.exchange(&post_request(&format!("/decode{query}"), &headers, &json!(texts).to_string())).await
+        service
+            .exchange(&post_request(
+                &format!("/decode{query}"),
+                &headers,
+                &json!(texts).to_string(),
+            ))
+            .await
     };
     let strictly = post("", "application/json", &texts).await.json();
-    let leniently = post("?lenient=true", "application/json", &texts).await.json();
+    let leniently = post("?lenient=true", "application/json", &texts)
+        .await
+        .json();
     let of_meant = post("", "application/json", &meant).await.json();
     assert_eq!(strictly.as_array().map(Vec::len), Some(60));
     for (at, text) in texts.iter().enumerate() {
-        assert_eq!((&strictly[at]["format"], &strictly[at]["did_you_mean"][0]), (&Value::Null, &json!(meant[at])));
+        assert_eq!(
+            (&strictly[at]["format"], &strictly[at]["did_you_mean"][0]),
+            (&Value::Null, &json!(meant[at]))
+        );
         let mut expected = of_meant[at].clone();
         expected["id"] = json!(text);
         expected["as_given"] = json!(false);
@@ -162,17 +209,38 @@ async fn many_are_read_leniently_or_told_what_they_are_near_to() {
         assert_eq!(leniently[at], expected);
     }
 
-    let lines = post("", "text/plain", &["1i9zc1002", "1I9ZC1002", "?"]).await.text();
+    let lines = post("", "text/plain", &["1i9zc1002", "1I9ZC1002", "?"])
+        .await
+        .text();
     let fields = "payment\tbase36\t2026-11-21T03:36:01Z\ttime=91164961\tworker=0\tsequence=2";
-    assert_eq!(lines, format!("1i9zc1002\t-\t-\t-\tdid_you_mean=1I9ZC1002\n1I9ZC1002\t{fields}\n?\t-\t-\t-\n"));
-    let lines = post("?lenient=true", "text/plain", &["1i9zc1002", "1I9ZC1002", "?"]).await.text();
     assert_eq!(
         lines,
-        format!("1i9zc1002\t{fields}\tas_given=false\tcanonical=1I9ZC1002\n1I9ZC1002\t{fields}\n?\t-\t-\t-\n")
+        format!("1i9zc1002\t-\t-\t-\tdid_you_mean=1I9ZC1002\n1I9ZC1002\t{fields}\n?\t-\t-\t-\n")
     );
-    let full = post("?lenient=true&detail=full", "application/x-ndjson", &["{017f22e279b07cc398c4dc0c0c07398f}"]).await;
+    let lines = post(
+        "?lenient=true",
+        "text/plain",
+        &["1i9zc1002", "1I9ZC1002", "?"],
+    )
+    .await
+    .text();
+    assert_eq!(
+        lines,
+        format!(
+            "1i9zc1002\t{fields}\tas_given=false\tcanonical=1I9ZC1002\n1I9ZC1002\t{fields}\n?\t-\t-\t-\n"
+        )
+    );
+    let full = post(
+        "?lenient=true&detail=full",
+        "application/x-ndjson",
+        &["{017f22e279b07cc398c4dc0c0c07398f}"],
+    )
+    .await;
     assert_eq!(full.json()["as_given"], false);
-    assert_eq!(full.json()["matches"][0]["canonical"], "017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
+    assert_eq!(
+        full.json()["matches"][0]["canonical"],
+        "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+    );
 }
 
 #[tokio::test]
@@ -180,8 +248,18 @@ async fn a_text_that_two_ids_may_be_meant_by_is_read_as_none_of_them() {
     let service = Service::start("").await;
     // Decimal and hexadecimal, and nothing to tell which.
     let refused = decode(&service, " 123", "?format=snowflake&lenient=true").await;
-    assert_eq!((refused.status, &refused.json()["did_you_mean"]), (404, &json!(["123"])), "{refused:?}");
-    let read = decode(&service, " 123", "?format=snowflake&encoding=decimal&lenient=true").await.json();
+    assert_eq!(
+        (refused.status, &refused.json()["did_you_mean"]),
+        (404, &json!(["123"])),
+        "{refused:?}"
+    );
+    let read = decode(
+        &service,
+        " 123",
+        "?format=snowflake&encoding=decimal&lenient=true",
+    )
+    .await
+    .json();
     assert_eq!(read["matches"][0]["value"], "123", "{read}");
 }
 
@@ -199,13 +277,32 @@ async fn leniency_is_a_closed_list() {
     ] {
         let told = decode(&service, written, "?lenient=true").await;
         assert_eq!(told.status, 404, "{written:?}: {told:?}");
-        assert_eq!(told.json()["did_you_mean"][0], near, "{written:?}: {told:?}");
+        assert_eq!(
+            told.json()["did_you_mean"][0],
+            near,
+            "{written:?}: {told:?}"
+        );
     }
-    for written in ["017f22e2-79b0-7cc3-98c4-dc0c0c07398", "hello", "HELLO", "{}", "\"\"", " ", "2026 "] {
-        assert_eq!(decode(&service, written, "?lenient=true").await.status, 404, "{written:?}");
+    for written in [
+        "017f22e2-79b0-7cc3-98c4-dc0c0c07398",
+        "hello",
+        "HELLO",
+        "{}",
+        "\"\"",
+        " ",
+        "2026 ",
+    ] {
+        assert_eq!(
+            decode(&service, written, "?lenient=true").await.status,
+            404,
+            "{written:?}"
+        );
     }
     let refused = decode(&service, "1i9zc1002", "?lenient=yes").await;
-    assert_eq!((refused.status, &refused.json()["reason"]), (422, &json!("lenient")));
+    assert_eq!(
+        (refused.status, &refused.json()["reason"]),
+        (422, &json!("lenient"))
+    );
 }
 
 /// What a check is for: another id that is as near may be somebody else's.
@@ -221,11 +318,18 @@ async fn of_a_text_whose_check_is_wrong_no_id_is_suggested_and_its_format_is_tol
     let pattern = service.get("/formats/order").await.json()["encodings"][0].clone();
     assert_eq!(
         (&pattern["length"], &pattern["pattern"]),
-        (&json!(15), &json!("^o-[346-9B-DF-HJKMP-RTW]{11}[346-9B-DF-HJKMP-RTW]{2}$"))
+        (
+            &json!(15),
+            &json!("^o-[346-9B-DF-HJKMP-RTW]{11}[346-9B-DF-HJKMP-RTW]{2}$")
+        )
     );
     for code in &minted {
         let read = decode(&service, code, "?format=order").await.json();
-        assert_eq!((&read["matches"][0]["canonical"], code.len()), (&json!(code), 15), "{read}");
+        assert_eq!(
+            (&read["matches"][0]["canonical"], code.len()),
+            (&json!(code), 15),
+            "{read}"
+        );
         let mut wrong = code.clone();
         wrong.replace_range(9..10, if &code[9..10] == "3" { "W" } else { "3" });
         for query in ["", "?lenient=true", "?format=order"] {
@@ -235,12 +339,20 @@ async fn of_a_text_whose_check_is_wrong_no_id_is_suggested_and_its_format_is_tol
                 (&json!([]), &json!(["order"])),
                 "{refused}"
             );
-            let why = refused["rejected"].as_array().unwrap().iter().find(|rejected| rejected["format"] == "order");
+            let why = refused["rejected"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|rejected| rejected["format"] == "order");
             assert_eq!(why.unwrap()["reason"], "wrong_check", "{refused}");
         }
     }
     let small = minted[0].to_lowercase();
-    assert_eq!(decode(&service, &small, "").await.json()["did_you_mean"], json!([minted[0]]), "its check is right");
+    assert_eq!(
+        decode(&service, &small, "").await.json()["did_you_mean"],
+        json!([minted[0]]),
+        "its check is right"
+    );
 }
 
 #[tokio::test]
@@ -254,17 +366,43 @@ async fn an_id_that_lacks_a_letter_or_has_one_too_many_is_known_by_its_shape() {
         ("9m4e2mr0ui3e8a215n4", "xid"),
     ] {
         let refused = decode(&service, text, "").await.json();
-        let shapes = refused["shaped_like"].as_array().unwrap_or_else(|| panic!("{text}: {refused}"));
+        let shapes = refused["shaped_like"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{text}: {refused}"));
         assert!(shapes.contains(&json!(format)), "{text}: {refused}");
-        assert!(refused["detail"].as_str().unwrap().contains("a letter that is wrong, missing or too many"));
-        let alone = decode(&service, text, &format!("?format={format}")).await.json();
+        assert!(
+            refused["detail"]
+                .as_str()
+                .unwrap()
+                .contains("a letter that is wrong, missing or too many")
+        );
+        let alone = decode(&service, text, &format!("?format={format}"))
+            .await
+            .json();
         assert_eq!(alone["reason"], "wrong_length", "{alone}");
     }
     // Of the README of KSUID.
-    let ksuid = decode(&service, "0ujtsYcgvSTl8PAuAdqWYSMnLOv", "").await.json();
+    let ksuid = decode(&service, "0ujtsYcgvSTl8PAuAdqWYSMnLOv", "")
+        .await
+        .json();
     assert_eq!(ksuid["shaped_like"], json!(["ksuid"]), "{ksuid}");
-    assert!(ksuid["detail"].as_str().unwrap().contains("it has the shape of a KSUID, whose 160 bits"), "{ksuid}");
-    for text in ["hello", "internationally", "2026-11-21", "not an id", "aWgEPTl1tmebfsQzFP4bxwgy80W"] {
-        assert!(decode(&service, text, "").await.json()["shaped_like"].is_null(), "{text}");
+    assert!(
+        ksuid["detail"]
+            .as_str()
+            .unwrap()
+            .contains("it has the shape of a KSUID, whose 160 bits"),
+        "{ksuid}"
+    );
+    for text in [
+        "hello",
+        "internationally",
+        "2026-11-21",
+        "not an id",
+        "aWgEPTl1tmebfsQzFP4bxwgy80W",
+    ] {
+        assert!(
+            decode(&service, text, "").await.json()["shaped_like"].is_null(),
+            "{text}"
+        );
     }
 }

@@ -38,7 +38,11 @@ async fn answers_that_came_before_an_error_are_sent_before_it_ends_the_connectio
     let mints = post_request("/ids/snowflake", "", "").repeat(MINTS);
     let broken_body = "POST /ids/snowflake HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          transfer-encoding: chunked\r\n\r\nnot a length\r\n";
-    for ending in ["\0 is no request\r\n\r\n", broken_body, "GET /metrics HTTP/1.1\r\nhost: localhost"] {
+    for ending in [
+        "\0 is no request\r\n\r\n",
+        broken_body,
+        "GET /metrics HTTP/1.1\r\nhost: localhost",
+    ] {
         let mut client = service.connect().await;
         client.send(format!("{mints}{ending}")).await;
         for _ in 0..MINTS {
@@ -56,10 +60,16 @@ async fn an_answer_that_leaves_a_body_unread_says_so_on_every_route() {
     let (mut closed, mut kept) = (0, 0);
     for (method, path) in paths() {
         for method in [method.as_str(), "PUT"] {
-            let path = path.replace("{format}", "snowflake").replace(['{', '}'], "");
+            let path = path
+                .replace("{format}", "snowflake")
+                .replace(['{', '}'], "");
             let mut client = service.connect().await;
             let (head, body) = (
-                request(&format!("{method} {path}"), "content-type: application/json\r\ncontent-length: 2\r\n", ""),
+                request(
+                    &format!("{method} {path}"),
+                    "content-type: application/json\r\ncontent-length: 2\r\n",
+                    "",
+                ),
                 "{}",
             );
             client.send(head).await;
@@ -71,7 +81,10 @@ async fn an_answer_that_leaves_a_body_unread_says_so_on_every_route() {
                 closed += 1;
             } else {
                 let next = client.exchange(get_request("/health/live")).await;
-                assert_eq!(next.status, 200, "{method} {path}: the next request is lost");
+                assert_eq!(
+                    next.status, 200,
+                    "{method} {path}: the next request is lost"
+                );
                 kept += 1;
             }
         }

@@ -10,7 +10,13 @@ const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
 async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer {
     let headers = format!("content-type: {media}\r\n");
-    service.exchange(&post_request(&format!("/ids/conjunction{query}"), &headers, body)).await
+    service
+        .exchange(&post_request(
+            &format!("/ids/conjunction{query}"),
+            &headers,
+            body,
+        ))
+        .await
 }
 
 /// The detail of one report of the usual pair.
@@ -35,38 +41,90 @@ fn message(tca: &str, secondary: u64, id: &str) -> String {
 async fn a_report_that_comes_back_with_its_id_is_matched_by_it() {
     let service = Service::start("").await;
     let first = detail(&service, "", "2024-02-01T00:00:00.9Z", None).await;
-    assert_eq!((&first["id"], first.get("noted_differs")), (&json!(FIRST), None));
+    assert_eq!(
+        (&first["id"], first.get("noted_differs")),
+        (&json!(FIRST), None)
+    );
 
     let within = detail(&service, "", "2024-02-01T00:00:01.9Z", Some(FIRST)).await;
-    assert_eq!((&within["id"], &within["tca_delta_us"]), (&json!(FIRST), &json!(1_000_000)));
-    assert_eq!((&within["created"], within.get("noted_differs")), (&json!(false), None));
+    assert_eq!(
+        (&within["id"], &within["tca_delta_us"]),
+        (&json!(FIRST), &json!(1_000_000))
+    );
+    assert_eq!(
+        (&within["created"], within.get("noted_differs")),
+        (&json!(false), None)
+    );
 
-    let kept = detail(&service, "?noted=keep", "2024-02-01T01:00:00.9Z", Some(FIRST)).await;
-    assert_eq!((&kept["id"], &kept["tca_delta_us"]), (&json!(FIRST), &json!(3_600_000_000_u64)));
-    assert_eq!((&kept["created"], kept.get("noted_differs")), (&json!(false), None));
+    let kept = detail(
+        &service,
+        "?noted=keep",
+        "2024-02-01T01:00:00.9Z",
+        Some(FIRST),
+    )
+    .await;
+    assert_eq!(
+        (&kept["id"], &kept["tca_delta_us"]),
+        (&json!(FIRST), &json!(3_600_000_000_u64))
+    );
+    assert_eq!(
+        (&kept["created"], kept.get("noted_differs")),
+        (&json!(false), None)
+    );
 
     let beyond = detail(&service, "", "2024-02-01T01:00:00.9Z", Some(FIRST)).await;
     assert_ne!(beyond["id"], FIRST);
-    assert_eq!((&beyond["created"], &beyond["noted_differs"]), (&json!(true), &json!(true)));
-    let again = detail(&service, "?noted=keep", "2024-02-01T01:00:00.9Z", Some(FIRST)).await;
-    assert_eq!(again, kept, "it keeps its id beside another conjunction too");
+    assert_eq!(
+        (&beyond["created"], &beyond["noted_differs"]),
+        (&json!(true), &json!(true))
+    );
+    let again = detail(
+        &service,
+        "?noted=keep",
+        "2024-02-01T01:00:00.9Z",
+        Some(FIRST),
+    )
+    .await;
+    assert_eq!(
+        again, kept,
+        "it keeps its id beside another conjunction too"
+    );
 }
 
 #[tokio::test]
 async fn an_id_of_another_node_is_adopted_or_told_to_differ() {
     let service = Service::start("").await;
     let adopted = detail(&service, "", "2024-02-01T00:00:01.5Z", Some(FIRST)).await;
-    assert_eq!((&adopted["id"], &adopted["created"]), (&json!(FIRST), &json!(true)));
-    assert_eq!(adopted["anchor_tca"], "2024-02-01T00:00:00.999999Z", "clamped into the second of the id");
-    assert_eq!((&adopted["tca_delta_us"], adopted.get("noted_differs")), (&json!(500_001), None));
+    assert_eq!(
+        (&adopted["id"], &adopted["created"]),
+        (&json!(FIRST), &json!(true))
+    );
+    assert_eq!(
+        adopted["anchor_tca"], "2024-02-01T00:00:00.999999Z",
+        "clamped into the second of the id"
+    );
+    assert_eq!(
+        (&adopted["tca_delta_us"], adopted.get("noted_differs")),
+        (&json!(500_001), None)
+    );
     let later = detail(&service, "", "2024-02-01T00:00:01.9Z", None).await;
-    assert_eq!((&later["id"], &later["created"]), (&json!(FIRST), &json!(false)), "it is an anchor from then on");
+    assert_eq!(
+        (&later["id"], &later["created"]),
+        (&json!(FIRST), &json!(false)),
+        "it is an anchor from then on"
+    );
 
     // The id of the second before, which is not known: the anchor within reach wins.
     let other = Service::start("").await;
-    let before = detail(&other, "", "2024-01-31T23:59:59.5Z", None).await["id"].as_str().unwrap().to_owned();
+    let before = detail(&other, "", "2024-01-31T23:59:59.5Z", None).await["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let differs = detail(&service, "", "2024-02-01T00:00:00.2Z", Some(&before)).await;
-    assert_eq!((&differs["id"], &differs["noted_differs"]), (&json!(FIRST), &json!(true)));
+    assert_eq!(
+        (&differs["id"], &differs["noted_differs"]),
+        (&json!(FIRST), &json!(true))
+    );
     assert_eq!(differs["created"], false);
 }
 
@@ -75,14 +133,27 @@ async fn a_report_gets_its_answer_again_after_another_report_has_brought_the_id_
     for (query, keeps) in [("", false), ("?noted=keep", true)] {
         // One service names both reports; at the other one somebody has reported the same objects a second later.
         let (first, second) = (Service::start("").await, Service::start("").await);
-        let named = detail(&first, "", "2024-02-01T00:00:10Z", None).await["id"].as_str().unwrap().to_owned();
-        assert_eq!(detail(&first, "", "2024-02-01T00:00:10.9Z", None).await["id"], named);
-        let near = detail(&second, "", "2024-02-01T00:00:11.5Z", None).await["id"].as_str().unwrap().to_owned();
+        let named = detail(&first, "", "2024-02-01T00:00:10Z", None).await["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(
+            detail(&first, "", "2024-02-01T00:00:10.9Z", None).await["id"],
+            named
+        );
+        let near = detail(&second, "", "2024-02-01T00:00:11.5Z", None).await["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         assert_ne!(near, named);
 
         let told = detail(&second, query, "2024-02-01T00:00:10.9Z", Some(&named)).await;
         assert_eq!(told["id"], if keeps { &*named } else { &*near }, "{told}");
-        assert_eq!(told.get("noted_differs"), (!keeps).then_some(&json!(true)), "{told}");
+        assert_eq!(
+            told.get("noted_differs"),
+            (!keeps).then_some(&json!(true)),
+            "{told}"
+        );
         let brought = detail(&second, query, "2024-02-01T00:00:10Z", Some(&named)).await;
         assert_eq!(
             (&brought["id"], brought.get("noted_differs")),
@@ -90,9 +161,16 @@ async fn a_report_gets_its_answer_again_after_another_report_has_brought_the_id_
             "it comes into the service now"
         );
         let again = detail(&second, query, "2024-02-01T00:00:10.9Z", Some(&named)).await;
-        assert_eq!((&again["id"], again.get("noted_differs")), (&told["id"], told.get("noted_differs")));
+        assert_eq!(
+            (&again["id"], again.get("noted_differs")),
+            (&told["id"], told.get("noted_differs"))
+        );
         let without = detail(&second, "", "2024-02-01T00:00:10.9Z", None).await;
-        assert_eq!((&without["id"], &without["created"]), (&json!(near), &json!(false)), "the oldest within a second");
+        assert_eq!(
+            (&without["id"], &without["created"]),
+            (&json!(near), &json!(false)),
+            "the oldest within a second"
+        );
     }
 }
 
@@ -110,25 +188,58 @@ async fn an_id_of_other_objects_and_what_is_none_are_refused() {
             "CONJUNCTION_EVENT_ID": noted });
         for (query, body, place) in [
             ("", report.to_string(), "CONJUNCTION_EVENT_ID: "),
-            ("?noted=keep", format!("[{report}]"), "[0].CONJUNCTION_EVENT_ID: "),
+            (
+                "?noted=keep",
+                format!("[{report}]"),
+                "[0].CONJUNCTION_EVENT_ID: ",
+            ),
         ] {
             let answer = send(&service, query, "application/json", &body).await;
             let problem = answer.json();
-            assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{problem}");
+            assert_eq!(
+                (answer.status, &problem["reason"]),
+                (422, &json!(reason)),
+                "{problem}"
+            );
             let detail = problem["detail"].as_str().unwrap();
-            assert!(detail.starts_with(&format!("{place}{noted:?} is ")), "{detail}");
+            assert!(
+                detail.starts_with(&format!("{place}{noted:?} is ")),
+                "{detail}"
+            );
         }
     }
-    let answer = send(&service, "", "text/plain", &message("2024-02-01T00:00:00", 48_275, FIRST)).await;
+    let answer = send(
+        &service,
+        "",
+        "text/plain",
+        &message("2024-02-01T00:00:00", 48_275, FIRST),
+    )
+    .await;
     let problem = answer.json();
-    assert_eq!((answer.status, &problem["reason"], &problem["line"]), (422, &json!("another_pair"), &json!(2)));
+    assert_eq!(
+        (answer.status, &problem["reason"], &problem["line"]),
+        (422, &json!("another_pair"), &json!(2))
+    );
     assert_eq!(problem["keyword"], "CONJUNCTION_EVENT_ID");
     assert_eq!(service.minted().await, 0.0);
 
-    let answer = send(&service, "?noted=drop", "text/plain", &message("2024-02-01T00:00:00", 48_274, FIRST)).await;
-    assert_eq!((answer.status, &answer.json()["limit"]), (422, &json!("keep")));
+    let answer = send(
+        &service,
+        "?noted=drop",
+        "text/plain",
+        &message("2024-02-01T00:00:00", 48_274, FIRST),
+    )
+    .await;
+    assert_eq!(
+        (answer.status, &answer.json()["limit"]),
+        (422, &json!("keep"))
+    );
     let known = detail(&service, "", "2024-02-01T00:00:00Z", Some(decimal)).await;
-    assert_eq!((&known["id"], known.get("noted_differs")), (&json!(FIRST), None), "in any encoding");
+    assert_eq!(
+        (&known["id"], known.get("noted_differs")),
+        (&json!(FIRST), None),
+        "in any encoding"
+    );
 }
 
 #[tokio::test]
@@ -144,7 +255,9 @@ async fn a_message_is_given_back_only_with_its_own_id_in_it() {
         (422, &json!("another_id"), &json!(2)),
         "{problem}"
     );
-    let created = service.metric("idmint_conjunction_reports_total{outcome=\"created\"}").await;
+    let created = service
+        .metric("idmint_conjunction_reports_total{outcome=\"created\"}")
+        .await;
     assert_eq!(created, 1.0, "the refused message created nothing");
     let ids = send(&service, "", "text/plain", &far).await.json();
     assert_eq!(ids["details"][0]["noted_differs"], true);
@@ -162,18 +275,39 @@ async fn what_analysts_post_back_is_matched_by_its_event_id() {
     let service = Service::start("").await;
     let first = detail(&service, "", "2024-02-01T00:00:00.9Z", None).await;
     let number = json!(48_274);
-    let post = async |query: &str, body: &Value| send(&service, query, "application/json", &body.to_string()).await;
+    let post = async |query: &str, body: &Value| {
+        send(&service, query, "application/json", &body.to_string()).await
+    };
 
     let moved = analysis(FIRST, "2024-02-01T00:00:45.8", &number);
     let kept = post("?noted=keep", &moved).await.json()["details"][0].clone();
-    assert_eq!((&kept["id"], &kept["created"]), (&first["id"], &json!(false)), "{kept}");
+    assert_eq!(
+        (&kept["id"], &kept["created"]),
+        (&first["id"], &json!(false)),
+        "{kept}"
+    );
     assert_eq!(kept["tca_delta_us"], 44_900_000);
-    let many =
-        post("?noted=keep", &json!([moved, analysis(FIRST, "2024-032T00:00:01.5", &json!("48274"))])).await.json();
-    assert_eq!((&many["count"], &many["ids"]), (&json!(2), &json!([FIRST, FIRST])), "{many}");
+    let many = post(
+        "?noted=keep",
+        &json!([
+            moved,
+            analysis(FIRST, "2024-032T00:00:01.5", &json!("48274"))
+        ]),
+    )
+    .await
+    .json();
+    assert_eq!(
+        (&many["count"], &many["ids"]),
+        (&json!(2), &json!([FIRST, FIRST])),
+        "{many}"
+    );
     let flat = json!({ "event_id": FIRST, "tca": "2024-02-01T00:00:01Z", "primary_object.norad_id": 25_544,
         "secondary_object.norad_id": 48_274, "miss_distance": 1 });
-    assert_eq!(post("", &flat).await.json()["ids"], json!([FIRST]), "the members as a table names them");
+    assert_eq!(
+        post("", &flat).await.json()["ids"],
+        json!([FIRST]),
+        "the members as a table names them"
+    );
     let fresh = json!({ "event_id": null, "tca": "2025-02-01T00:00:01Z", "primary_object": { "norad_id": 25_544 },
         "secondary_object": { "norad_id": 48_274 } });
     assert_eq!(post("", &fresh).await.json()["details"][0]["created"], true);
@@ -182,23 +316,54 @@ async fn what_analysts_post_back_is_matched_by_its_event_id() {
     for (query, body, reason) in [
         ("", swapped.clone(), "another_pair"),
         ("?noted=keep", swapped, "another_pair"),
-        ("", analysis("jbxleqg-ndrxvgb-gorpwg", "2024-02-01T00:00:00Z", &number), "another_id"),
-        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!(25_544)), "same_object"),
-        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!(0)), "out_of_range"),
-        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!("L3972")), "report_form"),
-        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!(1.5)), "report_form"),
+        (
+            "",
+            analysis("jbxleqg-ndrxvgb-gorpwg", "2024-02-01T00:00:00Z", &number),
+            "another_id",
+        ),
+        (
+            "",
+            analysis(FIRST, "2024-02-01T00:00:00Z", &json!(25_544)),
+            "same_object",
+        ),
+        (
+            "",
+            analysis(FIRST, "2024-02-01T00:00:00Z", &json!(0)),
+            "out_of_range",
+        ),
+        (
+            "",
+            analysis(FIRST, "2024-02-01T00:00:00Z", &json!("L3972")),
+            "report_form",
+        ),
+        (
+            "",
+            analysis(FIRST, "2024-02-01T00:00:00Z", &json!(1.5)),
+            "report_form",
+        ),
         ("", analysis(FIRST, "today", &number), "bad_timestamp"),
     ] {
         let answer = post(query, &body).await;
         let problem = answer.json();
-        assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{body}: {problem}");
+        assert_eq!(
+            (answer.status, &problem["reason"]),
+            (422, &json!(reason)),
+            "{body}: {problem}"
+        );
     }
     // Members that are not known are passed over there alone.
     let plain = json!({ "tca": "2024-02-01T00:00:00Z", "primary": 25_544, "secondary": 48_274, "cdm_id": "1" });
     assert_eq!(post("", &plain).await.status, 422);
-    let partial = post("?partial=true", &json!([fresh, { "event_id": FIRST }])).await.json();
+    let partial = post("?partial=true", &json!([fresh, { "event_id": FIRST }]))
+        .await
+        .json();
     assert_eq!(partial["count"], 1, "{partial}");
-    assert_eq!(partial["details"][1]["problem"]["reason"], "report_form", "{partial}");
-    let created = service.metric("idmint_conjunction_reports_total{outcome=\"created\"}").await;
+    assert_eq!(
+        partial["details"][1]["problem"]["reason"], "report_form",
+        "{partial}"
+    );
+    let created = service
+        .metric("idmint_conjunction_reports_total{outcome=\"created\"}")
+        .await;
     assert_eq!(created, 2.0);
 }

@@ -18,16 +18,26 @@ use crate::support::{LONG, get_request, post_request, within};
 #[tokio::test]
 async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() {
     const READERS: usize = 150;
-    let service =
-        Service::start("http.idle_timeout = '2s'\nhttp.memory_max = '64MiB'\nmint.batch_max = 1_000_000").await;
+    let service = Service::start(
+        "http.idle_timeout = '2s'\nhttp.memory_max = '64MiB'\nmint.batch_max = 1_000_000",
+    )
+    .await;
     let mut readers = Vec::new();
     for _ in 0..READERS {
         let mut reader = service.connect().await;
-        reader.send(post_request("/ids/uuid4?count=1000000", "", "")).await;
+        reader
+            .send(post_request("/ids/uuid4?count=1000000", "", ""))
+            .await;
         readers.push(reader);
     }
     let used = "idmint_memory_budget_used_bytes";
-    let shed = async |reason: &str| service.metric(&format!("idmint_requests_shed_total{{reason=\"{reason}\"}}")).await;
+    let shed = async |reason: &str| {
+        service
+            .metric(&format!(
+                "idmint_requests_shed_total{{reason=\"{reason}\"}}"
+            ))
+            .await
+    };
     within(LONG, async {
         while shed("memory").await + shed("bulk").await == 0.0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -35,8 +45,15 @@ async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() 
     })
     .await;
     let most = service.metric(used).await;
-    assert!(most <= 16.0 * 1024.0 * 1024.0, "{most} bytes are more than a quarter");
-    assert_eq!(service.mint("/ids/uuid4").await.len(), 1, "single mints go on");
+    assert!(
+        most <= 16.0 * 1024.0 * 1024.0,
+        "{most} bytes are more than a quarter"
+    );
+    assert_eq!(
+        service.mint("/ids/uuid4").await.len(),
+        1,
+        "single mints go on"
+    );
 
     within(LONG, async {
         while service.metric(used).await > 256.0 * 1024.0 * 8.0 {
@@ -44,7 +61,10 @@ async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() 
         }
     })
     .await;
-    println!("{most} bytes at most, {} once those that read nothing were cut", service.metric(used).await);
+    println!(
+        "{most} bytes at most, {} once those that read nothing were cut",
+        service.metric(used).await
+    );
 }
 
 /// A caller who has sent so much of this as is taken, and reads nothing.
@@ -64,10 +84,16 @@ async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connection
     let mut kept = service.connect().await;
     let mut metric = async |name: &str| {
         let text = kept.exchange(get_request("/metrics")).await.text();
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("there from the first scrape");
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .expect("there from the first scrape");
         line.trim().parse::<f64>().unwrap()
     };
-    let (used, shed) = ("idmint_memory_budget_used_bytes", "idmint_requests_shed_total{reason=\"memory\"}");
+    let (used, shed) = (
+        "idmint_memory_budget_used_bytes",
+        "idmint_requests_shed_total{reason=\"memory\"}",
+    );
     let before = metric(used).await;
     // Each is short, and all of one caller are more than the kernel keeps for it.
     let asks = post_request("/ids/uuid4?count=90", "", "").repeat(1_000);
@@ -82,8 +108,15 @@ async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connection
     })
     .await;
     let most = metric(used).await;
-    println!("{most} bytes of a peer's 8 MiB are taken, {} times there was too little", metric(shed).await);
-    assert!(most > 6e6, "{most} bytes: connections alone are {}", CALLERS * 8 * 1024);
+    println!(
+        "{most} bytes of a peer's 8 MiB are taken, {} times there was too little",
+        metric(shed).await
+    );
+    assert!(
+        most > 6e6,
+        "{most} bytes: connections alone are {}",
+        CALLERS * 8 * 1024
+    );
     drop(callers);
     within(LONG, async {
         while metric(used).await > before {
@@ -91,7 +124,13 @@ async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connection
         }
     })
     .await;
-    assert_eq!(kept.exchange(post_request("/ids/uuid4", "", "")).await.status, 200, "and mints as before");
+    assert_eq!(
+        kept.exchange(post_request("/ids/uuid4", "", ""))
+            .await
+            .status,
+        200,
+        "and mints as before"
+    );
 }
 
 #[tokio::test]
@@ -102,7 +141,10 @@ async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
     let half = format!("[{}", "\"175928847299117063\",".repeat(150_000));
     let head = request(
         "POST /decode",
-        &format!("content-type: application/json\r\ncontent-length: {}\r\n", half.len() + 1),
+        &format!(
+            "content-type: application/json\r\ncontent-length: {}\r\n",
+            half.len() + 1
+        ),
         "",
     );
     let mut senders = Vec::new();
@@ -117,7 +159,11 @@ async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
     last.send(&head).await;
     let _ = tokio::io::AsyncWriteExt::write_all(&mut last.stream, half.as_bytes()).await;
     let refused = last.receive().await;
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1")),
+        "{refused:?}"
+    );
     assert!(refused.text().contains("overloaded"));
     drop((senders, last));
     within(LONG, async {
@@ -130,12 +176,25 @@ async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
 
 /// A request of this caller, whose body does not come; it is waited for when this returns.
 async fn stall(service: &Service, caller: &str) -> AsyncClient {
-    let headers = "content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 11\r\n";
+    let headers =
+        "content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 11\r\n";
     let mut client = service.connect().await;
-    client.send(request("POST /ids/snowflake", &format!("x-forwarded-for: {caller}\r\n{headers}"), "")).await;
+    client
+        .send(request(
+            "POST /ids/snowflake",
+            &format!("x-forwarded-for: {caller}\r\n{headers}"),
+            "",
+        ))
+        .await;
     let mut go_on = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
-    within(LONG, client.stream.read_exact(&mut go_on)).await.unwrap();
-    assert!(go_on.starts_with(b"HTTP/1.1 100 "), "{}", String::from_utf8_lossy(&go_on));
+    within(LONG, client.stream.read_exact(&mut go_on))
+        .await
+        .unwrap();
+    assert!(
+        go_on.starts_with(b"HTTP/1.1 100 "),
+        "{}",
+        String::from_utf8_lossy(&go_on)
+    );
     client
 }
 
@@ -146,14 +205,26 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
         "http.in_flight_max = {MANY}\nhttp.trusted_proxies = ['127.0.0.1']\nhttp.body_timeout = '1h'"
     ))
     .await;
-    let shed = async |reason: &str| service.metric(&format!("idmint_requests_shed_total{{reason=\"{reason}\"}}")).await;
+    let shed = async |reason: &str| {
+        service
+            .metric(&format!(
+                "idmint_requests_shed_total{{reason=\"{reason}\"}}"
+            ))
+            .await
+    };
     let mut stalled = Vec::new();
     for _ in 0..MANY {
         stalled.push(stall(&service, "192.0.2.1").await);
     }
     for _ in 0..3 * MANY {
-        assert_eq!(service.post("/ids/snowflake").await.status, 200, "a mint without a body waits for nothing");
-        let whole = service.exchange(&post_request("/ids/snowflake", "", r#"{"count":2}"#)).await;
+        assert_eq!(
+            service.post("/ids/snowflake").await.status,
+            200,
+            "a mint without a body waits for nothing"
+        );
+        let whole = service
+            .exchange(&post_request("/ids/snowflake", "", r#"{"count":2}"#))
+            .await;
         assert_eq!(whole.status, 200, "nor does one whose body is there");
     }
     assert_eq!((shed("in_flight").await, shed("bodies").await), (0.0, 0.0));
@@ -161,28 +232,55 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
     // Another caller needs places of its own, and has what was taken first by who has most.
     let mut other = stall(&service, "192.0.2.2").await;
     let given_up = within(LONG, stalled.remove(0).receive()).await;
-    assert_eq!((given_up.status, given_up.header("retry-after")), (503, Some("1")), "{given_up:?}");
-    assert!(given_up.text().contains("its place was needed"), "{}", given_up.text());
+    assert_eq!(
+        (given_up.status, given_up.header("retry-after")),
+        (503, Some("1")),
+        "{given_up:?}"
+    );
+    assert!(
+        given_up.text().contains("its place was needed"),
+        "{}",
+        given_up.text()
+    );
     for _ in 0..MANY {
         stalled.push(stall(&service, "192.0.2.1").await);
-        assert_eq!(within(LONG, stalled.remove(0).receive()).await.status, 503, "its own");
+        assert_eq!(
+            within(LONG, stalled.remove(0).receive()).await.status,
+            503,
+            "its own"
+        );
     }
     other.send(r#"{"count":3}"#).await;
-    assert_eq!(within(LONG, other.receive()).await.json()["count"], 3, "who has few keeps what he has");
-    assert_eq!((shed("in_flight").await, shed("bodies").await), (0.0, 1.0 + MANY as f64));
+    assert_eq!(
+        within(LONG, other.receive()).await.json()["count"],
+        3,
+        "who has few keeps what he has"
+    );
+    assert_eq!(
+        (shed("in_flight").await, shed("bodies").await),
+        (0.0, 1.0 + MANY as f64)
+    );
     // And whoever is alone has all of it.
     stalled.push(stall(&service, "192.0.2.1").await);
     for client in &mut stalled {
         client.send(r#"{"count":4}"#).await;
         assert_eq!(within(LONG, client.receive()).await.json()["count"], 4);
     }
-    assert_eq!((stalled.len(), shed("bodies").await), (MANY, 1.0 + MANY as f64));
-    assert_eq!(service.metric("idmint_http_in_flight").await, 1.0, "the scrape");
+    assert_eq!(
+        (stalled.len(), shed("bodies").await),
+        (MANY, 1.0 + MANY as f64)
+    );
+    assert_eq!(
+        service.metric("idmint_http_in_flight").await,
+        1.0,
+        "the scrape"
+    );
 }
 
 #[tokio::test]
 async fn mints_that_are_held_are_not_in_the_way_of_others() {
-    let service = Service::start("http.in_flight_max = 2\nworker.lanes = 1\nmint.wait_max = '5s'").await;
+    let service =
+        Service::start("http.in_flight_max = 2\nworker.lanes = 1\nmint.wait_max = '5s'").await;
     service.mint("/ids/payment?count=1296").await;
     let mut held = Vec::new();
     for _ in 0..5 {
@@ -190,7 +288,9 @@ async fn mints_that_are_held_are_not_in_the_way_of_others() {
         client.send(post_request("/ids/payment", "", "")).await;
         held.push(client);
     }
-    service.until_metric(r#"idmint_mint_waits_total{format="payment"}"#, 5.0).await;
+    service
+        .until_metric(r#"idmint_mint_waits_total{format="payment"}"#, 5.0)
+        .await;
     assert_eq!(service.mint("/ids/snowflake").await.len(), 1);
     service.clock.advance(Duration::from_secs(1));
     for client in &mut held {
@@ -199,26 +299,52 @@ async fn mints_that_are_held_are_not_in_the_way_of_others() {
 }
 
 #[tokio::test]
-async fn requests_that_a_connection_of_http_2_brings_at_once_wait_for_their_turn_and_not_in_flight() {
+async fn requests_that_a_connection_of_http_2_brings_at_once_wait_for_their_turn_and_not_in_flight()
+{
     const STREAMS: usize = 100;
     let service = Service::start("http.in_flight_max = 40").await;
     let stream = TcpStream::connect(service.address).await.unwrap();
-    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
     let _connection = tokio::spawn(connection);
     let mut asked = JoinSet::new();
     for _ in 0..STREAMS {
-        let request = Request::post("http://localhost/ids/uuid4?count=400").body(Body::empty()).unwrap();
+        let request = Request::post("http://localhost/ids/uuid4?count=400")
+            .body(Body::empty())
+            .unwrap();
         let answer = sender.clone().send_request(request);
-        asked.spawn(async { answer.await.unwrap().into_body().collect().await.unwrap().to_bytes().len() });
+        asked.spawn(async {
+            answer
+                .await
+                .unwrap()
+                .into_body()
+                .collect()
+                .await
+                .unwrap()
+                .to_bytes()
+                .len()
+        });
     }
     let lengths = within(LONG, asked.join_all()).await;
-    assert!(lengths.len() == STREAMS && lengths.iter().all(|len| *len > 400 * 36), "{lengths:?}");
-    assert_eq!(service.metric(r#"idmint_requests_shed_total{reason="in_flight"}"#).await, 0.0);
+    assert!(
+        lengths.len() == STREAMS && lengths.iter().all(|len| *len > 400 * 36),
+        "{lengths:?}"
+    );
+    assert_eq!(
+        service
+            .metric(r#"idmint_requests_shed_total{reason="in_flight"}"#)
+            .await,
+        0.0
+    );
 }
 
 /// A body of long work, whose answer is more than the kernel keeps for a caller that does not read.
 fn many_ids() -> String {
-    format!("[\"175928847299117063\"{}]", ",\"175928847299117063\"".repeat(50_000))
+    format!(
+        "[\"175928847299117063\"{}]",
+        ",\"175928847299117063\"".repeat(50_000)
+    )
 }
 
 #[tokio::test]
@@ -244,7 +370,11 @@ async fn callers_who_do_not_read_what_their_ids_are_keep_nobody_from_long_work()
     })
     .await;
     for mut client in unread {
-        assert_eq!(client.receive().await.status, 200, "its answer was on its way all the time");
+        assert_eq!(
+            client.receive().await.status,
+            200,
+            "its answer was on its way all the time"
+        );
     }
 }
 
@@ -256,9 +386,24 @@ async fn long_work_whose_length_nobody_told_is_admitted_like_any_other() {
     first.send(post_request("/decode", "", &body)).await;
     first.stream.readable().await.unwrap();
 
-    let head = request("POST /decode", "content-type: application/json\r\ntransfer-encoding: chunked\r\n", "");
+    let head = request(
+        "POST /decode",
+        "content-type: application/json\r\ntransfer-encoding: chunked\r\n",
+        "",
+    );
     let mut second = service.connect().await;
-    second.send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len())).await;
-    assert_eq!(second.receive().await.status, 503, "half of two requests are one");
-    assert_eq!(service.metric(r#"idmint_requests_shed_total{reason="bulk"}"#).await, 1.0);
+    second
+        .send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()))
+        .await;
+    assert_eq!(
+        second.receive().await.status,
+        503,
+        "half of two requests are one"
+    );
+    assert_eq!(
+        service
+            .metric(r#"idmint_requests_shed_total{reason="bulk"}"#)
+            .await,
+        1.0
+    );
 }

@@ -10,7 +10,13 @@ const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
 async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer {
     let headers = format!("content-type: {media}\r\n");
-    service.exchange(&post_request(&format!("/ids/conjunction{query}"), &headers, body)).await
+    service
+        .exchange(&post_request(
+            &format!("/ids/conjunction{query}"),
+            &headers,
+            body,
+        ))
+        .await
 }
 
 fn kvn(tca: &str, primary: &str, secondary: &str) -> String {
@@ -48,13 +54,24 @@ fn refusals(answer: &Value) -> Vec<(usize, String, u64, String)> {
             assert_eq!(detail["id"], answer["ids"][position]);
             continue;
         };
-        assert_eq!((&problem["type"], &problem["status"]), (&json!("/problems/invalid-report"), &json!(422)));
+        assert_eq!(
+            (&problem["type"], &problem["status"]),
+            (&json!("/problems/invalid-report"), &json!(422))
+        );
         assert!(answer["ids"][position].is_null());
         let text = |member: &str| problem[member].as_str().unwrap_or_default().to_owned();
-        found.push((position, text("reason"), problem["line"].as_u64().unwrap_or(0), text("keyword")));
+        found.push((
+            position,
+            text("reason"),
+            problem["line"].as_u64().unwrap_or(0),
+            text("keyword"),
+        ));
     }
     let refused = u64::try_from(found.len()).unwrap();
-    assert_eq!(answer["count"].as_u64().unwrap() + refused, u64::try_from(details.len()).unwrap());
+    assert_eq!(
+        answer["count"].as_u64().unwrap() + refused,
+        u64::try_from(details.len()).unwrap()
+    );
     found
 }
 
@@ -67,7 +84,12 @@ async fn each_report_is_answered_by_its_id_or_its_problem_in_every_form() {
     let good = "2024-02-01T00:00:00";
     let forms: [(&str, Form, [&str; 2], [u64; 3]); 3] = [
         ("text/plain", kvn, ["TCA", "OBJECT_DESIGNATOR"], [8, 18, 30]),
-        ("application/xml", xml, ["TCA", "OBJECT_DESIGNATOR"], [6, 12, 20]),
+        (
+            "application/xml",
+            xml,
+            ["TCA", "OBJECT_DESIGNATOR"],
+            [6, 12, 20],
+        ),
         ("application/json", row, ["TCA", "SAT_2_ID"], [4, 9, 15]),
     ];
     for (media, form, keywords, lines) in forms {
@@ -85,21 +107,41 @@ async fn each_report_is_answered_by_its_id_or_its_problem_in_every_form() {
             _ => format!("[{}]", messages.join(",\n")),
         };
         let answer = send(&service, "?partial=true", media, &body).await;
-        assert_eq!((answer.status, answer.header("idmint-count")), (200, Some("3")), "{media}: {answer:?}");
+        assert_eq!(
+            (answer.status, answer.header("idmint-count")),
+            (200, Some("3")),
+            "{media}: {answer:?}"
+        );
         let answer = answer.json();
         assert_eq!(answer["ids"][0], FIRST);
         let expected = [
-            (1, "bad_timestamp".to_owned(), lines[0], keywords[0].to_owned()),
+            (
+                1,
+                "bad_timestamp".to_owned(),
+                lines[0],
+                keywords[0].to_owned(),
+            ),
             (2, "wrong_type".to_owned(), lines[1], keywords[1].to_owned()),
-            (4, "out_of_range".to_owned(), lines[2], keywords[1].to_owned()),
+            (
+                4,
+                "out_of_range".to_owned(),
+                lines[2],
+                keywords[1].to_owned(),
+            ),
         ];
         assert_eq!(refusals(&answer), expected, "{media}: {answer:#}");
         assert_eq!(answer["details"][4]["problem"]["limit"], "4194303");
         // Without it the first that is wrong refuses all.
         let strict = send(&service, "", media, &body).await;
-        assert_eq!((strict.status, &strict.json()["line"]), (422, &json!(lines[0])), "{strict:?}");
+        assert_eq!(
+            (strict.status, &strict.json()["line"]),
+            (422, &json!(lines[0])),
+            "{strict:?}"
+        );
     }
-    let refused = service.metric("idmint_conjunction_reports_total{outcome=\"refused\"}").await;
+    let refused = service
+        .metric("idmint_conjunction_reports_total{outcome=\"refused\"}")
+        .await;
     assert!((refused - 9.0).abs() < 0.5, "{refused}");
 }
 
@@ -107,9 +149,12 @@ async fn each_report_is_answered_by_its_id_or_its_problem_in_every_form() {
 async fn what_is_no_message_at_all_is_left_out_too() {
     let service = Service::start("").await;
     let good = kvn("2024-02-01T00:00:00", "25544", "48274");
-    let body =
-        format!("CCSDS_CDM_VERS = 3.0\nTCA\n{good}CCSDS_CDM_VERS = 1.0\nno sign\n= 3\n{good}CCSDS_CDM_VERS = 1.0\n");
-    let answer = send(&service, "?partial=true", "text/plain", &body).await.json();
+    let body = format!(
+        "CCSDS_CDM_VERS = 3.0\nTCA\n{good}CCSDS_CDM_VERS = 1.0\nno sign\n= 3\n{good}CCSDS_CDM_VERS = 1.0\n"
+    );
+    let answer = send(&service, "?partial=true", "text/plain", &body)
+        .await
+        .json();
     let expected = [
         (0, "bad_version".to_owned(), 1, "CCSDS_CDM_VERS".to_owned()),
         (2, "report_form".to_owned(), 10, "no".to_owned()),
@@ -124,13 +169,36 @@ async fn what_is_no_message_at_all_is_left_out_too() {
         "<cdm id=\"CCSDS_CDM_VERS\" version=\"1.0\"><header></header></cdm>\n",
         "<cdm id=\"CCSDS_CDM_VERS\" version=\"1.0\"><header></header><COMMENT>a<b/></COMMENT></cdm>\n",
     ];
-    let body = format!("<ndm>{}</ndm>", wrong.map(|wrong| format!("{wrong}{good}")).concat());
-    let answer = send(&service, "?partial=true", "text/xml", &body).await.json();
-    let reasons: Vec<_> = refusals(&answer).into_iter().map(|(position, reason, ..)| (position, reason)).collect();
-    let expected = [(0, "bad_version"), (2, "report_form"), (4, "missing_field"), (6, "report_form")];
-    assert_eq!(reasons, expected.map(|(position, reason)| (position, reason.to_owned())), "{answer:#}");
+    let body = format!(
+        "<ndm>{}</ndm>",
+        wrong.map(|wrong| format!("{wrong}{good}")).concat()
+    );
+    let answer = send(&service, "?partial=true", "text/xml", &body)
+        .await
+        .json();
+    let reasons: Vec<_> = refusals(&answer)
+        .into_iter()
+        .map(|(position, reason, ..)| (position, reason))
+        .collect();
+    let expected = [
+        (0, "bad_version"),
+        (2, "report_form"),
+        (4, "missing_field"),
+        (6, "report_form"),
+    ];
+    assert_eq!(
+        reasons,
+        expected.map(|(position, reason)| (position, reason.to_owned())),
+        "{answer:#}"
+    );
     for broken in ["<ndm><cdm", "<other/>", "<ndm></ndm>"] {
-        assert_eq!(send(&service, "?partial=true", "text/xml", broken).await.status, 422, "{broken}");
+        assert_eq!(
+            send(&service, "?partial=true", "text/xml", broken)
+                .await
+                .status,
+            422,
+            "{broken}"
+        );
     }
 
     let good = json!({ "tca": "2024-02-01T00:00:00Z", "primary": 25_544, "secondary": 48_274 });
@@ -140,15 +208,39 @@ async fn what_is_no_message_at_all_is_left_out_too() {
         report
     };
     let other = json!({ "tca": "2024-02-01T00:00:00Z", "primary": 1, "secondary": 2, "CONJUNCTION_EVENT_ID": FIRST });
-    let list =
-        json!([7, good, {}, noted("nonsense"), good, other, { "tca": "", "primary": 1, "secondary": 2 }, noted(FIRST)]);
-    let answer = send(&service, "?partial=true", "application/json", &list.to_string()).await.json();
-    let reasons: Vec<_> = refusals(&answer).into_iter().map(|(position, reason, ..)| (position, reason)).collect();
-    let expected =
-        [(0, "report_form"), (2, "report_form"), (3, "another_id"), (5, "another_pair"), (6, "bad_timestamp")];
-    assert_eq!(reasons, expected.map(|(position, reason)| (position, reason.to_owned())), "{answer:#}");
-    for (position, place) in [(0, "[0]."), (3, "[3].CONJUNCTION_EVENT_ID: "), (6, "[6].tca")] {
-        let detail = answer["details"][position]["problem"]["detail"].as_str().unwrap();
+    let list = json!([7, good, {}, noted("nonsense"), good, other, { "tca": "", "primary": 1, "secondary": 2 }, noted(FIRST)]);
+    let answer = send(
+        &service,
+        "?partial=true",
+        "application/json",
+        &list.to_string(),
+    )
+    .await
+    .json();
+    let reasons: Vec<_> = refusals(&answer)
+        .into_iter()
+        .map(|(position, reason, ..)| (position, reason))
+        .collect();
+    let expected = [
+        (0, "report_form"),
+        (2, "report_form"),
+        (3, "another_id"),
+        (5, "another_pair"),
+        (6, "bad_timestamp"),
+    ];
+    assert_eq!(
+        reasons,
+        expected.map(|(position, reason)| (position, reason.to_owned())),
+        "{answer:#}"
+    );
+    for (position, place) in [
+        (0, "[0]."),
+        (3, "[3].CONJUNCTION_EVENT_ID: "),
+        (6, "[6].tca"),
+    ] {
+        let detail = answer["details"][position]["problem"]["detail"]
+            .as_str()
+            .unwrap();
         assert!(detail.starts_with(place), "{detail}");
     }
     assert_eq!(answer["ids"][7], FIRST);
@@ -159,16 +251,46 @@ async fn all_of_them_wrong_is_an_answer_and_too_many_are_none() {
     let service = Service::start("").await;
     let wrong = json!([{}, {}]).to_string();
     let answer = send(&service, "?partial=true", "application/json", &wrong).await;
-    assert_eq!((answer.status, answer.json()["ids"].clone()), (200, json!([null, null])));
-    assert_eq!(send(&service, "?partial=false", "application/json", &wrong).await.status, 422);
+    assert_eq!(
+        (answer.status, answer.json()["ids"].clone()),
+        (200, json!([null, null]))
+    );
+    assert_eq!(
+        send(&service, "?partial=false", "application/json", &wrong)
+            .await
+            .status,
+        422
+    );
     let many = format!("[{}]", vec!["0"; 10_001].join(","));
-    let problem = send(&service, "?partial=true", "application/json", &many).await.json();
-    assert_eq!((&problem["reason"], &problem["limit"]), (&json!("count"), &json!("10000")), "{problem}");
+    let problem = send(&service, "?partial=true", "application/json", &many)
+        .await
+        .json();
+    assert_eq!(
+        (&problem["reason"], &problem["limit"]),
+        (&json!("count"), &json!("10000")),
+        "{problem}"
+    );
     for query in ["?partial=yes", "?partial", "?partial=true&return=cdm"] {
-        let answer = send(&service, query, "text/plain", &kvn("2024-02-01T00:00:00", "1", "2")).await;
-        assert_eq!((answer.status, &answer.json()["reason"]), (422, &json!("partial")), "{query}");
+        let answer = send(
+            &service,
+            query,
+            "text/plain",
+            &kvn("2024-02-01T00:00:00", "1", "2"),
+        )
+        .await;
+        assert_eq!(
+            (answer.status, &answer.json()["reason"]),
+            (422, &json!("partial")),
+            "{query}"
+        );
     }
     let headers = "content-type: application/json\r\naccept: text/plain\r\n";
-    let text = service.exchange(&post_request("/ids/conjunction?partial=true", headers, &wrong)).await;
+    let text = service
+        .exchange(&post_request(
+            "/ids/conjunction?partial=true",
+            headers,
+            &wrong,
+        ))
+        .await;
     assert_eq!(text.status, 406);
 }

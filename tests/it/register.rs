@@ -7,7 +7,11 @@ use crate::support::post_request;
 
 async fn report(service: &Service, tca: &str, primary: u64, secondary: u64) -> Value {
     let body = json!({ "tca": tca, "primary": primary, "secondary": secondary }).to_string();
-    let request = post_request("/ids/conjunction", "content-type: application/json\r\n", &body);
+    let request = post_request(
+        "/ids/conjunction",
+        "content-type: application/json\r\n",
+        &body,
+    );
     let answer = service.exchange(&request).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()["details"][0].clone()
@@ -17,7 +21,11 @@ async fn listed(service: &Service, query: &str) -> (Vec<String>, Option<String>)
     let answer = service.get(&format!("/conjunctions{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {answer:?}");
     let list = answer.json();
-    let ids = list["conjunctions"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned());
+    let ids = list["conjunctions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap().to_owned());
     (ids.collect(), list["next"].as_str().map(str::to_owned))
 }
 
@@ -31,7 +39,10 @@ async fn a_conjunction_is_shown_with_its_reports_and_what_is_near() {
     let first = report(&service, "2024-02-01T00:00:00.5Z", 25_544, 48_274).await;
     assert_eq!(first.get("near"), None);
     for tca in ["2024-02-01T00:00:01.2Z", "2024-01-31T23:59:59.9Z"] {
-        assert_eq!(report(&service, tca, 25_544, 48_274).await["created"], false);
+        assert_eq!(
+            report(&service, tca, 25_544, 48_274).await["created"],
+            false
+        );
     }
     let id = id_in(&first);
     let shown = service.get(&format!("/conjunctions/{id}")).await.json();
@@ -39,17 +50,34 @@ async fn a_conjunction_is_shown_with_its_reports_and_what_is_near() {
         "rank": 0, "reports": 3, "first_reported": shown["first_reported"], "last_reported": shown["last_reported"],
         "first_tca": "2024-02-01T00:00:00.500000Z", "last_tca": "2024-01-31T23:59:59.900000Z", "near": [], "external": [] });
     assert_eq!(shown, expected);
-    assert!(shown["first_reported"].as_str().unwrap().starts_with("2040-01-01T00:00:0"), "{shown}");
+    assert!(
+        shown["first_reported"]
+            .as_str()
+            .unwrap()
+            .starts_with("2040-01-01T00:00:0"),
+        "{shown}"
+    );
 
     // Out of reach, and swapped: each tells of those before, the nearest first.
     let drifted = report(&service, "2024-02-01T00:00:40Z", 25_544, 48_274).await;
-    assert_eq!((&drifted["created"], &drifted["near"]), (&json!(true), &json!([id])));
+    assert_eq!(
+        (&drifted["created"], &drifted["near"]),
+        (&json!(true), &json!([id]))
+    );
     let swapped = report(&service, "2024-02-01T00:00:30Z", 48_274, 25_544).await;
     assert_eq!(swapped["near"], json!([id_in(&drifted), id]));
     let joined = report(&service, "2024-02-01T00:00:40.1Z", 25_544, 48_274).await;
-    assert_eq!(joined.get("near"), None, "only an answer that creates an id lists them");
+    assert_eq!(
+        joined.get("near"),
+        None,
+        "only an answer that creates an id lists them"
+    );
     let far = report(&service, "2024-02-01T00:01:00.500001Z", 25_544, 48_274).await;
-    assert_eq!(far["near"], json!([id_in(&drifted), id_in(&swapped)]), "a minute and a microsecond from the first");
+    assert_eq!(
+        far["near"],
+        json!([id_in(&drifted), id_in(&swapped)]),
+        "a minute and a microsecond from the first"
+    );
     assert_eq!(service.metric("idmint_conjunction_near_total").await, 3.0);
     let shown = service.get(&format!("/conjunctions/{id}")).await.json();
     assert_eq!(shown["near"], json!([id_in(&swapped), id_in(&drifted)]));
@@ -61,14 +89,26 @@ async fn a_conjunction_is_shown_with_its_reports_and_what_is_near() {
 async fn conjunctions_are_listed_latest_first_or_from_a_time_on() {
     let service = Service::start("").await;
     let mut ids = Vec::new();
-    for (second, primary, secondary) in [(10, 1, 2), (20, 1, 3), (30, 4, 2), (30, 5, 6), (40, 1, 2)] {
-        ids.push(id_in(&report(&service, &format!("2024-02-01T00:00:{second}Z"), primary, secondary).await));
+    for (second, primary, secondary) in [(10, 1, 2), (20, 1, 3), (30, 4, 2), (30, 5, 6), (40, 1, 2)]
+    {
+        ids.push(id_in(
+            &report(
+                &service,
+                &format!("2024-02-01T00:00:{second}Z"),
+                primary,
+                secondary,
+            )
+            .await,
+        ));
     }
     let of = |places: &[usize]| places.iter().map(|at| ids[*at].clone()).collect::<Vec<_>>();
     assert_eq!(listed(&service, "").await, (of(&[4, 3, 2, 1, 0]), None));
     for (query, places) in [
         ("?from=2024-02-01T00:00:20Z", &[1, 2, 3, 4][..]),
-        ("?from=2024-02-01T00:00:20.000001Z&to=2024-02-01T00:00:40Z", &[2, 3][..]),
+        (
+            "?from=2024-02-01T00:00:20.000001Z&to=2024-02-01T00:00:40Z",
+            &[2, 3][..],
+        ),
         ("?to=2024-02-01T00:00:30Z", &[1, 0][..]),
         ("?primary=1", &[4, 1, 0][..]),
         ("?secondary=2", &[4, 2, 0][..]),
@@ -77,7 +117,10 @@ async fn conjunctions_are_listed_latest_first_or_from_a_time_on() {
     ] {
         assert_eq!(listed(&service, query).await, (of(places), None), "{query}");
     }
-    for (query, order) in [("", [4, 3, 2, 1, 0]), ("&from=2024-02-01T00:00:00Z", [0, 1, 2, 3, 4])] {
+    for (query, order) in [
+        ("", [4, 3, 2, 1, 0]),
+        ("&from=2024-02-01T00:00:00Z", [0, 1, 2, 3, 4]),
+    ] {
         let (mut found, mut after) = (Vec::new(), String::new());
         loop {
             let (page, next) = listed(&service, &format!("?limit=2{query}{after}")).await;
@@ -90,7 +133,13 @@ async fn conjunctions_are_listed_latest_first_or_from_a_time_on() {
     }
     // Ten at once, unless it is said.
     for second in 0..12 {
-        report(&service, &format!("2024-03-01T00:00:{:02}Z", 4 * second), 7, 8).await;
+        report(
+            &service,
+            &format!("2024-03-01T00:00:{:02}Z", 4 * second),
+            7,
+            8,
+        )
+        .await;
     }
     assert_eq!(listed(&service, "").await.0.len(), 10);
     assert_eq!(listed(&service, "?limit=1000").await.0.len(), 17);
@@ -101,21 +150,42 @@ async fn what_is_not_stored_is_not_found() {
     let service = Service::start("").await;
     let known = "zwwqlzz-pjjmxmd-lkpvwq";
     let answer = service.get(&format!("/conjunctions/{known}")).await;
-    assert_eq!((answer.status, &answer.json()["type"]), (404, &json!("/problems/not-found")));
+    assert_eq!(
+        (answer.status, &answer.json()["type"]),
+        (404, &json!("/problems/not-found"))
+    );
     report(&service, "2024-02-01T00:00:00.25Z", 25_544, 48_274).await;
     for text in [known, "30025386125795551919250", "065badf00018f200bc92"] {
-        assert_eq!(service.get(&format!("/conjunctions/{text}")).await.json()["id"], known, "{text}");
+        assert_eq!(
+            service.get(&format!("/conjunctions/{text}")).await.json()["id"],
+            known,
+            "{text}"
+        );
     }
     let pure = Service::start("conjunction.mode = 'pure'").await;
     report(&pure, "2024-02-01T00:00:00.25Z", 25_544, 48_274).await;
     for path in ["/conjunctions".to_owned(), format!("/conjunctions/{known}")] {
         let answer = pure.get(&path).await;
-        assert_eq!((answer.status, &answer.json()["type"]), (404, &json!("/problems/not-found")), "{path}");
+        assert_eq!(
+            (answer.status, &answer.json()["type"]),
+            (404, &json!("/problems/not-found")),
+            "{path}"
+        );
     }
-    for query in
-        ["limit=0", "limit=1001", "limit=+1", "primary=x", "to=now", "after=x", "after=30025386125795551919251"]
-    {
+    for query in [
+        "limit=0",
+        "limit=1001",
+        "limit=+1",
+        "primary=x",
+        "to=now",
+        "after=x",
+        "after=30025386125795551919251",
+    ] {
         let answer = service.get(&format!("/conjunctions?{query}")).await;
-        assert_eq!((answer.status, &answer.json()["type"]), (422, &json!("/problems/invalid-parameter")), "{query}");
+        assert_eq!(
+            (answer.status, &answer.json()["type"]),
+            (422, &json!("/problems/invalid-parameter")),
+            "{query}"
+        );
     }
 }

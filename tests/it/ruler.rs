@@ -5,14 +5,25 @@ use crate::service::{Service, in_path};
 
 async fn drawn(service: &Service, id: &str, query: &str) -> Answer {
     let path = format!("/decode/{}{query}", in_path(id));
-    service.exchange(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\n\r\n")).await
+    service
+        .exchange(&format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\n\r\n"
+        ))
+        .await
 }
 
 /// Read as this format alone, the id must be drawn exactly so.
 async fn assert_drawn(format: &str, id: &str, expected: &str) {
     let answer = drawn(&Service::start("").await, id, &format!("?format={format}")).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/plain; charset=utf-8")));
-    assert!(answer.text() == expected.trim_start_matches('\n'), "{}\nand not{expected}", answer.text());
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("text/plain; charset=utf-8"))
+    );
+    assert!(
+        answer.text() == expected.trim_start_matches('\n'),
+        "{}\nand not{expected}",
+        answer.text()
+    );
 }
 
 #[tokio::test]
@@ -192,21 +203,38 @@ uuid1 (uuid)  1998-02-04T22:13:53.151182400Z  strong evidence, 27.1 bits
 async fn other_readings_get_a_line_each() {
     let service = Service::start("").await;
     let drawing = drawn(&service, "175928847299117063", "").await.text();
-    let (_, others) = drawing.split_once("\nor\n").unwrap_or_else(|| panic!("{drawing}"));
+    let (_, others) = drawing
+        .split_once("\nor\n")
+        .unwrap_or_else(|| panic!("{drawing}"));
     let json = service.get("/decode/175928847299117063").await.json();
     let read = json["matches"]
         .as_array()
         .unwrap()
         .iter()
         .skip(1)
-        .map(|found| format!("  {} ({})", found["format"].as_str().unwrap(), found["encoding"].as_str().unwrap()));
+        .map(|found| {
+            format!(
+                "  {} ({})",
+                found["format"].as_str().unwrap(),
+                found["encoding"].as_str().unwrap()
+            )
+        });
     let read: Vec<_> = read.collect();
     assert_eq!(others.lines().count(), read.len(), "{drawing}");
-    assert!(others.lines().zip(&read).all(|(line, start)| line.starts_with(start)), "{read:?}: {drawing}");
+    assert!(
+        others
+            .lines()
+            .zip(&read)
+            .all(|(line, start)| line.starts_with(start)),
+        "{read:?}: {drawing}"
+    );
 }
 
 #[tokio::test]
 async fn a_text_of_no_format_is_a_problem_also_for_people() {
     let answer = drawn(&Service::start("").await, "not-an-id", "").await;
-    assert_eq!((answer.status, answer.header("content-type")), (404, Some("application/problem+json")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (404, Some("application/problem+json"))
+    );
 }

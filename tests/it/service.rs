@@ -43,10 +43,21 @@ impl Service {
     /// A service on this clock that may not mint yet.
     pub(crate) async fn start_on(clock: ManualClock, settings: &str) -> Self {
         let config = config(settings).unwrap();
-        let running = open(&config, RunOptions::default(), None, Arc::new(clock.clock())).await.unwrap();
+        let running = open(
+            &config,
+            RunOptions::default(),
+            None,
+            Arc::new(clock.clock()),
+        )
+        .await
+        .unwrap();
         let (address, (told, is_told)) = (running.address(), oneshot::channel::<()>());
         tokio::spawn(async move { running.serve(&config, async { _ = is_told.await }).await });
-        Self { clock, address, _told: told }
+        Self {
+            clock,
+            address,
+            _told: told,
+        }
     }
 
     pub(crate) async fn connect(&self) -> AsyncClient {
@@ -56,9 +67,15 @@ impl Service {
     /// One request on a connection of its own. An answer in JSON ends with a newline, unless it is a message that comes back.
     pub(crate) async fn exchange(&self, request: &str) -> Answer {
         let answer = self.connect().await.exchange(request).await;
-        let is_json = matches!(answer.header("content-type"), Some("application/json" | "application/problem+json"));
+        let is_json = matches!(
+            answer.header("content-type"),
+            Some("application/json" | "application/problem+json")
+        );
         let is_ended = answer.body.last().is_none_or(|last| *last == b'\n');
-        assert!(is_ended || !is_json || request.contains("return=cdm"), "no newline ends {answer:?}");
+        assert!(
+            is_ended || !is_json || request.contains("return=cdm"),
+            "no newline ends {answer:?}"
+        );
         answer
     }
 
@@ -79,7 +96,10 @@ impl Service {
 
     /// The value of one series, with its labels as they are printed.
     pub(crate) async fn metric(&self, series: &str) -> f64 {
-        self.metrics().await.remove(series).unwrap_or_else(|| panic!("there is no {series}"))
+        self.metrics()
+            .await
+            .remove(series)
+            .unwrap_or_else(|| panic!("there is no {series}"))
     }
 
     /// Every series and its value.
@@ -87,20 +107,34 @@ impl Service {
         let answer = self.get("/metrics").await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let page = answer.text();
-        let samples = page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
-        samples.map(|(series, value)| (series.to_owned(), value.parse().unwrap())).collect()
+        let samples = page
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.rsplit_once(' '));
+        samples
+            .map(|(series, value)| (series.to_owned(), value.parse().unwrap()))
+            .collect()
     }
 
     /// Ids minted of all formats.
     pub(crate) async fn minted(&self) -> f64 {
         let metrics = self.metrics().await;
-        metrics.iter().filter(|(series, _)| series.starts_with("idmint_ids_minted_total")).map(|(_, count)| count).sum()
+        metrics
+            .iter()
+            .filter(|(series, _)| series.starts_with("idmint_ids_minted_total"))
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// Waits until a series has reached this value, and has been told: a new connection may be refused for a while.
     pub(crate) async fn until_metric(&self, series: &str, least: f64) {
         within(LONG, async {
-            while self.metrics().await.get(series).is_none_or(|value| *value < least) {
+            while self
+                .metrics()
+                .await
+                .get(series)
+                .is_none_or(|value| *value < least)
+            {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
@@ -111,8 +145,15 @@ impl Service {
 /// Settings over those that every test here has.
 pub(crate) fn config(settings: &str) -> Result<Config, idmint::server::config::ConfigError> {
     let mut flags: toml::Table = settings.parse().unwrap();
-    for (section, key, value) in [("http", "listen", "127.0.0.1:0"), ("storage", "engine", "memory")] {
-        let table = flags.entry(section).or_insert_with(|| toml::Table::new().into()).as_table_mut().unwrap();
+    for (section, key, value) in [
+        ("http", "listen", "127.0.0.1:0"),
+        ("storage", "engine", "memory"),
+    ] {
+        let table = flags
+            .entry(section)
+            .or_insert_with(|| toml::Table::new().into())
+            .as_table_mut()
+            .unwrap();
         table.entry(key).or_insert_with(|| value.into());
     }
     Config::load(None, std::iter::empty(), flags)
@@ -121,13 +162,23 @@ pub(crate) fn config(settings: &str) -> Result<Config, idmint::server::config::C
 /// The ids of an answer in JSON.
 pub(crate) fn ids_of(answer: &Answer) -> Vec<String> {
     let json = answer.json();
-    let ids = json["ids"].as_array().unwrap_or_else(|| panic!("{answer:?}"));
-    ids.iter().map(|id| id.as_str().expect("ids are strings").to_owned()).collect()
+    let ids = json["ids"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer:?}"));
+    ids.iter()
+        .map(|id| id.as_str().expect("ids are strings").to_owned())
+        .collect()
 }
 
 /// A text as one part of a path.
 pub(crate) fn in_path(text: &str) -> String {
     text.bytes()
-        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
         .collect()
 }

@@ -48,11 +48,19 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn start(limits: Limits) -> Self {
-        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), limits, LONG)
+        Self::start_on(
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            limits,
+            LONG,
+        )
     }
 
     pub(crate) async fn start_to_drain_within(drain_max: Duration) -> Self {
-        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), WIDE, drain_max)
+        Self::start_on(
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            WIDE,
+            drain_max,
+        )
     }
 
     fn start_on(listener: TcpListener, limits: Limits, drain_max: Duration) -> Self {
@@ -60,8 +68,21 @@ impl Running {
         let (release, registry) = (Arc::new(Notify::new()), Registry::new());
         let (drain, drained) = oneshot::channel::<()>();
         let router = routes(Arc::clone(&release), &registry);
-        let serving = serve(listener, router, terms(limits, open.clone()), async { _ = drained.await }, drain_max);
-        Self { address, open, release, registry, drain, ended: tokio::spawn(serving) }
+        let serving = serve(
+            listener,
+            router,
+            terms(limits, open.clone()),
+            async { _ = drained.await },
+            drain_max,
+        );
+        Self {
+            address,
+            open,
+            release,
+            registry,
+            drain,
+            ended: tokio::spawn(serving),
+        }
     }
 
     pub(crate) async fn connect(&self) -> AsyncClient {
@@ -74,7 +95,9 @@ impl Running {
     }
 
     pub(crate) fn metrics(&self) -> String {
-        TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap()
+        TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .unwrap()
     }
 
     /// Begins to drain; the returned task ends with it.
@@ -91,7 +114,14 @@ impl Running {
 /// These limits, and nothing else that keeps anybody out.
 pub(crate) fn terms(limits: Limits, open: OpenConnections) -> Terms {
     let (callers, obstacle) = (Callers::default(), Box::new(|| None));
-    Terms { limits, callers, open, obstacle, tls: None, names_callers: false }
+    Terms {
+        limits,
+        callers,
+        open,
+        obstacle,
+        tls: None,
+        names_callers: false,
+    }
 }
 
 fn routes(release: Arc<Notify>, registry: &Registry) -> Edge<RouteTable> {
@@ -105,17 +135,32 @@ fn routes(release: Arc<Notify>, registry: &Registry) -> Edge<RouteTable> {
         Row::open("panic", Method::GET, "/panic", get(panic)),
         Row::open("slow", Method::GET, "/slow", get(slow)),
         Row::open("represented", Method::GET, "/represented", get(represented)),
-        Row::open("big", Method::GET, "/big", get(|| async { Body::from(vec![0; BIG]) })),
-        Row::open("problem", Method::GET, "/problems/{slug}", get(problem_page)),
+        Row::open(
+            "big",
+            Method::GET,
+            "/big",
+            get(|| async { Body::from(vec![0; BIG]) }),
+        ),
+        Row::open(
+            "problem",
+            Method::GET,
+            "/problems/{slug}",
+            get(problem_page),
+        ),
     ];
     let paths: Vec<_> = rows.iter().map(Row::operation).collect();
-    complete(RouteTable::new(rows, &()), Arc::new(HttpMetrics::register(registry, &paths).unwrap()))
+    complete(
+        RouteTable::new(rows, &()),
+        Arc::new(HttpMetrics::register(registry, &paths).unwrap()),
+    )
 }
 
 async fn echo(request: Request) -> Result<Body, Problem> {
     let (parts, body) = request.into_parts();
     media_type_of_body(&parts.headers, false, &[MediaType::Json, MediaType::Text])?;
-    Ok(Body::from(read_body(body, BODY_LEN_MAX, Duration::from_millis(300)).await?))
+    Ok(Body::from(
+        read_body(body, BODY_LEN_MAX, Duration::from_millis(300)).await?,
+    ))
 }
 
 async fn represented(headers: HeaderMap) -> impl IntoResponse {
@@ -136,7 +181,9 @@ pub(crate) fn post_request(path: &str, headers: &str, body: &str) -> String {
 }
 
 pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(limit, future).await.expect("this should have happened long ago")
+    tokio::time::timeout(limit, future)
+        .await
+        .expect("this should have happened long ago")
 }
 
 /// Waits until this holds.

@@ -18,10 +18,26 @@ const TOKENS: [(&str, &str, &str); 7] = [
         "8e26b770c14de02b61a7cefc423dd918d0b440c3b9b24c26546dc3f12104d1dd",
         "scopes = ['mint', 'ledger', 'decode', 'metrics']",
     ),
-    ("mint", "072281fccaeeb83669e54d8067aad5048b1b98ae5451540f5c9e08c9f4304e91", "scopes = ['mint']"),
-    ("ledger", "716752b07f755467d8df2f90b9123613b82a9571593894a3429b0a66950b3d64", "scopes = ['ledger']"),
-    ("decode", "e9e291b7609d019ea30beb9cf6497bde425872edf25dc2446f2002e2c83e3a46", "scopes = ['decode']"),
-    ("metrics", "42850ddcb2abaed4d501b9e2f15ea475bacd91c56aeff046c69739b4d637b040", "scopes = ['metrics']"),
+    (
+        "mint",
+        "072281fccaeeb83669e54d8067aad5048b1b98ae5451540f5c9e08c9f4304e91",
+        "scopes = ['mint']",
+    ),
+    (
+        "ledger",
+        "716752b07f755467d8df2f90b9123613b82a9571593894a3429b0a66950b3d64",
+        "scopes = ['ledger']",
+    ),
+    (
+        "decode",
+        "e9e291b7609d019ea30beb9cf6497bde425872edf25dc2446f2002e2c83e3a46",
+        "scopes = ['decode']",
+    ),
+    (
+        "metrics",
+        "42850ddcb2abaed4d501b9e2f15ea475bacd91c56aeff046c69739b4d637b040",
+        "scopes = ['metrics']",
+    ),
     (
         "payment",
         "70580da710614a23a60d3462bb1b0f71097517b8a91ed770fe12c6281976b71f",
@@ -42,7 +58,12 @@ struct Guarded {
 
 impl Guarded {
     async fn start() -> Guarded {
-        Guarded::start_with(TOKENS.map(|(name, sha256, more)| (name, sha256, more.to_owned())).to_vec()).await
+        Guarded::start_with(
+            TOKENS
+                .map(|(name, sha256, more)| (name, sha256, more.to_owned()))
+                .to_vec(),
+        )
+        .await
     }
 
     async fn start_with(tokens: Vec<(&str, &str, String)>) -> Guarded {
@@ -50,24 +71,45 @@ impl Guarded {
         let path = folder.path().join("tokens.toml");
         let mut text = String::new();
         for (name, sha256, more) in tokens {
-            writeln!(text, "[[token]]\nname = '{name}'\nsha256 = '{sha256}'\n{more}").unwrap();
+            writeln!(
+                text,
+                "[[token]]\nname = '{name}'\nsha256 = '{sha256}'\n{more}"
+            )
+            .unwrap();
         }
         std::fs::write(&path, text).unwrap();
         let service = Service::start(&format!("http.tokens = '{}'", path.display())).await;
-        Guarded { service, _folder: folder }
+        Guarded {
+            service,
+            _folder: folder,
+        }
     }
 
     /// A request with the token of this name, or with none.
     async fn ask(&self, token: &str, method_and_target: &str, headers: &str, body: &str) -> Answer {
-        let shown = if token.is_empty() { String::new() } else { format!("authorization: Bearer token-{token}\r\n") };
-        self.service.exchange(&request(method_and_target, &format!("{shown}{headers}"), body)).await
+        let shown = if token.is_empty() {
+            String::new()
+        } else {
+            format!("authorization: Bearer token-{token}\r\n")
+        };
+        self.service
+            .exchange(&request(
+                method_and_target,
+                &format!("{shown}{headers}"),
+                body,
+            ))
+            .await
     }
 
     /// How many ids were minted.
     async fn minted(&self) -> f64 {
         let metrics = self.ask("all", "GET /metrics", "", "").await.text();
-        let series = metrics.lines().filter(|line| line.starts_with("idmint_ids_minted_total"));
-        series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+        let series = metrics
+            .lines()
+            .filter(|line| line.starts_with("idmint_ids_minted_total"));
+        series
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+            .sum()
     }
 }
 
@@ -79,7 +121,9 @@ fn json_of(answer: &Answer) -> Value {
 fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let scope = match path.split(['/', '?']).nth(1).unwrap_or_default() {
-        "" | "health" | "openapi.yaml" | "openapi-3.0.yaml" | "page" | "problems" if reads => return None,
+        "" | "health" | "openapi.yaml" | "openapi-3.0.yaml" | "page" | "problems" if reads => {
+            return None;
+        }
         "ids" if *method == Method::POST => "mint",
         "conjunctions" if path == "/conjunctions" && *method == Method::POST => "mint",
         "encode" | "formats" if reads => "decode",
@@ -102,18 +146,27 @@ async fn every_route_asks_for_its_scope_and_nothing_is_minted_without_it() {
     let guarded = Guarded::start().await;
     let (mut asked, mut refused) = (0, 0);
     // Preflights are open, and an answer to HEAD has no body, though it says how long one would be.
-    let walked = requests().into_iter().filter(|(method, _)| ![Method::OPTIONS, Method::HEAD].contains(method));
+    let walked = requests()
+        .into_iter()
+        .filter(|(method, _)| ![Method::OPTIONS, Method::HEAD].contains(method));
     for (method, path) in walked {
         let target = format!("{method} {path}");
         let before = guarded.minted().await;
         let Some(needed) = scope_needed(&method, &path) else {
             let answer = guarded.ask("", &target, "", "").await;
-            assert!(![401, 403].contains(&answer.status), "{target} is open to anybody: {answer:?}");
+            assert!(
+                ![401, 403].contains(&answer.status),
+                "{target} is open to anybody: {answer:?}"
+            );
             continue;
         };
         for token in ["", "unknown", "expired"] {
             let answer = guarded.ask(token, &target, "", "").await;
-            assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")), "{target} {token:?}");
+            assert_eq!(
+                (answer.status, answer.header("www-authenticate")),
+                (401, Some("Bearer")),
+                "{target} {token:?}"
+            );
             asked += 1;
             refused += 1;
         }
@@ -123,7 +176,11 @@ async fn every_route_asks_for_its_scope_and_nothing_is_minted_without_it() {
                 continue;
             }
             let answer = guarded.ask(token, &target, "", "").await;
-            assert_eq!(answer.status != 403, may, "{target} with {token:?}: {answer:?}");
+            assert_eq!(
+                answer.status != 403,
+                may,
+                "{target} with {token:?}: {answer:?}"
+            );
             assert_ne!(answer.status, 401, "{target} with {token:?}");
             asked += 1;
             refused += usize::from(!may);
@@ -132,49 +189,90 @@ async fn every_route_asks_for_its_scope_and_nothing_is_minted_without_it() {
     }
     println!("{asked} requests, {refused} of them refused for their token");
     assert!(asked > 100 && refused > 80);
-    assert_eq!(guarded.ask("mint", "POST /ids/flax?count=3", "", "").await.status, 200);
+    assert_eq!(
+        guarded
+            .ask("mint", "POST /ids/flax?count=3", "", "")
+            .await
+            .status,
+        200
+    );
     assert_eq!(guarded.minted().await, 3.0);
 }
 
 #[tokio::test]
 async fn head_needs_what_get_needs_and_a_preflight_nothing() {
     let guarded = Guarded::start().await;
-    for (method, token, status) in
-        [("HEAD", "", "401"), ("HEAD", "mint", "403"), ("HEAD", "decode", "200"), ("OPTIONS", "", "405")]
-    {
+    for (method, token, status) in [
+        ("HEAD", "", "401"),
+        ("HEAD", "mint", "403"),
+        ("HEAD", "decode", "200"),
+        ("OPTIONS", "", "405"),
+    ] {
         let mut client = guarded.service.connect().await;
         let headers = format!("authorization: Bearer token-{token}\r\nconnection: close\r\n");
-        client.send(request(&format!("{method} /formats"), &headers, "")).await;
+        client
+            .send(request(&format!("{method} /formats"), &headers, ""))
+            .await;
         let head = client.read_to_close().await;
-        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{method} with {token:?}: {head}");
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status}")),
+            "{method} with {token:?}: {head}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_token_is_shown_once_as_a_bearer_and_is_not_too_long() {
     let guarded = Guarded::start().await;
-    let ask = async |headers: &str| guarded.service.exchange(&request("POST /ids/flax", headers, "")).await;
+    let ask = async |headers: &str| {
+        guarded
+            .service
+            .exchange(&request("POST /ids/flax", headers, ""))
+            .await
+    };
     for (headers, reason) in [
         ("", "missing_token"),
         ("authorization: Bearer \r\n", "malformed_token"),
         ("authorization: token-mint\r\n", "malformed_token"),
-        ("authorization: Basic dG9rZW4tbWludA==\r\n", "malformed_token"),
-        ("authorization: Bearer token-mint\r\nauthorization: Bearer token-mint\r\n", "malformed_token"),
-        ("authorization: Bearer token-mint,token-mint\r\n", "invalid_token"),
+        (
+            "authorization: Basic dG9rZW4tbWludA==\r\n",
+            "malformed_token",
+        ),
+        (
+            "authorization: Bearer token-mint\r\nauthorization: Bearer token-mint\r\n",
+            "malformed_token",
+        ),
+        (
+            "authorization: Bearer token-mint,token-mint\r\n",
+            "invalid_token",
+        ),
         ("authorization: Bearer token-expired\r\n", "expired_token"),
         ("authorization: Bearer TOKEN-MINT\r\n", "invalid_token"),
     ] {
         let problem = assert_problem(&ask(headers).await, 401, "unauthorized", reason);
-        assert!(!problem["detail"].as_str().unwrap().contains("token-"), "no answer repeats a token: {problem}");
+        assert!(
+            !problem["detail"].as_str().unwrap().contains("token-"),
+            "no answer repeats a token: {problem}"
+        );
     }
     let long = ask(&format!("authorization: Bearer {}\r\n", "a".repeat(4_000))).await;
     assert_problem(&long, 401, "unauthorized", "malformed_token");
     let mut client = guarded.service.connect().await;
     client
-        .send(format!("POST /ids/flax HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}", "a".repeat(20_000)))
+        .send(format!(
+            "POST /ids/flax HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}",
+            "a".repeat(20_000)
+        ))
         .await;
-    assert!(client.read_to_close().await.starts_with("HTTP/1.1 431"), "a head is at most 16 KiB long");
-    assert_eq!(ask("authorization: bearer token-mint\r\n").await.status, 200, "the scheme has no case");
+    assert!(
+        client.read_to_close().await.starts_with("HTTP/1.1 431"),
+        "a head is at most 16 KiB long"
+    );
+    assert_eq!(
+        ask("authorization: bearer token-mint\r\n").await.status,
+        200,
+        "the scheme has no case"
+    );
     assert_eq!(guarded.minted().await, 1.0);
 }
 
@@ -199,19 +297,44 @@ async fn a_token_for_one_format_neither_mints_nor_reads_nor_lists_another() {
         assert_eq!(problem["limit"], "payment", "{target}");
     }
     let listed = json_of(&ask("GET /formats").await);
-    let names: Vec<_> = listed["formats"].as_array().unwrap().iter().map(|format| &format["name"]).collect();
+    let names: Vec<_> = listed["formats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|format| &format["name"])
+        .collect();
     assert_eq!(names, [&json!("payment")]);
     let unread = ask(&format!("GET /decode/{foreign}")).await;
     assert_eq!(unread.status, 404, "{unread:?}");
     assert!(!unread.text().contains("snowflake"), "{unread:?}");
     let body = json!([own[0], foreign]).to_string();
     let many = guarded.ask("payment", "POST /decode", JSON, &body).await;
-    assert!(!many.text().contains("snowflake") && many.text().contains("payment"), "{many:?}");
-    let foreign = ids_of(&guarded.ask("all", "POST /ids/snowflake?count=100", "", "").await);
-    let column = guarded.ask("payment", "POST /inspect", JSON, &json!(foreign).to_string()).await;
-    assert!(column.status == 200 && !column.text().contains("snowflake"), "{column:?}");
+    assert!(
+        !many.text().contains("snowflake") && many.text().contains("payment"),
+        "{many:?}"
+    );
+    let foreign = ids_of(
+        &guarded
+            .ask("all", "POST /ids/snowflake?count=100", "", "")
+            .await,
+    );
+    let column = guarded
+        .ask(
+            "payment",
+            "POST /inspect",
+            JSON,
+            &json!(foreign).to_string(),
+        )
+        .await;
+    assert!(
+        column.status == 200 && !column.text().contains("snowflake"),
+        "{column:?}"
+    );
     assert_eq!(json_of(&column)["certainty"], "cannot_be_told");
-    assert_eq!(json_of(&ask(&format!("GET /decode/{}", own[1])).await)["matches"][0]["format"], "payment");
+    assert_eq!(
+        json_of(&ask(&format!("GET /decode/{}", own[1])).await)["matches"][0]["format"],
+        "payment"
+    );
 }
 
 #[tokio::test]
@@ -222,17 +345,27 @@ async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another()
         )
     };
     let create = async |guarded: &Guarded, token: &str, number| {
-        guarded.ask(token, "POST /ledgers", JSON, &genesis(number)).await
+        guarded
+            .ask(token, "POST /ledgers", JSON, &genesis(number))
+            .await
     };
     // A ledger is named by its first event, so the same ones come about in both services.
     let before = Guarded::start().await;
     let mut ledgers = Vec::new();
     for number in 0..2 {
-        ledgers.push(json_of(&create(&before, "all", number).await)["ledger"].as_str().unwrap().to_owned());
+        ledgers.push(
+            json_of(&create(&before, "all", number).await)["ledger"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
     let (own, foreign) = (&ledgers[0], &ledgers[1]);
     let confined = format!("scopes = ['ledger']\nledgers = ['{own}']");
-    let tokens = vec![("all", TOKENS[0].1, TOKENS[0].2.to_owned()), ("confined", TOKENS[1].1, confined)];
+    let tokens = vec![
+        ("all", TOKENS[0].1, TOKENS[0].2.to_owned()),
+        ("confined", TOKENS[1].1, confined),
+    ];
     let guarded = Guarded::start_with(tokens).await;
     for number in 0..2 {
         assert_eq!(create(&guarded, "all", number).await.status, 201);
@@ -240,10 +373,22 @@ async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another()
 
     let append = async |ledger: &str| {
         let headers = format!("{JSON}idempotency-key: one\r\n");
-        guarded.ask("mint", "POST /ids/evently", &headers, &order(ledger, &[event(1)])).await
+        guarded
+            .ask(
+                "mint",
+                "POST /ids/evently",
+                &headers,
+                &order(ledger, &[event(1)]),
+            )
+            .await
     };
     assert_problem(&append(foreign).await, 403, "forbidden", "ledger");
-    assert_problem(&create(&guarded, "mint", 2).await, 403, "forbidden", "ledger");
+    assert_problem(
+        &create(&guarded, "mint", 2).await,
+        403,
+        "forbidden",
+        "ledger",
+    );
     for target in [
         format!("GET /ledgers/{foreign}"),
         format!("GET /ledgers/{foreign}/ids"),
@@ -251,13 +396,27 @@ async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another()
         format!("POST /ledgers/{foreign}/verify"),
         "GET /ledgers/aa77f99c".to_owned(),
     ] {
-        assert_problem(&guarded.ask("mint", &target, "", "").await, 403, "forbidden", "ledger");
+        assert_problem(
+            &guarded.ask("mint", &target, "", "").await,
+            403,
+            "forbidden",
+            "ledger",
+        );
     }
     assert_eq!(append(own).await.status, 201);
     let listed = json_of(&guarded.ask("mint", "GET /ledgers", "", "").await);
-    let names: Vec<_> = listed["ledgers"].as_array().unwrap().iter().map(|ledger| &ledger["ledger"]).collect();
+    let names: Vec<_> = listed["ledgers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ledger| &ledger["ledger"])
+        .collect();
     assert_eq!(names, [&json!(own)]);
-    let page = json_of(&guarded.ask("mint", &format!("GET /ledgers/{own}/ids"), "", "").await);
+    let page = json_of(
+        &guarded
+            .ask("mint", &format!("GET /ledgers/{own}/ids"), "", "")
+            .await,
+    );
     assert_eq!(page["ids"].as_array().unwrap().len(), 2);
 }
 
@@ -265,31 +424,70 @@ async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another()
 async fn an_import_into_a_ledger_in_use_needs_its_scope_and_one_into_a_new_ledger_does_not() {
     let tokens = vec![
         ("ledger", TOKENS[2].1, "scopes = ['ledger']".to_owned()),
-        ("operator", TOKENS[0].1, "scopes = ['ledger', 'import']".to_owned()),
+        (
+            "operator",
+            TOKENS[0].1,
+            "scopes = ['ledger', 'import']".to_owned(),
+        ),
         ("import", TOKENS[1].1, "scopes = ['import']".to_owned()),
     ];
     let guarded = Guarded::start_with(tokens).await;
     let append = async |token: &str, ledger: &str, import: &str, number: usize| {
         let headers = format!("{JSON}idempotency-key: {number}\r\n");
         let target = format!("POST /ids/evently{import}");
-        guarded.ask(token, &target, &headers, &order(ledger, &[event(number)])).await
+        guarded
+            .ask(token, &target, &headers, &order(ledger, &[event(number)]))
+            .await
     };
     let create = async |import: &str, number: usize| {
         let headers = format!("{JSON}idempotency-key: {number}\r\n");
-        let created = guarded.ask("ledger", &format!("POST /ledgers{import}"), &headers, &event(number)).await;
+        let created = guarded
+            .ask(
+                "ledger",
+                &format!("POST /ledgers{import}"),
+                &headers,
+                &event(number),
+            )
+            .await;
         assert_eq!(created.status, 201, "{created:?}");
         json_of(&created)["ledger"].as_str().unwrap().to_owned()
     };
     let (ledger, operator) = ("ledger", "all");
     let in_use = create("", 0).await;
-    let problem = assert_problem(&append(ledger, &in_use, "?import=more", 1).await, 403, "forbidden", "scope");
+    let problem = assert_problem(
+        &append(ledger, &in_use, "?import=more", 1).await,
+        403,
+        "forbidden",
+        "scope",
+    );
     assert_eq!(problem["limit"], "import");
-    assert_eq!(append(ledger, &in_use, "", 2).await.status, 201, "the ledger takes events as before");
-    assert_eq!(append(ledger, &in_use, "?import=last", 3).await.status, 201, "which keeps nobody out");
-    assert_problem(&append("mint", &in_use, "?import=more", 4).await, 403, "forbidden", "scope");
+    assert_eq!(
+        append(ledger, &in_use, "", 2).await.status,
+        201,
+        "the ledger takes events as before"
+    );
+    assert_eq!(
+        append(ledger, &in_use, "?import=last", 3).await.status,
+        201,
+        "which keeps nobody out"
+    );
+    assert_problem(
+        &append("mint", &in_use, "?import=more", 4).await,
+        403,
+        "forbidden",
+        "scope",
+    );
 
-    assert_eq!(append(operator, &in_use, "?import=more", 5).await.status, 201);
-    assert_problem(&append(ledger, &in_use, "", 6).await, 409, "ledger-importing", "");
+    assert_eq!(
+        append(operator, &in_use, "?import=more", 5).await.status,
+        201
+    );
+    assert_problem(
+        &append(ledger, &in_use, "", 6).await,
+        409,
+        "ledger-importing",
+        "",
+    );
     assert_eq!(
         append(ledger, &in_use, "?import=more", 7).await.status,
         201,
@@ -297,12 +495,21 @@ async fn an_import_into_a_ledger_in_use_needs_its_scope_and_one_into_a_new_ledge
     );
     assert_eq!(append(ledger, &in_use, "?import=last", 8).await.status, 201);
     assert_eq!(append(ledger, &in_use, "", 9).await.status, 201);
-    assert_eq!(append(ledger, &in_use, "?import=more", 7).await.status, 200, "a repetition appends nothing");
+    assert_eq!(
+        append(ledger, &in_use, "?import=more", 7).await.status,
+        200,
+        "a repetition appends nothing"
+    );
 
     let new = create("?import=more", 10).await;
     assert_eq!(append(ledger, &new, "?import=more", 11).await.status, 201);
     assert_eq!(append(ledger, &new, "?import=last", 12).await.status, 201);
-    assert_problem(&append(ledger, &new, "?import=more", 13).await, 403, "forbidden", "scope");
+    assert_problem(
+        &append(ledger, &new, "?import=more", 13).await,
+        403,
+        "forbidden",
+        "scope",
+    );
 }
 
 /// What helps a caller on can be done with the same token.
@@ -311,11 +518,17 @@ async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
     let all = "scopes = ['mint', 'ledger', 'decode', 'import']".to_owned();
     let before = Guarded::start_with(vec![("all", TOKENS[0].1, all.clone())]).await;
     let genesis = |number: usize| {
-        format!(r#"{{"event":"Created","entities":{{}},"data":{number},"timestamp":"2039-01-01T00:00:00Z"}}"#)
+        format!(
+            r#"{{"event":"Created","entities":{{}},"data":{number},"timestamp":"2039-01-01T00:00:00Z"}}"#
+        )
     };
     let mut ledgers = Vec::new();
     for number in 0..4 {
-        let created = json_of(&before.ask("all", "POST /ledgers", JSON, &genesis(number)).await);
+        let created = json_of(
+            &before
+                .ask("all", "POST /ledgers", JSON, &genesis(number))
+                .await,
+        );
         ledgers.push(created["ledger"].as_str().unwrap().to_owned());
     }
     let confined = |more: &str| format!("{all}\n{more}");
@@ -324,14 +537,28 @@ async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
     let own = &ledgers[3];
     let guarded = Guarded::start_with(vec![
         ("all", TOKENS[0].1, all.clone()),
-        ("own", TOKENS[1].1, confined(&format!("ledgers = ['{own}']"))),
+        (
+            "own",
+            TOKENS[1].1,
+            confined(&format!("ledgers = ['{own}']")),
+        ),
         ("nothing", TOKENS[2].1, confined("ledgers = ['aa77f99c']")),
         ("read", TOKENS[3].1, confined("formats = ['uuid1']")),
-        ("minted", TOKENS[4].1, confined("formats = ['uuid1', 'uuid4']")),
+        (
+            "minted",
+            TOKENS[4].1,
+            confined("formats = ['uuid1', 'uuid4']"),
+        ),
     ])
     .await;
     for number in 0..4 {
-        assert_eq!(guarded.ask("all", "POST /ledgers", JSON, &genesis(number)).await.status, 201);
+        assert_eq!(
+            guarded
+                .ask("all", "POST /ledgers", JSON, &genesis(number))
+                .await
+                .status,
+            201
+        );
     }
     let bearers = ["mint", "ledger", "decode", "metrics"];
     let [own_ledger, no_ledger, read_format, minted_format] = bearers;
@@ -343,22 +570,70 @@ async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
             none(own),
             format!("POST /ids/evently Idempotency-Key: example {{\"ledger\":\"{own}\""),
         ),
-        (no_ledger, "POST /ids/evently", none("aa77f99c"), "GET /ledgers".to_owned()),
-        (own_ledger, &format!("POST /ledgers/{own}/verify"), String::new(), "GET /ledgers".to_owned()),
-        (read_format, "POST /ids/uuid1", String::new(), "GET /openapi.yaml".to_owned()),
-        (minted_format, "POST /ids/uuid1", String::new(), "POST /ids/uuid4".to_owned()),
-        (minted_format, "GET /formats/uuid4/range", String::new(), "GET /formats".to_owned()),
+        (
+            no_ledger,
+            "POST /ids/evently",
+            none("aa77f99c"),
+            "GET /ledgers".to_owned(),
+        ),
+        (
+            own_ledger,
+            &format!("POST /ledgers/{own}/verify"),
+            String::new(),
+            "GET /ledgers".to_owned(),
+        ),
+        (
+            read_format,
+            "POST /ids/uuid1",
+            String::new(),
+            "GET /openapi.yaml".to_owned(),
+        ),
+        (
+            minted_format,
+            "POST /ids/uuid1",
+            String::new(),
+            "POST /ids/uuid4".to_owned(),
+        ),
+        (
+            minted_format,
+            "GET /formats/uuid4/range",
+            String::new(),
+            "GET /formats".to_owned(),
+        ),
     ] {
-        let kind = if target.ends_with("verify") { "content-type: text/plain\r\n" } else { JSON };
-        let answer = guarded.ask(token, target, &format!("{kind}idempotency-key: one\r\n"), &body).await;
+        let kind = if target.ends_with("verify") {
+            "content-type: text/plain\r\n"
+        } else {
+            JSON
+        };
+        let answer = guarded
+            .ask(
+                token,
+                target,
+                &format!("{kind}idempotency-key: one\r\n"),
+                &body,
+            )
+            .await;
         let problem = answer.json();
         assert_eq!(answer.status, 422, "{target}: {problem}");
         let told = problem["example"].as_str().unwrap();
         assert!(told.starts_with(&example), "{target}: {told}");
-        let (request, body) =
-            told.split_once(" {").map_or((told, String::new()), |(request, body)| (request, format!("{{{body}")));
-        let request = request.split_once(" Idempotency-Key: ").map_or(request, |(request, _)| request);
-        let answer = guarded.ask(token, request, &format!("{JSON}idempotency-key: example\r\n"), &body).await;
+        let (request, body) = told
+            .split_once(" {")
+            .map_or((told, String::new()), |(request, body)| {
+                (request, format!("{{{body}"))
+            });
+        let request = request
+            .split_once(" Idempotency-Key: ")
+            .map_or(request, |(request, _)| request);
+        let answer = guarded
+            .ask(
+                token,
+                request,
+                &format!("{JSON}idempotency-key: example\r\n"),
+                &body,
+            )
+            .await;
         assert!([200, 201].contains(&answer.status), "{told}: {answer:?}");
     }
 }

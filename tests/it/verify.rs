@@ -19,13 +19,19 @@ fn long_chain() -> Chain {
 }
 
 async fn verify(service: &Service, target: &str, body: &str) -> Answer {
-    service.exchange(&post_request(&format!("/ledgers/{target}"), NDJSON, body)).await
+    service
+        .exchange(&post_request(&format!("/ledgers/{target}"), NDJSON, body))
+        .await
 }
 
 /// What is said of this chain.
 async fn verdict(service: &Service, target: &str, body: &str) -> Value {
     let answer = verify(service, target, body).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/json")),
+        "{answer:?}"
+    );
     answer.json()
 }
 
@@ -34,16 +40,37 @@ async fn every_published_chain_comes_out_as_published() {
     let service = Service::start("").await;
     let chains = chains();
     assert_eq!(chains.len(), 14);
-    for Chain { name, ledger, lines, outcome } in chains {
+    for Chain {
+        name,
+        ledger,
+        lines,
+        outcome,
+    } in chains
+    {
         for body in [lines.join("\n"), lines.join("\r\n") + "\r\n"] {
             let mut told = verdict(&service, &format!("{ledger}/verify"), &body).await;
             match &outcome {
-                Ok(head) => assert_eq!(told, json!({ "valid": true, "events": lines.len(), "head": head }), "{name}"),
+                Ok(head) => assert_eq!(
+                    told,
+                    json!({ "valid": true, "events": lines.len(), "head": head }),
+                    "{name}"
+                ),
                 Err((index, reason)) => {
                     let error = told["error"].take();
-                    assert_eq!(told, json!({ "valid": false, "events": lines.len(), "error": null }), "{name}");
-                    assert_eq!((&error["index"], &error["reason"]), (&json!(index), &json!(reason)), "{name}");
-                    assert!(error["expected"] != error["found"] && error["found"].is_string(), "{name}: {error}");
+                    assert_eq!(
+                        told,
+                        json!({ "valid": false, "events": lines.len(), "error": null }),
+                        "{name}"
+                    );
+                    assert_eq!(
+                        (&error["index"], &error["reason"]),
+                        (&json!(index), &json!(reason)),
+                        "{name}"
+                    );
+                    assert!(
+                        error["expected"] != error["found"] && error["found"].is_string(),
+                        "{name}: {error}"
+                    );
                 }
             }
         }
@@ -54,11 +81,23 @@ async fn every_published_chain_comes_out_as_published() {
 async fn the_same_bytes_are_a_chain_in_every_media_type() {
     let service = Service::start("").await;
     let Chain { ledger, lines, .. } = long_chain();
-    for media in ["application/x-ndjson", "text/plain; charset=utf-8", "application/octet-stream"] {
+    for media in [
+        "application/x-ndjson",
+        "text/plain; charset=utf-8",
+        "application/octet-stream",
+    ] {
         let headers = format!("content-type: {media}\r\n");
-        let request = post_request(&format!("/ledgers/{ledger}/verify"), &headers, &lines.join("\n"));
+        let request = post_request(
+            &format!("/ledgers/{ledger}/verify"),
+            &headers,
+            &lines.join("\n"),
+        );
         let answer = service.exchange(&request).await;
-        assert_eq!((answer.status, &answer.json()["events"]), (200, &json!(lines.len())), "{media}");
+        assert_eq!(
+            (answer.status, &answer.json()["events"]),
+            (200, &json!(lines.len())),
+            "{media}"
+        );
     }
 }
 
@@ -66,19 +105,33 @@ async fn the_same_bytes_are_a_chain_in_every_media_type() {
 async fn a_chain_with_entities_and_keys_holds() {
     let service = Service::start("").await;
     let held = verdict(&service, "e95bff80/verify", &WITH_KEYS.join("\n")).await;
-    assert_eq!(held, json!({ "valid": true, "events": 2, "head": "0005d5814ce488843dc5de3ee95bff80" }));
+    assert_eq!(
+        held,
+        json!({ "valid": true, "events": 2, "head": "0005d5814ce488843dc5de3ee95bff80" })
+    );
 }
 
 #[tokio::test]
 async fn a_chain_goes_on_after_an_event_that_is_trusted() {
     let service = Service::start("").await;
-    let Chain { ledger, lines, outcome, .. } = long_chain();
+    let Chain {
+        ledger,
+        lines,
+        outcome,
+        ..
+    } = long_chain();
     let id_of = |line: &str| line.rsplit_once("eventId\":\"").unwrap().1[..32].to_owned();
     let target = format!("{ledger}/verify?after={}", id_of(&lines[4]));
     let held = verdict(&service, &target, &lines[5..].join("\n")).await;
-    assert_eq!(held, json!({ "valid": true, "events": lines.len() - 5, "head": outcome.unwrap() }));
+    assert_eq!(
+        held,
+        json!({ "valid": true, "events": lines.len() - 5, "head": outcome.unwrap() })
+    );
     let gap = verdict(&service, &target, &lines[6..].join("\n")).await;
-    assert_eq!((&gap["error"]["index"], &gap["error"]["reason"]), (&json!(0), &json!("checksum_mismatch")));
+    assert_eq!(
+        (&gap["error"]["index"], &gap["error"]["reason"]),
+        (&json!(0), &json!("checksum_mismatch"))
+    );
 }
 
 #[tokio::test]
@@ -90,17 +143,53 @@ async fn an_event_that_cannot_be_read_is_the_error_of_its_line() {
         ("", "invalid_json", "it ends where a value is expected"),
         ("{", "invalid_json", "it ends where a key is expected"),
         ("7", "wrong_type", "the event is 7, it must be an object"),
-        (r#"{"event":"a","entities":{}}"#, "missing_field", "`eventId`"),
-        (r#"{"event":"a","entities":{},"eventId":"0005"}"#, "wrong_length", "\"0005\""),
-        (r#"{"event":"a","entities":{},"tags":[]}"#, "unknown_field", "`tags`"),
-        (r#"{"event":"a","entities":{},"data":{"n":1e999}}"#, "number_not_interoperable", "`data`: number 1e999"),
+        (
+            r#"{"event":"a","entities":{}}"#,
+            "missing_field",
+            "`eventId`",
+        ),
+        (
+            r#"{"event":"a","entities":{},"eventId":"0005"}"#,
+            "wrong_length",
+            "\"0005\"",
+        ),
+        (
+            r#"{"event":"a","entities":{},"tags":[]}"#,
+            "unknown_field",
+            "`tags`",
+        ),
+        (
+            r#"{"event":"a","entities":{},"data":{"n":1e999}}"#,
+            "number_not_interoperable",
+            "`data`: number 1e999",
+        ),
     ] {
-        let told = verdict(&service, &target, &format!("{}\n{line}\n{}", lines[0], lines[1])).await;
-        assert_eq!((&told["valid"], &told["events"]), (&json!(false), &json!(3)), "{line}");
+        let told = verdict(
+            &service,
+            &target,
+            &format!("{}\n{line}\n{}", lines[0], lines[1]),
+        )
+        .await;
+        assert_eq!(
+            (&told["valid"], &told["events"]),
+            (&json!(false), &json!(3)),
+            "{line}"
+        );
         let error = &told["error"];
-        assert_eq!((&error["index"], &error["reason"]), (&json!(1), &json!(reason)), "{line}");
-        assert_eq!((&error["expected"], &error["found"]), (&Value::Null, &Value::Null), "{line}");
-        assert!(error["detail"].as_str().unwrap().contains(words), "{line}: {error}");
+        assert_eq!(
+            (&error["index"], &error["reason"]),
+            (&json!(1), &json!(reason)),
+            "{line}"
+        );
+        assert_eq!(
+            (&error["expected"], &error["found"]),
+            (&Value::Null, &Value::Null),
+            "{line}"
+        );
+        assert!(
+            error["detail"].as_str().unwrap().contains(words),
+            "{line}: {error}"
+        );
     }
 }
 
@@ -116,12 +205,26 @@ async fn a_body_of_any_length_is_read_and_a_line_is_not() {
     let many = format!("{}\n", lines.join("\n")).repeat(3 * MIB / lines.concat().len());
     let told = verdict(&service, &target, &many).await;
     assert_eq!(told["events"], json!(many.lines().count()));
-    assert_eq!((&told["error"]["index"], &told["error"]["reason"]), (&json!(lines.len()), &json!("not_monotonic")));
+    assert_eq!(
+        (&told["error"]["index"], &told["error"]["reason"]),
+        (&json!(lines.len()), &json!("not_monotonic"))
+    );
 
-    let answer = verify(&service, &target, &format!("{}\n{} {spaces}\n", lines[0], lines[0])).await;
+    let answer = verify(
+        &service,
+        &target,
+        &format!("{}\n{} {spaces}\n", lines[0], lines[0]),
+    )
+    .await;
     let problem = answer.json();
-    assert_eq!((answer.status, &problem["type"]), (413, &json!("/problems/payload-too-large")));
-    assert_eq!(problem["detail"], "line 2 is longer than the 1048576 bytes that are read of one event");
+    assert_eq!(
+        (answer.status, &problem["type"]),
+        (413, &json!("/problems/payload-too-large"))
+    );
+    assert_eq!(
+        problem["detail"],
+        "line 2 is longer than the 1048576 bytes that are read of one event"
+    );
     assert_eq!(problem["limit"], "1048576 bytes a line");
 }
 
@@ -134,22 +237,64 @@ async fn wrong_requests_are_refused_and_their_example_works() {
         ("aa77f99g/verify", "{}", "bad_alphabet", "\"aa77f99g\""),
         ("AA77F99C/verify", "{}", "non_canonical", "\"AA77F99C\""),
         ("aa77f99e/verify", "{}", "bad_version", "0, 4, 8 or c"),
-        ("aa77f99c/verify?after=1", "{}", "wrong_length", "after is \"1\""),
-        ("aa77f99c/verify?after=e005cd7556b05092aecc815daa77f99c", "{}", "out_of_range", "after is \"e005"),
-        ("aa77f99c/verify?after=0005cd7556b05092aecc815d00000000", "{}", "ledger_mismatch", "ledger 00000000"),
-        ("aa77f99c/verify?before=1", "{}", "unknown_parameter", "before"),
+        (
+            "aa77f99c/verify?after=1",
+            "{}",
+            "wrong_length",
+            "after is \"1\"",
+        ),
+        (
+            "aa77f99c/verify?after=e005cd7556b05092aecc815daa77f99c",
+            "{}",
+            "out_of_range",
+            "after is \"e005",
+        ),
+        (
+            "aa77f99c/verify?after=0005cd7556b05092aecc815d00000000",
+            "{}",
+            "ledger_mismatch",
+            "ledger 00000000",
+        ),
+        (
+            "aa77f99c/verify?before=1",
+            "{}",
+            "unknown_parameter",
+            "before",
+        ),
         ("aa77f99c/verify", "", "body", "empty"),
     ] {
         let answer = verify(&service, target, body).await;
         let problem = answer.json();
-        assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{target}: {problem}");
-        assert!(problem["detail"].as_str().unwrap().contains(named), "{target}: {problem}");
-        let (path, body) = problem["example"].as_str().unwrap().strip_prefix("POST ").unwrap().split_once(' ').unwrap();
+        assert_eq!(
+            (answer.status, &problem["reason"]),
+            (422, &json!(reason)),
+            "{target}: {problem}"
+        );
+        assert!(
+            problem["detail"].as_str().unwrap().contains(named),
+            "{target}: {problem}"
+        );
+        let (path, body) = problem["example"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("POST ")
+            .unwrap()
+            .split_once(' ')
+            .unwrap();
         let example = service.exchange(&post_request(path, NDJSON, body)).await;
-        assert_eq!((example.status, &example.json()["valid"]), (200, &json!(true)), "{example:?}");
+        assert_eq!(
+            (example.status, &example.json()["valid"]),
+            (200, &json!(true)),
+            "{example:?}"
+        );
     }
     let target = format!("/ledgers/{ledger}/verify");
-    let status = async |headers: &str| service.exchange(&post_request(&target, headers, &lines[0])).await.status;
+    let status = async |headers: &str| {
+        service
+            .exchange(&post_request(&target, headers, &lines[0]))
+            .await
+            .status
+    };
     assert_eq!(status("content-type: text/plain\r\n").await, 200);
     assert_eq!(status("content-type: application/json\r\n").await, 415);
     assert_eq!(status("accept: text/plain\r\n").await, 406);
@@ -159,7 +304,12 @@ async fn wrong_requests_are_refused_and_their_example_works() {
 #[tokio::test]
 async fn a_body_is_read_as_long_as_more_of_it_arrives() {
     let service = Service::start("http.body_timeout = \"1s\"").await;
-    let Chain { ledger, lines, outcome, .. } = long_chain();
+    let Chain {
+        ledger,
+        lines,
+        outcome,
+        ..
+    } = long_chain();
     let head = format!(
         "POST /ledgers/{ledger}/verify HTTP/1.1\r\nhost: localhost\r\n{NDJSON}transfer-encoding: chunked\r\n\r\n"
     );
@@ -178,13 +328,22 @@ async fn a_body_is_read_as_long_as_more_of_it_arrives() {
     client.send(head + &chunk(&lines[0])).await;
     let answer = client.receive().await;
     assert_eq!(answer.status, 408, "{answer:?}");
-    assert!(answer.text().contains("nothing more of the body arrived within 1s"), "{answer:?}");
+    assert!(
+        answer
+            .text()
+            .contains("nothing more of the body arrived within 1s"),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]
 async fn chains_are_checked_while_no_id_can_be_minted() {
     // A clock that was never set: long before this program was built.
-    let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
+    let service =
+        Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let Chain { ledger, lines, .. } = long_chain();
-    assert_eq!(verdict(&service, &format!("{ledger}/verify"), &lines.join("\n")).await["valid"], true);
+    assert_eq!(
+        verdict(&service, &format!("{ledger}/verify"), &lines.join("\n")).await["valid"],
+        true
+    );
 }

@@ -149,7 +149,11 @@ impl Protocol {
         Request {
             from: place,
             attempt: Protocol::attempt_of(process, place),
-            write: if holding.created == 0 { Write::Hold } else { Write::Renew },
+            write: if holding.created == 0 {
+                Write::Hold
+            } else {
+                Write::Renew
+            },
             horizon: holding.horizon.max(process.clock + WINDOW),
             horizon_revision: (!is_careless).then_some(holding.revision),
             holder_created: (!is_careless).then_some(holding.created),
@@ -161,7 +165,11 @@ impl Protocol {
         Request {
             from: place,
             attempt: Protocol::attempt_of(process, place),
-            write: if lowers { Write::ReleaseAndLower } else { Write::Release },
+            write: if lowers {
+                Write::ReleaseAndLower
+            } else {
+                Write::Release
+            },
             horizon: if lowers { process.clock } else { 0 },
             horizon_revision: None,
             holder_created: Some(holding.created),
@@ -169,31 +177,62 @@ impl Protocol {
     }
 
     /// What an answer to what it waits for makes of a process.
-    fn learn(&self, phase: Phase, request: Request, is_done: bool, found: Snapshot, seen: &mut Seen) -> Phase {
+    fn learn(
+        &self,
+        phase: Phase,
+        request: Request,
+        is_done: bool,
+        found: Snapshot,
+        seen: &mut Seen,
+    ) -> Phase {
         let is_own = found.attempt == request.attempt;
         match phase {
-            Phase::Acquiring { request: asked, start } if asked == request => {
+            Phase::Acquiring {
+                request: asked,
+                start,
+            } if asked == request => {
                 seen.adopted |= !is_done && is_own;
                 if !is_done && !is_own {
                     return Phase::Looking;
                 }
                 let revision = found.horizon_revision;
                 let (next, horizon) = (start, request.horizon);
-                Phase::Holding(Holding { next, horizon, revision, created: revision, pending: None })
+                Phase::Holding(Holding {
+                    next,
+                    horizon,
+                    revision,
+                    created: revision,
+                    pending: None,
+                })
             }
             Phase::Holding(holding) if holding.pending == Some(request) => {
-                let is_believed = self.mistake == Mistake::BelievesARead && found.horizon_revision > holding.revision;
+                let is_believed = self.mistake == Mistake::BelievesARead
+                    && found.horizon_revision > holding.revision;
                 if is_done || is_own || is_believed {
                     let is_reclaim = request.write == Write::Hold;
                     seen.adopted |= !is_done && is_own;
                     seen.reclaimed |= is_reclaim;
-                    let created = if is_reclaim { found.horizon_revision } else { holding.created };
+                    let created = if is_reclaim {
+                        found.horizon_revision
+                    } else {
+                        holding.created
+                    };
                     let (horizon, revision) = (request.horizon, found.horizon_revision);
-                    return Phase::Holding(Holding { horizon, revision, created, pending: None, ..holding });
+                    return Phase::Holding(Holding {
+                        horizon,
+                        revision,
+                        created,
+                        pending: None,
+                        ..holding
+                    });
                 }
                 let is_as_it_was = found.horizon_revision == holding.revision;
                 if is_as_it_was && found.holder_created == 0 && holding.created != 0 {
-                    return Phase::Holding(Holding { created: 0, pending: None, ..holding });
+                    return Phase::Holding(Holding {
+                        created: 0,
+                        pending: None,
+                        ..holding
+                    });
                 }
                 seen.fenced = true;
                 Phase::Looking
@@ -207,7 +246,9 @@ impl State {
     /// A process mints all that it may.
     fn mint(&mut self, place: Place) {
         let process = &mut self.processes[usize::from(place)];
-        let Phase::Holding(holding) = &mut process.phase else { return };
+        let Phase::Holding(holding) = &mut process.phase else {
+            return;
+        };
         for tick in holding.next.max(process.clock)..holding.horizon {
             self.has_minted_twice |= self.minted & (1 << tick) != 0;
             self.minted |= 1 << tick;
@@ -225,7 +266,8 @@ impl State {
             Phase::Looking | Phase::Dead => false,
         };
         self.answered.retain(|(request, ..)| is_waited_for(request));
-        self.sent.retain(|request| is_waited_for(request) || self.store.may_yet_allow(request));
+        self.sent
+            .retain(|request| is_waited_for(request) || self.store.may_yet_allow(request));
     }
 }
 
@@ -234,7 +276,12 @@ impl Model for Protocol {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let process = Process { clock: 0, attempts: 0, crashes: 0, phase: Phase::Looking };
+        let process = Process {
+            clock: 0,
+            attempts: 0,
+            crashes: 0,
+            phase: Phase::Looking,
+        };
         vec![State {
             store: Store::new(),
             processes: [process; 2],
@@ -257,7 +304,12 @@ impl Model for Protocol {
             }
             match process.phase {
                 Phase::Looking if can_ask => {
-                    let free = state.store.history.iter().enumerate().filter(|(_, found)| found.holder_created == 0);
+                    let free = state
+                        .store
+                        .history
+                        .iter()
+                        .enumerate()
+                        .filter(|(_, found)| found.holder_created == 0);
                     actions.extend(free.map(|(at, _)| Action::Look(place, at)));
                 }
                 Phase::Holding(holding) => {
@@ -268,18 +320,28 @@ impl Model for Protocol {
                         actions.push(Action::Release(place));
                     }
                 }
-                Phase::Dead => actions.extend((0..=process.clock).map(|clock| Action::Start(place, clock))),
+                Phase::Dead => {
+                    actions.extend((0..=process.clock).map(|clock| Action::Start(place, clock)))
+                }
                 Phase::Looking | Phase::Acquiring { .. } => {}
             }
         }
         let can_write = state.store.revision() < self.bounds.revisions;
-        actions
-            .extend(state.sent.iter().filter(|sent| can_write || !state.store.allows(sent)).copied().map(Action::Do));
+        actions.extend(
+            state
+                .sent
+                .iter()
+                .filter(|sent| can_write || !state.store.allows(sent))
+                .copied()
+                .map(Action::Do),
+        );
         if can_write && state.store.now().holder_created != 0 {
             actions.push(Action::EndLease);
         }
         let answers = state.answered.iter();
-        actions.extend(answers.map(|(request, is_done, found)| Action::Answer(*request, *is_done, *found)));
+        actions.extend(
+            answers.map(|(request, is_done, found)| Action::Answer(*request, *is_done, *found)),
+        );
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
@@ -305,7 +367,9 @@ impl Model for Protocol {
             }
             Action::Renew(place) | Action::Release(place) => {
                 let process = &mut state.processes[place_of(place)];
-                let Phase::Holding(holding) = process.phase else { return None };
+                let Phase::Holding(holding) = process.phase else {
+                    return None;
+                };
                 let is_renewal = matches!(action, Action::Renew(_));
                 let request = match is_renewal {
                     true => self.renew(process, place, &holding),
@@ -313,7 +377,10 @@ impl Model for Protocol {
                 };
                 process.attempts += 1;
                 process.phase = match is_renewal {
-                    true => Phase::Holding(Holding { pending: Some(request), ..holding }),
+                    true => Phase::Holding(Holding {
+                        pending: Some(request),
+                        ..holding
+                    }),
                     false => Phase::Looking,
                 };
                 state.sent.insert(request);
@@ -336,34 +403,78 @@ impl Model for Protocol {
     fn properties(&self) -> Vec<Property<Protocol>> {
         vec![
             Property::always(UNIQUE, |_, state: &State| !state.has_minted_twice),
-            Property::sometimes("both processes mint", |_, state: &State| state.seen.minted_by == 0b11),
+            Property::sometimes("both processes mint", |_, state: &State| {
+                state.seen.minted_by == 0b11
+            }),
             Property::sometimes("a holder is fenced", |_, state: &State| state.seen.fenced),
-            Property::sometimes("a request without an answer is adopted", |_, state: &State| state.seen.adopted),
-            Property::sometimes("a lost key is put again", |_, state: &State| state.seen.reclaimed),
+            Property::sometimes(
+                "a request without an answer is adopted",
+                |_, state: &State| state.seen.adopted,
+            ),
+            Property::sometimes("a lost key is put again", |_, state: &State| {
+                state.seen.reclaimed
+            }),
         ]
     }
 }
 
 /// What `make test` goes through: all that two processes do without being killed, and less of it with that.
 const FEW: [Bounds; 2] = [
-    Bounds { ticks: 2, attempts: 3, revisions: 4, crashes: 0 },
-    Bounds { ticks: 1, attempts: 2, revisions: 4, crashes: 1 },
+    Bounds {
+        ticks: 2,
+        attempts: 3,
+        revisions: 4,
+        crashes: 0,
+    },
+    Bounds {
+        ticks: 1,
+        attempts: 2,
+        revisions: 4,
+        crashes: 1,
+    },
 ];
 
 /// What `make torture` goes through.
 const MANY: [Bounds; 2] = [
-    Bounds { ticks: 3, attempts: 3, revisions: 4, crashes: 0 },
-    Bounds { ticks: 2, attempts: 2, revisions: 4, crashes: 1 },
+    Bounds {
+        ticks: 3,
+        attempts: 3,
+        revisions: 4,
+        crashes: 0,
+    },
+    Bounds {
+        ticks: 2,
+        attempts: 2,
+        revisions: 4,
+        crashes: 1,
+    },
 ];
 
 #[test]
 fn no_order_of_events_mints_an_id_twice() {
-    let all = if std::env::var_os("MODEL_MANY").is_some() { MANY } else { FEW };
+    let all = if std::env::var_os("MODEL_MANY").is_some() {
+        MANY
+    } else {
+        FEW
+    };
     for bounds in all {
-        let checker = Protocol { bounds, mistake: Mistake::None }.checker().threads(2).spawn_bfs().join();
-        println!("{} states of {bounds:?}, all of them", checker.unique_state_count());
+        let checker = Protocol {
+            bounds,
+            mistake: Mistake::None,
+        }
+        .checker()
+        .threads(2)
+        .spawn_bfs()
+        .join();
+        println!(
+            "{} states of {bounds:?}, all of them",
+            checker.unique_state_count()
+        );
         checker.assert_no_discovery(UNIQUE);
-        assert!(checker.is_done() && checker.unique_state_count() > 100_000, "{bounds:?}");
+        assert!(
+            checker.is_done() && checker.unique_state_count() > 100_000,
+            "{bounds:?}"
+        );
         if bounds.attempts >= 3 {
             // It takes three to take a slot, find that its key is gone, and put it again.
             checker.assert_properties();
@@ -380,9 +491,19 @@ fn every_deliberate_mistake_is_found() {
         Mistake::LowersHorizonAtShutdown,
         Mistake::BelievesARead,
     ] {
-        let checker = Protocol { bounds: FEW[0], mistake }.checker().threads(2);
-        let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-        let steps = checker.discovery(UNIQUE).unwrap_or_else(|| panic!("{mistake:?} is not found"));
+        let checker = Protocol {
+            bounds: FEW[0],
+            mistake,
+        }
+        .checker()
+        .threads(2);
+        let checker = checker
+            .finish_when(HasDiscoveries::AnyFailures)
+            .spawn_bfs()
+            .join();
+        let steps = checker
+            .discovery(UNIQUE)
+            .unwrap_or_else(|| panic!("{mistake:?} is not found"));
         println!("{mistake:?}: {:?}", steps.into_actions());
     }
 }

@@ -58,7 +58,10 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new() -> Store {
-        Store { history: vec![Snapshot::default()], revision: 0 }
+        Store {
+            history: vec![Snapshot::default()],
+            revision: 0,
+        }
     }
 
     pub(crate) fn now(&self) -> Snapshot {
@@ -72,14 +75,26 @@ impl Store {
     /// Whether what a request compares is as it was.
     pub(crate) fn allows(&self, request: &Request) -> bool {
         let now = self.now();
-        request.horizon_revision.is_none_or(|revision| revision == now.horizon_revision)
-            && request.holder_created.is_none_or(|created| created == now.holder_created)
+        request
+            .horizon_revision
+            .is_none_or(|revision| revision == now.horizon_revision)
+            && request
+                .holder_created
+                .is_none_or(|created| created == now.holder_created)
     }
 
     /// Whether it is, or will be once there is no holder any more. Revisions only grow, so what has passed never comes again.
     pub(crate) fn may_yet_allow(&self, request: &Request) -> bool {
-        let without_holder = Snapshot { holder_created: 0, ..self.now() };
-        self.allows(request) || Store { history: vec![without_holder], revision: self.revision }.allows(request)
+        let without_holder = Snapshot {
+            holder_created: 0,
+            ..self.now()
+        };
+        self.allows(request)
+            || Store {
+                history: vec![without_holder],
+                revision: self.revision,
+            }
+            .allows(request)
     }
 
     /// Does a request, or finds what is in its way: whether it was done, and what there is then.
@@ -90,12 +105,26 @@ impl Store {
         }
         self.revision += 1;
         let revision = self.revision;
-        let raised = Snapshot { horizon: request.horizon, attempt: request.attempt, horizon_revision: revision, ..now };
+        let raised = Snapshot {
+            horizon: request.horizon,
+            attempt: request.attempt,
+            horizon_revision: revision,
+            ..now
+        };
         let next = match request.write {
-            Write::Hold => Snapshot { holder_created: revision, ..raised },
+            Write::Hold => Snapshot {
+                holder_created: revision,
+                ..raised
+            },
             Write::Renew => raised,
-            Write::Release => Snapshot { holder_created: 0, ..now },
-            Write::ReleaseAndLower => Snapshot { holder_created: 0, ..raised },
+            Write::Release => Snapshot {
+                holder_created: 0,
+                ..now
+            },
+            Write::ReleaseAndLower => Snapshot {
+                holder_created: 0,
+                ..raised
+            },
         };
         self.history.push(next);
         (true, next)
@@ -104,6 +133,9 @@ impl Store {
     /// The lease of the holder ends, for whatever reason.
     pub(crate) fn end_lease(&mut self) {
         self.revision += 1;
-        self.history.push(Snapshot { holder_created: 0, ..self.now() });
+        self.history.push(Snapshot {
+            holder_created: 0,
+            ..self.now()
+        });
     }
 }

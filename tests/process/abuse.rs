@@ -49,7 +49,9 @@ fn requests_sent_without_waiting_are_answered_in_their_order() {
     service.wait_until_ready();
     let mut client = Client::connect(service.address());
     let requests: String = (1..=50)
-        .map(|count| format!("POST /ids/snowflake?count={count} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+        .map(|count| {
+            format!("POST /ids/snowflake?count={count} HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        })
         .collect();
     client.send(requests);
     for count in 1..=50 {

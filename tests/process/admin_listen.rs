@@ -7,18 +7,30 @@ use crate::service::{Home, Service, Signal, idmint, run};
 fn a_second_address_answers_metrics_and_health_alone_to_the_end() {
     let home = Home::new();
     let tokens = home.path("tokens.toml");
-    let made =
-        run(idmint(&["token", "new", "--name", "all", "--scopes", "mint,metrics", "--file", tokens.to_str().unwrap()]));
+    let made = run(idmint(&[
+        "token",
+        "new",
+        "--name",
+        "all",
+        "--scopes",
+        "mint,metrics",
+        "--file",
+        tokens.to_str().unwrap(),
+    ]));
     made.assert(0, &[]);
-    let settings =
-        format!("http.tokens = '{}'\nhttp.drain_delay = '1h'\nhttp.admin_listen = '127.0.0.1:0'", tokens.display());
+    let settings = format!(
+        "http.tokens = '{}'\nhttp.drain_delay = '1h'\nhttp.admin_listen = '127.0.0.1:0'",
+        tokens.display()
+    );
     let service = Service::start(home.serve_with(&settings));
     service.wait_until_ready();
     let log = service.log_once_it_says("metrics and health are also told on http://");
     let (_, address) = log.split_once("also told on http://").unwrap();
     let address = address.split_whitespace().next().unwrap().parse().unwrap();
     let authorization = format!("authorization: Bearer {}\r\n", made.out.trim_end());
-    let ask = |target: &str, headers: &str| Client::connect(address).exchange(request(target, headers, ""));
+    let ask = |target: &str, headers: &str| {
+        Client::connect(address).exchange(request(target, headers, ""))
+    };
     assert_eq!(ask("GET /health/ready", "").status, 200);
     assert_eq!(ask("GET /metrics", "").status, 401);
     let metrics = ask("GET /metrics", &authorization);
@@ -26,11 +38,19 @@ fn a_second_address_answers_metrics_and_health_alone_to_the_end() {
     for target in ["POST /ids/payment", "GET /formats", "GET /", "GET /healthy"] {
         assert_eq!(ask(target, &authorization).status, 404, "{target}");
     }
-    let minted = Client::connect(service.address()).exchange(request("POST /ids/payment", &authorization, ""));
+    let minted = Client::connect(service.address()).exchange(request(
+        "POST /ids/payment",
+        &authorization,
+        "",
+    ));
     assert_eq!(minted.status, 200);
     service.send(Signal::TERM);
     service.log_once_it_says("SIGTERM: draining");
-    assert_eq!(ask("GET /health/ready", "").status, 503, "it says so to the end");
+    assert_eq!(
+        ask("GET /health/ready", "").status,
+        503,
+        "it says so to the end"
+    );
     service.send(Signal::TERM);
     service.wait().assert(0, &[]);
 }

@@ -22,22 +22,39 @@ fn exchange(service: &Service, line: &str, headers: &str, body: &str) -> Answer 
 }
 
 fn start(home: &Home, trail: &Path, more: &str) -> Service {
-    let service = Service::start(home.serve_with(&format!("log.audit = '{}'\n{more}", trail.display())));
+    let service =
+        Service::start(home.serve_with(&format!("log.audit = '{}'\n{more}", trail.display())));
     service.wait_until_ready();
     service
 }
 
 fn back_up(home: &Home, to: &Path) -> Ended {
-    run(idmint(&["backup", to.to_str().unwrap(), "--data-dir", home.data_dir().to_str().unwrap()]))
+    run(idmint(&[
+        "backup",
+        to.to_str().unwrap(),
+        "--data-dir",
+        home.data_dir().to_str().unwrap(),
+    ]))
 }
 
 fn lines(trail: &Path) -> Vec<Value> {
     let text = fs::read_to_string(trail).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn token_in(file: &Path) -> String {
-    let name = ["token", "new", "--name", "billing", "--scopes", "mint,ledger", "--file", file.to_str().unwrap()];
+    let name = [
+        "token",
+        "new",
+        "--name",
+        "billing",
+        "--scopes",
+        "mint,ledger",
+        "--file",
+        file.to_str().unwrap(),
+    ];
     let made = run(idmint(&name));
     made.assert(0, &[]);
     made.out.lines().next().unwrap().trim().to_owned()
@@ -45,7 +62,9 @@ fn token_in(file: &Path) -> String {
 
 /// The lines of acts, and those of requests.
 fn acts_and_requests(trail: &Path) -> (Vec<Value>, Vec<Value>) {
-    lines(trail).into_iter().partition(|line| line.get("act").is_some())
+    lines(trail)
+        .into_iter()
+        .partition(|line| line.get("act").is_some())
 }
 
 #[test]
@@ -53,32 +72,71 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     let home = Home::new();
     let (trail, tokens) = (home.path("audit.ndjson"), home.path("tokens.toml"));
     let token = token_in(&tokens);
-    let service = start(&home, &trail, &format!("http.tokens = '{}'", tokens.display()));
+    let service = start(
+        &home,
+        &trail,
+        &format!("http.tokens = '{}'", tokens.display()),
+    );
     let bearer = format!("authorization: Bearer {token}\r\n");
-    let named =
-        |id: &str| format!("{bearer}x-request-id: {id}\r\ncontent-type: application/json\r\nidempotency-key: {id}\r\n");
+    let named = |id: &str| {
+        format!(
+            "{bearer}x-request-id: {id}\r\ncontent-type: application/json\r\nidempotency-key: {id}\r\n"
+        )
+    };
 
     let malformed = format!("{}traceparent: 00-{TRACE}\r\n", named("invalid"));
     let traced = format!("{}traceparent: {TRACE}\r\n", named("minted"));
-    assert_eq!(exchange(&service, "POST /ids/payment?count=3", &traced, "").status, 200);
-    assert_eq!(exchange(&service, "POST /ids/payment?count=0", &malformed, "").status, 422);
-    assert_eq!(exchange(&service, "GET /formats", "x-request-id: stranger\r\n", "").status, 401);
-    assert_eq!(exchange(&service, "GET /formats", &named("scope"), "").status, 403);
+    assert_eq!(
+        exchange(&service, "POST /ids/payment?count=3", &traced, "").status,
+        200
+    );
+    assert_eq!(
+        exchange(&service, "POST /ids/payment?count=0", &malformed, "").status,
+        422
+    );
+    assert_eq!(
+        exchange(&service, "GET /formats", "x-request-id: stranger\r\n", "").status,
+        401
+    );
+    assert_eq!(
+        exchange(&service, "GET /formats", &named("scope"), "").status,
+        403
+    );
     assert_eq!(exchange(&service, "GET /health/live", "", "").status, 200);
-    let ledger = exchange(&service, "POST /ledgers", &named("begun"), r#"{"event":"Begun","entities":{}}"#).json();
+    let ledger = exchange(
+        &service,
+        "POST /ledgers",
+        &named("begun"),
+        r#"{"event":"Begun","entities":{}}"#,
+    )
+    .json();
     let ledger = ledger["ledger"].as_str().unwrap();
     let events = format!(
         r#"{{"ledger":"{ledger}","events":[{{"event":"a","entities":{{}}}},{{"event":"b","entities":{{}}}}]}}"#
     );
-    assert_eq!(exchange(&service, "POST /ids/evently", &named("appended"), &events).status, 201);
+    assert_eq!(
+        exchange(&service, "POST /ids/evently", &named("appended"), &events).status,
+        201
+    );
     let again = named("appended").replacen("appended", "again", 1);
-    assert_eq!(exchange(&service, "POST /ids/evently", &again, &events).status, 200);
+    assert_eq!(
+        exchange(&service, "POST /ids/evently", &again, &events).status,
+        200
+    );
     // The addresses of their own tell the same.
     let events = r#"{"events":[{"event":"c","entities":{}}]}"#;
-    let appended = exchange(&service, &format!("POST /ledgers/{ledger}/events"), &named("beside"), events);
+    let appended = exchange(
+        &service,
+        &format!("POST /ledgers/{ledger}/events"),
+        &named("beside"),
+        events,
+    );
     assert_eq!(appended.status, 201, "{}", appended.text());
     let report = r#"{"tca":"2026-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
-    assert_eq!(exchange(&service, "POST /conjunctions", &named("reported"), report).status, 200);
+    assert_eq!(
+        exchange(&service, "POST /conjunctions", &named("reported"), report).status,
+        200
+    );
     back_up(&home, &home.path("copy")).assert(0, &[]);
     service.send(Signal::HUP);
     service.log_once_it_says("tokens are read again");
@@ -86,37 +144,87 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     service.wait();
 
     let (acts, requests) = acts_and_requests(&trail);
-    let told: Vec<_> = acts.iter().map(|act| act["act"].as_str().unwrap()).collect();
-    assert_eq!(told, ["start", "backup", "reload", "reloaded", "end"], "{acts:?}");
-    assert_eq!((&acts[0]["slot"], &acts[0]["horizon"], &acts[3]["tokens"]), (&0.into(), &Value::Null, &1.into()));
-    let told =
-        |id: &str| requests.iter().find(|line| line["request"] == id).unwrap_or_else(|| panic!("{id}: {requests:?}"));
+    let told: Vec<_> = acts
+        .iter()
+        .map(|act| act["act"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        told,
+        ["start", "backup", "reload", "reloaded", "end"],
+        "{acts:?}"
+    );
+    assert_eq!(
+        (&acts[0]["slot"], &acts[0]["horizon"], &acts[3]["tokens"]),
+        (&0.into(), &Value::Null, &1.into())
+    );
+    let told = |id: &str| {
+        requests
+            .iter()
+            .find(|line| line["request"] == id)
+            .unwrap_or_else(|| panic!("{id}: {requests:?}"))
+    };
     let shown = "the token `billing`";
     let minted = told("minted");
     assert_eq!(
         (&minted["shown"], &minted["path"], &minted["count"]),
         (&shown.into(), &"/ids/payment".into(), &3.into())
     );
-    assert_eq!((&minted["status"], &minted["caller"]), (&200.into(), &"127.0.0.1".into()));
-    assert_eq!((&minted["traceparent"], &told("invalid")["traceparent"]), (&TRACE.into(), &Value::Null));
+    assert_eq!(
+        (&minted["status"], &minted["caller"]),
+        (&200.into(), &"127.0.0.1".into())
+    );
+    assert_eq!(
+        (&minted["traceparent"], &told("invalid")["traceparent"]),
+        (&TRACE.into(), &Value::Null)
+    );
     assert_eq!(told("invalid")["status"], 422);
-    assert_eq!((&told("stranger")["shown"], &told("stranger")["status"]), (&Value::Null, &401.into()));
-    assert_eq!((&told("scope")["shown"], &told("scope")["status"]), (&shown.into(), &403.into()));
+    assert_eq!(
+        (&told("stranger")["shown"], &told("stranger")["status"]),
+        (&Value::Null, &401.into())
+    );
+    assert_eq!(
+        (&told("scope")["shown"], &told("scope")["status"]),
+        (&shown.into(), &403.into())
+    );
     assert_eq!(told("begun")["ledger"], *ledger);
-    assert_eq!((&told("appended")["ledger"], &told("appended")["count"]), (&ledger.into(), &2.into()));
-    assert_eq!((&told("appended")["replayed"], &told("again")["replayed"]), (&Value::Null, &true.into()));
-    assert!(requests.iter().all(|line| line.get("answered").is_none()), "all were: {requests:?}");
-    assert_eq!((&told("beside")["ledger"], &told("beside")["count"]), (&ledger.into(), &1.into()));
-    assert_eq!((&told("reported")["path"], &told("reported")["count"]), (&"/conjunctions".into(), &1.into()));
+    assert_eq!(
+        (&told("appended")["ledger"], &told("appended")["count"]),
+        (&ledger.into(), &2.into())
+    );
+    assert_eq!(
+        (&told("appended")["replayed"], &told("again")["replayed"]),
+        (&Value::Null, &true.into())
+    );
+    assert!(
+        requests.iter().all(|line| line.get("answered").is_none()),
+        "all were: {requests:?}"
+    );
+    assert_eq!(
+        (&told("beside")["ledger"], &told("beside")["count"]),
+        (&ledger.into(), &1.into())
+    );
+    assert_eq!(
+        (&told("reported")["path"], &told("reported")["count"]),
+        (&"/conjunctions".into(), &1.into())
+    );
     assert_eq!(requests.len(), 9, "nothing else is audited: {requests:?}");
-    assert!(!fs::read_to_string(&trail).unwrap().contains(&token), "a trail has no tokens");
+    assert!(
+        !fs::read_to_string(&trail).unwrap().contains(&token),
+        "a trail has no tokens"
+    );
     println!("{} acts and {} requests", acts.len(), requests.len());
 }
 
 /// A pipe that somebody holds open and does not read.
 fn unread_pipe(home: &Home) -> (PathBuf, File) {
     let pipe = home.path("audit.pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
     let reader = File::options().read(true).write(true).open(&pipe).unwrap();
     (pipe, reader)
 }
@@ -142,13 +250,18 @@ fn without_room_in_the_trail_operators_are_refused_and_ids_are_minted() {
     assert!(!none.exists());
     until("a reload is refused", || {
         service.send(Signal::HUP);
-        service.log().contains("nothing is read again").then_some(())
+        service
+            .log()
+            .contains("nothing is read again")
+            .then_some(())
     });
     assert_eq!(service.mint("snowflake").len(), 1);
 
     let mut some = vec![0; 64 * 1024];
     let read = reader.read(&mut some).unwrap();
-    until("there is room", || (back_up(&home, &home.path("copy")).status.code() == Some(0)).then_some(()));
+    until("there is room", || {
+        (back_up(&home, &home.path("copy")).status.code() == Some(0)).then_some(())
+    });
     println!("{minted} ids minted, {dropped} lines dropped, {read} bytes read");
 }
 
@@ -157,7 +270,9 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
     const MINTS: usize = 20;
     let home = Home::new();
     let trail = home.path("audit.ndjson");
-    let service = Service::start(without_size_signal(&home.serve_with(&format!("log.audit = '{}'", trail.display()))));
+    let service = Service::start(without_size_signal(
+        &home.serve_with(&format!("log.audit = '{}'", trail.display())),
+    ));
     service.wait_until_ready();
     // Longer than any other file, so that the bound is that of this one: a hole, and then an end of a line.
     let file = File::options().append(true).open(&trail).unwrap();
@@ -165,13 +280,25 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
     (&file).write_all(b"\n").unwrap();
     let begin = file.metadata().unwrap().len();
     let pid = Pid::from_raw(service.pid().try_into().unwrap());
-    let set_file_len_max = |current| prlimit(pid, Resource::Fsize, Rlimit { current, maximum: None }).unwrap();
+    let set_file_len_max = |current| {
+        prlimit(
+            pid,
+            Resource::Fsize,
+            Rlimit {
+                current,
+                maximum: None,
+            },
+        )
+        .unwrap()
+    };
     // Some lines fit, of which none is as short as 64 bytes, and one does in part.
     set_file_len_max(Some(begin + 1_000));
     (0..MINTS).for_each(|_| assert_eq!(service.mint("snowflake").len(), 1));
     let dropped = || service.count("idmint_log_lines_dropped_total");
     let settled = || tail(&trail, begin).lines().count() + dropped() >= MINTS;
-    until("each line is written or dropped", || settled().then_some(()));
+    until("each line is written or dropped", || {
+        settled().then_some(())
+    });
     back_up(&home, &home.path("refused")).assert(74, &["audit trail"]);
     let dropped_before = dropped();
     set_file_len_max(None);
@@ -180,12 +307,26 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
     service.send(Signal::TERM);
     service.wait();
 
-    let lines: Vec<_> = tail(&trail, begin).lines().map(serde_json::from_str::<Value>).map(Result::ok).collect();
+    let lines: Vec<_> = tail(&trail, begin)
+        .lines()
+        .map(serde_json::from_str::<Value>)
+        .map(Result::ok)
+        .collect();
     let torn = lines.iter().filter(|line| line.is_none()).count();
-    let minted = lines.iter().flatten().filter(|line| line["path"] == "/ids/snowflake").count();
-    println!("{minted} of {} told, {torn} torn, {dropped_before} dropped", 2 * MINTS);
+    let minted = lines
+        .iter()
+        .flatten()
+        .filter(|line| line["path"] == "/ids/snowflake")
+        .count();
+    println!(
+        "{minted} of {} told, {torn} torn, {dropped_before} dropped",
+        2 * MINTS
+    );
     assert_eq!(minted + dropped_before, 2 * MINTS, "told or counted");
-    assert!(torn <= 1 && dropped_before > 0, "the one that was cut: {torn}, {dropped_before}");
+    assert!(
+        torn <= 1 && dropped_before > 0,
+        "the one that was cut: {torn}, {dropped_before}"
+    );
 }
 
 /// What stands in this file from there on.

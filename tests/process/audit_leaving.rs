@@ -53,9 +53,11 @@ fn start(home: &Home, trail: &Path) -> Service {
 
 /// The ledger that all appends of a test go to.
 fn create_ledger(service: &Service) -> String {
-    let headers = "content-type: application/json\r\nidempotency-key: first\r\nx-request-id: first\r\n";
+    let headers =
+        "content-type: application/json\r\nidempotency-key: first\r\nx-request-id: first\r\n";
     let genesis = r#"{"event":"Begun","entities":{}}"#;
-    let answer = Client::connect(service.address()).exchange(request("POST /ledgers", headers, genesis));
+    let answer =
+        Client::connect(service.address()).exchange(request("POST /ledgers", headers, genesis));
     answer.json()["ledger"].as_str().unwrap().to_owned()
 }
 
@@ -63,32 +65,61 @@ fn create_ledger(service: &Service) -> String {
 fn request_of(number: usize, ledger: &str) -> Request<Body> {
     let event = json!({ "event": "Counted", "entities": {}, "data": number });
     let (path, body) = match number % 3 {
-        0 => ("/ids/evently", json!({ "ledger": ledger, "events": [event] })),
+        0 => (
+            "/ids/evently",
+            json!({ "ledger": ledger, "events": [event] }),
+        ),
         1 => ("/ledgers", event),
-        _ => {
-            ("/ids/conjunction", json!({ "tca": "2035-02-01T00:00:00Z", "primary": 1 + number, "secondary": 500_000 }))
-        }
+        _ => (
+            "/ids/conjunction",
+            json!({ "tca": "2035-02-01T00:00:00Z", "primary": 1 + number, "secondary": 500_000 }),
+        ),
     };
-    let request = Request::post(format!("http://localhost{path}")).header("content-type", "application/json");
+    let request =
+        Request::post(format!("http://localhost{path}")).header("content-type", "application/json");
     let name = format!("n-{number}");
-    request.header("idempotency-key", &name).header("x-request-id", &name).body(Body::from(body.to_string())).unwrap()
+    request
+        .header("idempotency-key", &name)
+        .header("x-request-id", &name)
+        .body(Body::from(body.to_string()))
+        .unwrap()
 }
 
 /// Asks for all of them and hears some answers; how many. Streams are reset and connections closed at any moment.
-async fn ask_and_leave(address: SocketAddr, ledger: String, mut numbers: Range<usize>, mut rng: StdRng) -> usize {
+async fn ask_and_leave(
+    address: SocketAddr,
+    ledger: String,
+    mut numbers: Range<usize>,
+    mut rng: StdRng,
+) -> usize {
     let mut heard = 0;
     while !numbers.is_empty() {
         // From 64 us, when little is sent, to 65 ms, when most is answered; each third connection waits for all its answers.
         let is_patient = rng.random_range(0..3) == 0;
-        let mut moment = || if is_patient { LONG } else { Duration::from_micros(1 << rng.random_range(6..17)) };
-        let Ok(stream) = TcpStream::connect(address).await else { break };
-        let Ok((sender, connection)) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await else { break };
+        let mut moment = || {
+            if is_patient {
+                LONG
+            } else {
+                Duration::from_micros(1 << rng.random_range(6..17))
+            }
+        };
+        let Ok(stream) = TcpStream::connect(address).await else {
+            break;
+        };
+        let Ok((sender, connection)) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await
+        else {
+            break;
+        };
         let connection = tokio::spawn(connection);
         let mut asked = JoinSet::new();
         for number in numbers.by_ref().take(STREAMS) {
-            let (mut sender, request, patience) = (sender.clone(), request_of(number, &ledger), moment());
-            asked
-                .spawn(async move { timeout(patience, sender.send_request(request)).await.is_ok_and(|it| it.is_ok()) });
+            let (mut sender, request, patience) =
+                (sender.clone(), request_of(number, &ledger), moment());
+            asked.spawn(async move {
+                timeout(patience, sender.send_request(request))
+                    .await
+                    .is_ok_and(|it| it.is_ok())
+            });
         }
         let hear = async {
             while let Some(is_heard) = asked.join_next().await {
@@ -110,14 +141,19 @@ fn ask_and_leave_all(address: SocketAddr, ledger: &str, requests: usize) -> usiz
             let rng = StdRng::seed_from_u64(SEED + caller as u64);
             callers.spawn(ask_and_leave(address, ledger.to_owned(), numbers, rng));
         }
-        timeout(5 * LONG, callers.join_all()).await.unwrap().into_iter().sum()
+        timeout(5 * LONG, callers.join_all())
+            .await
+            .unwrap()
+            .into_iter()
+            .sum()
     })
 }
 
 /// What is stored, beside the ledger of [`create_ledger`].
 fn stored(service: &Service, ledger: &str) -> Durable {
     let get = |path: &str| {
-        let answer = Client::connect(service.address()).exchange(request(&format!("GET {path}"), "", ""));
+        let answer =
+            Client::connect(service.address()).exchange(request(&format!("GET {path}"), "", ""));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.json()
     };
@@ -126,15 +162,25 @@ fn stored(service: &Service, ledger: &str) -> Durable {
         loop {
             let page = get(&format!("{path}{after}"));
             count += page[member].as_array().unwrap().len();
-            let Some(next) = page["next"].as_str() else { return count };
+            let Some(next) = page["next"].as_str() else {
+                return count;
+            };
             let mark = if path.contains('?') { '&' } else { '?' };
             after = format!("{mark}after={next}");
         }
     };
-    let events = get(&format!("/ledgers/{ledger}"))["events"].to_string().parse::<usize>().unwrap() - 1;
+    let events = get(&format!("/ledgers/{ledger}"))["events"]
+        .to_string()
+        .parse::<usize>()
+        .unwrap()
+        - 1;
     let ledgers = count_pages("/ledgers", "ledgers") - 1;
     let conjunctions = count_pages("/conjunctions?limit=1000", "conjunctions");
-    Durable { events, ledgers, conjunctions }
+    Durable {
+        events,
+        ledgers,
+        conjunctions,
+    }
 }
 
 /// What a trail tells.
@@ -152,15 +198,26 @@ struct Told {
 /// What the lines tell, of which there is one at most for a request.
 fn told(trails: &[&Path]) -> Told {
     let (mut told, mut seen) = (Told::default(), HashSet::new());
-    let text: String = trails.iter().map(|trail| fs::read_to_string(trail).unwrap()).collect();
+    let text: String = trails
+        .iter()
+        .map(|trail| fs::read_to_string(trail).unwrap())
+        .collect();
     for line in text.lines() {
         let Ok(line) = serde_json::from_str::<Value>(line) else {
             told.torn += 1;
             continue;
         };
-        let Some(name) = line["request"].as_str().filter(|name| name.starts_with("n-")) else { continue };
+        let Some(name) = line["request"]
+            .as_str()
+            .filter(|name| name.starts_with("n-"))
+        else {
+            continue;
+        };
         assert!(seen.insert(name.to_owned()), "{name} is told twice");
-        assert!(line.get("replayed").is_none(), "no request was sent twice: {line}");
+        assert!(
+            line.get("replayed").is_none(),
+            "no request was sent twice: {line}"
+        );
         if line["status"] == 504 {
             told.unknown += 1;
         }
@@ -182,10 +239,16 @@ fn told(trails: &[&Path]) -> Told {
 fn assert_told(told: &Told, stored: Durable, missing_max: usize) {
     let pairs = |durable: Durable| [durable.events, durable.ledgers, durable.conjunctions];
     for (told, stored) in pairs(told.durable).into_iter().zip(pairs(stored)) {
-        assert!(told <= stored, "what is told is stored: {told:?}, {stored:?}");
+        assert!(
+            told <= stored,
+            "what is told is stored: {told:?}, {stored:?}"
+        );
     }
     let missing = stored.sum() - told.durable.sum();
-    assert!(missing <= missing_max, "{missing} of {stored:?} are not told, {missing_max} may be: {told:?}");
+    assert!(
+        missing <= missing_max,
+        "{missing} of {stored:?} are not told, {missing_max} may be: {told:?}"
+    );
 }
 
 #[test]
@@ -214,14 +277,19 @@ fn of_callers_that_leave_at_any_moment_every_durable_id_is_told_once() {
         "seed {SEED}: {REQUESTS} requests, {heard} answers heard, {stored:?}; {told:?}, {dropped} lines dropped, {:?}",
         begun.elapsed()
     );
-    assert!(told.unheard > REQUESTS / 100, "callers left while their work was done: {told:?}");
+    assert!(
+        told.unheard > REQUESTS / 100,
+        "callers left while their work was done: {told:?}"
+    );
     assert!(heard > REQUESTS / 10, "and others were heard");
     assert_eq!(told.torn, 0);
     assert_told(&told, stored, dropped + told.unknown);
 }
 
 fn wait_for_lines(trail: &Path, least: usize) {
-    until("lines are told", || (fs::read_to_string(trail).unwrap().lines().count() >= least).then_some(()));
+    until("lines are told", || {
+        (fs::read_to_string(trail).unwrap().lines().count() >= least).then_some(())
+    });
 }
 
 #[test]
@@ -244,9 +312,17 @@ fn kill_9_loses_no_more_lines_than_may_wait_and_the_torn_one_is_closed() {
     let service = start(&home, &trail);
     let stored = stored(&service, &ledger);
     let told = told(&[&trail]);
-    let last = fs::read_to_string(&trail).unwrap().lines().next_back().unwrap().to_owned();
+    let last = fs::read_to_string(&trail)
+        .unwrap()
+        .lines()
+        .next_back()
+        .unwrap()
+        .to_owned();
     println!("killed: {stored:?}; {told:?}; then {last}");
     assert_eq!(told.torn, 1, "it stands alone");
-    assert_eq!(serde_json::from_str::<Value>(&last).unwrap()["act"], "start");
+    assert_eq!(
+        serde_json::from_str::<Value>(&last).unwrap()["act"],
+        "start"
+    );
     assert_told(&told, stored, LOST_BY_KILL_MAX);
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, IsCa, Issuer, KeyIdMethod, KeyPair,
-    RevokedCertParams, SanType, SerialNumber, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, IsCa, Issuer,
+    KeyIdMethod, KeyPair, RevokedCertParams, SanType, SerialNumber, date_time_ymd,
 };
 
 use crate::service::Home;
@@ -27,12 +27,20 @@ pub(crate) struct Identity {
 impl Authority {
     pub(crate) fn new(name: &str) -> Authority {
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::CrlSign];
+        params.key_usages = vec![
+            rcgen::KeyUsagePurpose::KeyCertSign,
+            rcgen::KeyUsagePurpose::CrlSign,
+        ];
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
-        Authority { issuer: Issuer::new(params, key), pem }
+        Authority {
+            issuer: Issuer::new(params, key),
+            pem,
+        }
     }
 
     /// A certificate for these names: DNS, IP addresses, or URIs. The first, if there is one, is its common name, too.
@@ -42,19 +50,30 @@ impl Authority {
 
     /// The same, good until the beginning of this year.
     pub(crate) fn sign_until(&self, names: &[&str], year: i32) -> Identity {
-        let (uris, others): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| name.contains("://"));
+        let (uris, others): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| name.contains("://"));
         let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
         let mut params = CertificateParams::new(others).unwrap();
         if let Some(first) = names.first() {
-            params.distinguished_name.push(rcgen::DnType::CommonName, *first);
+            params
+                .distinguished_name
+                .push(rcgen::DnType::CommonName, *first);
         }
-        params.subject_alt_names.extend(uris.into_iter().map(|uri| SanType::URI(uri.try_into().unwrap())));
-        (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(year, 1, 1));
+        params.subject_alt_names.extend(
+            uris.into_iter()
+                .map(|uri| SanType::URI(uri.try_into().unwrap())),
+        );
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2000, 1, 1), date_time_ymd(year, 1, 1));
         let key = KeyPair::generate().unwrap();
         let serial = rand::random::<u64>() >> 1;
         params.serial_number = Some(SerialNumber::from(serial));
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
-        Identity { certificate, key: key.serialize_pem(), serial }
+        Identity {
+            certificate,
+            key: key.serialize_pem(),
+            serial,
+        }
     }
 
     /// A list of certificates that are not good any more.
@@ -80,7 +99,10 @@ impl Authority {
 impl Identity {
     /// Its two files in this folder.
     pub(crate) fn write(&self, home: &Home, name: &str) -> [PathBuf; 2] {
-        let files = [home.path(&format!("{name}.crt")), home.path(&format!("{name}.key"))];
+        let files = [
+            home.path(&format!("{name}.crt")),
+            home.path(&format!("{name}.key")),
+        ];
         fs::write(&files[0], &self.certificate).unwrap();
         fs::write(&files[1], &self.key).unwrap();
         files

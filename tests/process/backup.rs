@@ -15,25 +15,41 @@ use crate::http1::{Client, request};
 use crate::service::{Ended, Home, Service, idmint, run, serve_from};
 
 fn back_up(home: &Home, to: &Path) -> Ended {
-    run(idmint(&["backup", to.to_str().unwrap(), "--data-dir", home.data_dir().to_str().unwrap()]))
+    run(idmint(&[
+        "backup",
+        to.to_str().unwrap(),
+        "--data-dir",
+        home.data_dir().to_str().unwrap(),
+    ]))
 }
 
 fn post(service: &Service, target: &str, key: &str, body: &Value) -> Value {
     let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
-    let answer =
-        Client::connect(service.address()).exchange(request(&format!("POST {target}"), &headers, &body.to_string()));
+    let answer = Client::connect(service.address()).exchange(request(
+        &format!("POST {target}"),
+        &headers,
+        &body.to_string(),
+    ));
     assert!([200, 201].contains(&answer.status), "{}", answer.text());
     answer.json()
 }
 
 fn append(service: &Service, ledger: &Value, key: &str) -> Value {
-    post(service, "/ids/evently", key, &json!({ "ledger": ledger, "events": [{ "event": key, "entities": {} }] }))["ids"][0].clone()
+    post(
+        service,
+        "/ids/evently",
+        key,
+        &json!({ "ledger": ledger, "events": [{ "event": key, "entities": {} }] }),
+    )["ids"][0]
+        .clone()
 }
 
 /// A floor above whatever was minted until now.
 pub(crate) fn floor() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(4);
-    EventTime::from_micros(now.as_micros().try_into().unwrap()).unwrap().to_string()
+    EventTime::from_micros(now.as_micros().try_into().unwrap())
+        .unwrap()
+        .to_string()
 }
 
 #[test]
@@ -41,23 +57,56 @@ fn a_backup_of_a_running_node_has_what_was_acknowledged_and_starts_only_above_a_
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    let ledger = post(&service, "/ledgers", "begin", &json!({ "event": "Begun", "entities": {} }))["ledger"].clone();
-    let before: Vec<Value> = (0..50).map(|at| append(&service, &ledger, &format!("before-{at}"))).collect();
-    let report = json!({ "tca": "2026-02-01T00:00:00.250Z", "primary": 25_544, "secondary": 48_274 });
+    let ledger = post(
+        &service,
+        "/ledgers",
+        "begin",
+        &json!({ "event": "Begun", "entities": {} }),
+    )["ledger"]
+        .clone();
+    let before: Vec<Value> = (0..50)
+        .map(|at| append(&service, &ledger, &format!("before-{at}")))
+        .collect();
+    let report =
+        json!({ "tca": "2026-02-01T00:00:00.250Z", "primary": 25_544, "secondary": 48_274 });
     let conjunction = post(&service, "/ids/conjunction", "report", &report)["ids"][0].clone();
     // The same conjunction, with an id that another originator has given it.
-    let message = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cdm/two-theirs.kvn")).unwrap();
+    let message = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/cdm/two-theirs.kvn"
+    ))
+    .unwrap();
     let message = message.replace("2024-032T00:00:00.25", "2026-02-01T00:00:00.25");
-    let sent = request("POST /ids/conjunction", "content-type: text/plain\r\n", &message);
-    assert_eq!(Client::connect(service.address()).exchange(sent).json()["ids"][0], conjunction);
+    let sent = request(
+        "POST /ids/conjunction",
+        "content-type: text/plain\r\n",
+        &message,
+    );
+    assert_eq!(
+        Client::connect(service.address()).exchange(sent).json()["ids"][0],
+        conjunction
+    );
 
     let socket = fs::symlink_metadata(home.data_dir().join("backup.sock")).unwrap();
     assert_eq!(socket.permissions().mode() & 0o777, 0o600);
     let copy = home.path("copy");
     let ended = back_up(&home, &copy);
     ended.assert(0, &[]);
-    assert_eq!(ended.out, format!("51 appends, 1 conjunctions and 0 numbers are in {}\n", copy.display()));
-    assert_eq!(fs::metadata(copy.join("idmint.redb")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        ended.out,
+        format!(
+            "51 appends, 1 conjunctions and 0 numbers are in {}\n",
+            copy.display()
+        )
+    );
+    assert_eq!(
+        fs::metadata(copy.join("idmint.redb"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
     back_up(&home, &copy).assert(74, &["not empty"]);
 
     append(&service, &ledger, "after");
@@ -71,11 +120,23 @@ fn a_backup_of_a_running_node_has_what_was_acknowledged_and_starts_only_above_a_
     restored.wait_until_ready();
     let ledger = ledger.as_str().unwrap();
     let chain = restored.get(&format!("/ledgers/{ledger}/ids")).json();
-    let ids: Vec<&Value> = chain["ids"].as_array().unwrap()[1..].iter().map(|link| &link["id"]).collect();
-    assert_eq!(ids, before.iter().collect::<Vec<_>>(), "what was acknowledged before the copy, and nothing after it");
+    let ids: Vec<&Value> = chain["ids"].as_array().unwrap()[1..]
+        .iter()
+        .map(|link| &link["id"])
+        .collect();
+    assert_eq!(
+        ids,
+        before.iter().collect::<Vec<_>>(),
+        "what was acknowledged before the copy, and nothing after it"
+    );
     let again = post(&restored, "/ids/conjunction", "again", &report);
-    assert_eq!((&again["ids"][0], &again["details"][0]["created"]), (&conjunction, &Value::Bool(false)));
-    let found = restored.get("/conjunctions?external=20240201T00hz%20SATELLITEA%20SATELLITEB").json();
+    assert_eq!(
+        (&again["ids"][0], &again["details"][0]["created"]),
+        (&conjunction, &Value::Bool(false))
+    );
+    let found = restored
+        .get("/conjunctions?external=20240201T00hz%20SATELLITEA%20SATELLITEB")
+        .json();
     assert_eq!(found["conjunctions"][0]["id"], conjunction, "{found}");
     let replayed = append(&restored, &json!(ledger), "before-7");
     assert_eq!(replayed, before[7], "its key is known");
@@ -89,18 +150,28 @@ fn whoever_connects_and_says_nothing_holds_up_no_backup() {
     service.wait_until_ready();
     let connect = || UnixStream::connect(home.data_dir().join("backup.sock")).unwrap();
     let mut slow = connect();
-    slow.write_all(home.path("slow").to_str().unwrap().as_bytes()).unwrap();
+    slow.write_all(home.path("slow").to_str().unwrap().as_bytes())
+        .unwrap();
     let few: Vec<_> = (0..20).map(|_| connect()).collect();
     slow.shutdown(Shutdown::Write).unwrap();
     let mut reply = String::new();
     slow.read_to_string(&mut reply).unwrap();
-    assert_eq!(reply, "done 0 0 0\n", "so few do not make room for each other");
+    assert_eq!(
+        reply, "done 0 0 0\n",
+        "so few do not make room for each other"
+    );
 
     // One after the other they take 5 s each, far longer than a command is waited for.
     let many: Vec<_> = (0..200).map(|_| connect()).collect();
     let ended = back_up(&home, &home.path("copy"));
     ended.assert(0, &[]);
-    assert!(ended.out.starts_with("0 appends, 0 conjunctions and 0 numbers"), "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .starts_with("0 appends, 0 conjunctions and 0 numbers"),
+        "{}",
+        ended.out
+    );
     drop((few, many));
 }
 
@@ -116,6 +187,12 @@ fn without_a_running_node_there_is_nobody_to_ask() {
     again.wait_until_ready();
     let ended = back_up(&home, &home.path("copy"));
     ended.assert(0, &[]);
-    assert!(ended.out.starts_with("0 appends, 0 conjunctions and 0 numbers"), "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .starts_with("0 appends, 0 conjunctions and 0 numbers"),
+        "{}",
+        ended.out
+    );
     assert!(again.is_running());
 }

@@ -23,7 +23,9 @@ fn no_number_of_a_block_is_doubled_and_a_kill_loses_no_more_than_what_is_reserve
         }
         let get_more = || {
             let least = callers.told() + 200;
-            until("callers get numbers", || (callers.told() >= least).then_some(()));
+            until("callers get numbers", || {
+                (callers.told() >= least).then_some(())
+            });
         };
         for _ in 0..KILLS {
             get_more();
@@ -37,5 +39,8 @@ fn no_number_of_a_block_is_doubled_and_a_kill_loses_no_more_than_what_is_reserve
     println!("{lost} lost by {KILLS} kills");
     // Of each caller an answer may have been on its way.
     let unheard = KILLS * (CALLERS * 300) as u64;
-    assert!(numbers > 100_000 && lost <= KILLS * RESERVE + unheard, "{lost} of {numbers} lost");
+    assert!(
+        numbers > 100_000 && lost <= KILLS * RESERVE + unheard,
+        "{lost} of {numbers} lost"
+    );
 }

@@ -10,7 +10,9 @@ use crate::service::{Ended, Home, Service, Signal, idmint, run};
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cdm")
+        .join(name)
 }
 
 fn run_cdm(args: &[&str]) -> Ended {
@@ -21,7 +23,11 @@ fn run_cdm(args: &[&str]) -> Ended {
 
 fn feed_cdm(document: &Path, args: &[&str]) -> Output {
     let mut command = idmint(&["cdm"]);
-    command.args(args).stdin(File::open(document).unwrap()).output().unwrap()
+    command
+        .args(args)
+        .stdin(File::open(document).unwrap())
+        .output()
+        .unwrap()
 }
 
 /// A file of this name in a folder, as one of the fixtures.
@@ -31,41 +37,95 @@ fn copy_fixture(home: &Home, name: &str) -> PathBuf {
     path
 }
 
-const ALL: [&str; 7] =
-    ["one.kvn", "several-crlf.kvn", "noted.kvn", "one.xml", "several.xml", "cdm.json", "cdm_public.json"];
+const ALL: [&str; 7] = [
+    "one.kvn",
+    "several-crlf.kvn",
+    "noted.kvn",
+    "one.xml",
+    "several.xml",
+    "cdm.json",
+    "cdm_public.json",
+];
 
 #[test]
 fn a_document_is_told_by_its_content_and_comes_out_with_its_id() {
     for name in ALL {
         let output = feed_cdm(&fixture(name), &[]);
-        let (sent, text) = (fs::read_to_string(fixture(name)).unwrap(), String::from_utf8(output.stdout).unwrap());
-        assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(text.contains(&format!("CONJUNCTION_EVENT_ID = {FIRST}")) || text.contains(&format!("\"{FIRST}\"")));
-        assert_eq!(text.len() > sent.len(), name != "noted.kvn", "{name}: {text}");
+        let (sent, text) = (
+            fs::read_to_string(fixture(name)).unwrap(),
+            String::from_utf8(output.stdout).unwrap(),
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(
+            text.contains(&format!("CONJUNCTION_EVENT_ID = {FIRST}"))
+                || text.contains(&format!("\"{FIRST}\""))
+        );
+        assert_eq!(
+            text.len() > sent.len(),
+            name != "noted.kvn",
+            "{name}: {text}"
+        );
     }
     let one = fixture("one.kvn");
-    let both = run_cdm(&[one.to_str().unwrap(), one.to_str().unwrap(), "--encoding", "decimal"]);
+    let both = run_cdm(&[
+        one.to_str().unwrap(),
+        one.to_str().unwrap(),
+        "--encoding",
+        "decimal",
+    ]);
     both.assert(0, &[]);
-    assert_eq!(both.out.matches("COMMENT CONJUNCTION_EVENT_ID = 30025386125795551919250\n").count(), 2);
+    assert_eq!(
+        both.out
+            .matches("COMMENT CONJUNCTION_EVENT_ID = 30025386125795551919250\n")
+            .count(),
+        2
+    );
 }
 
 #[test]
-fn a_message_of_version_2_gets_the_keyword_of_the_standard_unless_the_configuration_says_a_comment() {
+fn a_message_of_version_2_gets_the_keyword_of_the_standard_unless_the_configuration_says_a_comment()
+{
     let home = Home::new();
     let two = fixture("two.kvn");
     let name = two.to_str().unwrap();
     let ended = run_cdm(&[name]);
     ended.assert(0, &[]);
-    assert!(ended.out.contains(&format!("\nCONJUNCTION_ID = {FIRST}\nTCA ")), "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .contains(&format!("\nCONJUNCTION_ID = {FIRST}\nTCA ")),
+        "{}",
+        ended.out
+    );
     let config = home.path("comment.toml");
     fs::write(&config, "conjunction.note = \"comment\"\n").unwrap();
     let ended = run_cdm(&[name, "--config", config.to_str().unwrap()]);
-    assert!(ended.out.contains(&format!("COMMENT CONJUNCTION_EVENT_ID = {FIRST}\n")), "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .contains(&format!("COMMENT CONJUNCTION_EVENT_ID = {FIRST}\n")),
+        "{}",
+        ended.out
+    );
 
     let unknown = home.path("unknown.kvn");
-    fs::write(&unknown, fs::read_to_string(&two).unwrap().replacen("= 2.0", "= 2.7", 1)).unwrap();
+    fs::write(
+        &unknown,
+        fs::read_to_string(&two)
+            .unwrap()
+            .replacen("= 2.0", "= 2.7", 1),
+    )
+    .unwrap();
     let ended = run_cdm(&[unknown.to_str().unwrap()]);
-    ended.assert(0, &["unknown.kvn:1: CCSDS_CDM_VERS 2.7 is not known; the message was read as 2.0"]);
+    ended.assert(
+        0,
+        &["unknown.kvn:1: CCSDS_CDM_VERS 2.7 is not known; the message was read as 2.0"],
+    );
 }
 
 #[test]
@@ -74,14 +134,27 @@ fn ids_are_printed_with_their_files_and_lines() {
     let name = several.to_str().unwrap();
     let ended = run_cdm(&["--ids", name]);
     ended.assert(0, &[]);
-    let lines: Vec<Vec<&str>> = ended.out.lines().map(|line| line.split('\t').collect()).collect();
+    let lines: Vec<Vec<&str>> = ended
+        .out
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
     assert_eq!(
-        lines.iter().map(|line| (line[0], line[1])).collect::<Vec<_>>(),
+        lines
+            .iter()
+            .map(|line| (line[0], line[1]))
+            .collect::<Vec<_>>(),
         [(name, "1"), (name, "14"), (name, "28")]
     );
     assert_eq!(lines[0][2], FIRST);
-    let output = feed_cdm(&fixture("noted.kvn"), &["--ids", "--encoding", "hex_padded"]);
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "-\t1\t065badf00018f200bc92\n");
+    let output = feed_cdm(
+        &fixture("noted.kvn"),
+        &["--ids", "--encoding", "hex_padded"],
+    );
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "-\t1\t065badf00018f200bc92\n"
+    );
 }
 
 #[test]
@@ -89,7 +162,12 @@ fn files_are_replaced_together_or_not_at_all() {
     let home = Home::new();
     let files: Vec<_> = ALL.iter().map(|name| copy_fixture(&home, name)).collect();
     let names: Vec<_> = files.iter().map(|path| path.to_str().unwrap()).collect();
-    let contents = || files.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
+    let contents = || {
+        files
+            .iter()
+            .map(|path| fs::read(path).unwrap())
+            .collect::<Vec<_>>()
+    };
     let before = contents();
     fs::write(home.path("bad.kvn"), "CCSDS_CDM_VERS = 1.0\nTCA = never\n").unwrap();
     let bad = home.path("bad.kvn");
@@ -100,8 +178,16 @@ fn files_are_replaced_together_or_not_at_all() {
     fs::set_permissions(&files[0], Permissions::from_mode(0o640)).unwrap();
     let link = home.path("link.json");
     symlink(&files[5], &link).unwrap();
-    let by_link: Vec<_> =
-        names.iter().map(|name| if *name == names[5] { link.to_str().unwrap() } else { name }).collect();
+    let by_link: Vec<_> = names
+        .iter()
+        .map(|name| {
+            if *name == names[5] {
+                link.to_str().unwrap()
+            } else {
+                name
+            }
+        })
+        .collect();
     let ended = run_cdm(&[&["--in-place"], &by_link[..]].concat());
     ended.assert(0, &[]);
     assert_eq!(ended.out, "");
@@ -111,17 +197,26 @@ fn files_are_replaced_together_or_not_at_all() {
         assert_eq!(after[at], feed_cdm(&fixture(name), &[]).stdout, "{name}");
     }
     assert!(link.is_symlink());
-    assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(
+        files[0].metadata().unwrap().permissions().mode() & 0o777,
+        0o640
+    );
     run_cdm(&[&["--in-place"], &names[..]].concat()).assert(0, &[]);
     assert!(contents() == after, "a second time nothing changes");
-    let left: Vec<_> = fs::read_dir(home.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(home.path("."))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(left.len(), ALL.len() + 2, "{left:?}");
 }
 
 #[test]
 fn what_is_wrong_has_an_exit_code_and_a_place() {
     let home = Home::new();
-    let (one, noted) = (fixture("one.kvn"), fs::read_to_string(fixture("noted.kvn")).unwrap());
+    let (one, noted) = (
+        fixture("one.kvn"),
+        fs::read_to_string(fixture("noted.kvn")).unwrap(),
+    );
     let (one, other) = (one.to_str().unwrap(), home.path("other.kvn"));
     let other_name = other.to_str().unwrap();
     fs::write(&other, noted.replace("= 25544", "= 25545")).unwrap();
@@ -129,7 +224,13 @@ fn what_is_wrong_has_an_exit_code_and_a_place() {
     fs::write(&other, noted.replace(FIRST, "nonsense")).unwrap();
     run_cdm(&[other_name]).assert(65, &["\"nonsense\" is no id of this format"]);
     fs::write(&other, noted.replace("48274", "4194304")).unwrap();
-    run_cdm(&[other_name]).assert(65, &["other.kvn:12: OBJECT_DESIGNATOR: secondary is 4194304", "4194303"]);
+    run_cdm(&[other_name]).assert(
+        65,
+        &[
+            "other.kvn:12: OBJECT_DESIGNATOR: secondary is 4194304",
+            "4194303",
+        ],
+    );
     run_cdm(&[one, "--format", "snowflake"]).assert(64, &["snowflake", "conjunction"]);
     run_cdm(&[one, "--encoding", "base36"]).assert(64, &["base36", "hex_padded"]);
     run_cdm(&["--in-place"]).assert(64, &["FILE"]);
@@ -150,7 +251,11 @@ fn what_a_service_wrote_is_accepted_offline_however_far_the_time_has_moved() {
         let ended = run_cdm(&[file.to_str().unwrap()]);
         ended.assert(0, &[]);
         assert_eq!(ended.out, moved);
-        assert!(run_cdm(&["--ids", file.to_str().unwrap()]).out.ends_with(&format!("\t{FIRST}\n")));
+        assert!(
+            run_cdm(&["--ids", file.to_str().unwrap()])
+                .out
+                .ends_with(&format!("\t{FIRST}\n"))
+        );
     }
 }
 
@@ -159,8 +264,10 @@ fn a_configuration_says_what_the_pair_and_the_spelling_are() {
     let home = Home::new();
     let config = home.path("idmint.toml");
     fs::write(&config, "conjunction.pair_order = 'unordered'").unwrap();
-    let swapped =
-        fs::read_to_string(fixture("one.kvn")).unwrap().replace("OBJECT1", "OBJECT3").replace("OBJECT2", "OBJECT1");
+    let swapped = fs::read_to_string(fixture("one.kvn"))
+        .unwrap()
+        .replace("OBJECT1", "OBJECT3")
+        .replace("OBJECT2", "OBJECT1");
     let file = home.path("swapped.kvn");
     fs::write(&file, swapped.replace("OBJECT3", "OBJECT2")).unwrap();
     let ids = |args: &[&str]| run_cdm(&[&["--ids", file.to_str().unwrap()], args].concat()).out;
@@ -183,19 +290,27 @@ fn a_service_gives_the_same_ids_and_its_own_refusals() {
             &["--encoding", "hex_padded", path],
             &["--ids", "--encoding", "decimal", path],
         ] {
-            let (offline, asked) = (run_cdm(args), run_cdm(&[args, &["--server", &url]].concat()));
+            let (offline, asked) = (
+                run_cdm(args),
+                run_cdm(&[args, &["--server", &url]].concat()),
+            );
             asked.assert(0, &[]);
             assert_eq!(asked.out, offline.out, "{args:?}");
         }
     }
     let file = copy_fixture(&home, "several.xml");
     run_cdm(&["--in-place", file.to_str().unwrap(), "--server", &url]).assert(0, &[]);
-    assert_eq!(fs::read(&file).unwrap(), feed_cdm(&fixture("several.xml"), &[]).stdout);
+    assert_eq!(
+        fs::read(&file).unwrap(),
+        feed_cdm(&fixture("several.xml"), &[]).stdout
+    );
 
     let one = fixture("one.kvn");
     let one = one.to_str().unwrap();
-    run_cdm(&[one, "--server", &url, "--format", "nonesuch"]).assert(1, &["one.kvn: 404", "nonesuch"]);
-    run_cdm(&[one, "--server", &url, "--encoding", "base36"]).assert(1, &["one.kvn: 422", "base36"]);
+    run_cdm(&[one, "--server", &url, "--format", "nonesuch"])
+        .assert(1, &["one.kvn: 404", "nonesuch"]);
+    run_cdm(&[one, "--server", &url, "--encoding", "base36"])
+        .assert(1, &["one.kvn: 422", "base36"]);
     let bad = fixture("malformed/no-tca.kvn");
     run_cdm(&[bad.to_str().unwrap(), "--server", &url]).assert(65, &["no-tca.kvn:1: TCA: "]);
 }
@@ -225,7 +340,10 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     ended.assert(0, &[]);
     assert!(ended.out.contains(FIRST), "{}", ended.out);
     // A configuration that is wrong is told, and changes nothing.
-    reload("conjunction.designators = { L3972 = 0 }", "SIGHUP: the configuration is wrong");
+    reload(
+        "conjunction.designators = { L3972 = 0 }",
+        "SIGHUP: the configuration is wrong",
+    );
     ask(&moved).assert(0, &[]);
     ask(&first).assert(0, &[]);
 }
@@ -238,8 +356,15 @@ fn in_mode_pure_the_id_of_a_report_needs_no_service() {
     fs::write(&grouped, "http.listen = '127.0.0.1:1'").unwrap();
     let mint = |config: &Path, secondary: &str, more: &[&str]| {
         let config = config.to_str().unwrap();
-        let mut args =
-            vec!["mint", "conjunction", "--tca", "2024-032T00:00:00.25", "--primary", "25544", "--secondary"];
+        let mut args = vec![
+            "mint",
+            "conjunction",
+            "--tca",
+            "2024-032T00:00:00.25",
+            "--primary",
+            "25544",
+            "--secondary",
+        ];
         args.extend([&[secondary, "--config", config], more].concat());
         let mut command = idmint(&args);
         // Whoever asks a service all the same finds none.
@@ -249,7 +374,10 @@ fn in_mode_pure_the_id_of_a_report_needs_no_service() {
     let ended = mint(&pure, "48274", &[]);
     ended.assert(0, &[]);
     assert_eq!(ended.out, format!("{FIRST}\n"));
-    assert_eq!(mint(&pure, "48274", &["--encoding", "decimal"]).out, "30025386125795551919250\n");
+    assert_eq!(
+        mint(&pure, "48274", &["--encoding", "decimal"]).out,
+        "30025386125795551919250\n"
+    );
     mint(&pure, "4194304", &[]).assert(65, &["secondary is 4194304"]);
     mint(&pure, "48274", &["--encoding", "base36"]).assert(64, &["base36", "hex_padded"]);
     mint(&grouped, "48274", &[]).assert(69, &[]);

@@ -25,14 +25,38 @@ fn mint_prints_one_id_a_line() {
     let url = service.url();
     let ended = run_idmint(&["mint", "snowflake", "-n", "5", "--server", &url]);
     ended.assert(0, &[]);
-    let ids: Vec<u128> = ended.out.lines().map(|id| SEQUENCED[SNOWFLAKE].value(id)).collect();
-    assert!(ids.len() == 5 && ids.is_sorted_by(|one, next| one < next), "{}", ended.out);
+    let ids: Vec<u128> = ended
+        .out
+        .lines()
+        .map(|id| SEQUENCED[SNOWFLAKE].value(id))
+        .collect();
+    assert!(
+        ids.len() == 5 && ids.is_sorted_by(|one, next| one < next),
+        "{}",
+        ended.out
+    );
 
-    let ended = run_idmint(&["mint", "siq", "--type", "message", "--encoding", "uuid8", "--server", &url]);
+    let ended = run_idmint(&[
+        "mint",
+        "siq",
+        "--type",
+        "message",
+        "--encoding",
+        "uuid8",
+        "--server",
+        &url,
+    ]);
     ended.assert(0, &[]);
     assert_eq!(ended.out.trim_end().len(), 36, "{}", ended.out);
 
-    let report = ["--tca", "2024-032T00:00:00", "--primary", "25544", "--secondary", "48274"];
+    let report = [
+        "--tca",
+        "2024-032T00:00:00",
+        "--primary",
+        "25544",
+        "--secondary",
+        "48274",
+    ];
     let ended = run_idmint(&[&["mint", "conjunction", "--server", &url], &report[..]].concat());
     ended.assert(0, &[]);
     assert_eq!(ended.out, "zwwqlzz-pjjmxmd-lkpvwq\n");
@@ -43,11 +67,21 @@ fn mint_exits_1_when_refused_and_69_when_nobody_answers() {
     let (_home, service) = ready();
     let url = service.url();
     run_idmint(&["mint", "nonesuch", "--server", &url]).assert(1, &["404", "nonesuch"]);
-    run_idmint(&["mint", "snowflake", "-n", "0", "--server", &url]).assert(1, &["422", "count is 0"]);
+    run_idmint(&["mint", "snowflake", "-n", "0", "--server", &url])
+        .assert(1, &["422", "count is 0"]);
     run_idmint(&["mint", "siq", "--server", &url]).assert(1, &["422", "type"]);
     run_idmint(&["mint", "conjunction", "--server", &url]).assert(1, &["422", "report"]);
-    run_idmint(&["mint", "conjunction", "-n", "2", "--server", &url]).assert(1, &["422", "one id for each report"]);
-    run_idmint(&["mint", "conjunction", "--tca", "2024-032T00:00:00", "--server", &url]).assert(64, &["--primary"]);
+    run_idmint(&["mint", "conjunction", "-n", "2", "--server", &url])
+        .assert(1, &["422", "one id for each report"]);
+    run_idmint(&[
+        "mint",
+        "conjunction",
+        "--tca",
+        "2024-032T00:00:00",
+        "--server",
+        &url,
+    ])
+    .assert(64, &["--primary"]);
     run_idmint(&["mint", "snowflake", "-n", "many", "--server", &url]).assert(64, &["many"]);
     service.kill();
     run_idmint(&["mint", "snowflake", "--server", &url]).assert(69, &["Connection refused"]);
@@ -55,12 +89,32 @@ fn mint_exits_1_when_refused_and_69_when_nobody_answers() {
 
 #[test]
 fn decode_says_what_an_id_can_be() {
-    let ended = run_idmint(&["decode", "--text", "--format", "snowflake", "175928847299117063", "0"]);
+    let ended = run_idmint(&[
+        "decode",
+        "--text",
+        "--format",
+        "snowflake",
+        "175928847299117063",
+        "0",
+    ]);
     ended.assert(0, &[]);
-    for words in ["snowflake (decimal)", "= 2015-01-01T00:00:00Z + 41944705796 × 1ms", "└─ worker", "\n\n0\n"] {
-        assert!(ended.out.contains(words), "{words:?} is not in {}", ended.out);
+    for words in [
+        "snowflake (decimal)",
+        "= 2015-01-01T00:00:00Z + 41944705796 × 1ms",
+        "└─ worker",
+        "\n\n0\n",
+    ] {
+        assert!(
+            ended.out.contains(words),
+            "{words:?} is not in {}",
+            ended.out
+        );
     }
-    assert!(!ended.out.contains('\x1b'), "colours are for terminals: {}", ended.out);
+    assert!(
+        !ended.out.contains('\x1b'),
+        "colours are for terminals: {}",
+        ended.out
+    );
     for args in [&["decode"][..], &["decode", "--json"]] {
         let ended = run_idmint(&[args, &["--format", "snowflake", "175928847299117063"]].concat());
         ended.assert(0, &[]);
@@ -73,29 +127,68 @@ fn decode_says_what_an_id_can_be() {
 fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
     let ended = run_idmint(&["decode", "--text", "not-an-id", "1I9ZC1002"]);
     ended.assert(1, &["1 of 2"]);
-    let brief = run_idmint(&["decode", "--brief", "hello", "1I9ZC1002", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
+    let brief = run_idmint(&[
+        "decode",
+        "--brief",
+        "hello",
+        "1I9ZC1002",
+        "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    ]);
     brief.assert(1, &["1 of 3"]);
     let fields = "payment\tbase36\t2026-11-21T03:36:01Z\ttime=91164961\tworker=0\tsequence=2";
-    assert!(brief.out.starts_with(&format!("hello\t-\t-\t-\n1I9ZC1002\t{fields}\n01ARZ")), "{}", brief.out);
+    assert!(
+        brief
+            .out
+            .starts_with(&format!("hello\t-\t-\t-\n1I9ZC1002\t{fields}\n01ARZ")),
+        "{}",
+        brief.out
+    );
     assert_eq!(brief.out.lines().count(), 3);
     run_idmint(&["decode", "--brief", "--json", "1I9ZC1002"]).assert(64, &["--brief", "--json"]);
     run_idmint(&["decode", "hello"]).assert(1, &["1 of 1"]);
     run_idmint(&["decode", "--format", "snowflake", "hello"]).assert(0, &[]);
-    assert!(ended.out.starts_with("not-an-id\nan id of no format\n\n  conjunction "), "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .starts_with("not-an-id\nan id of no format\n\n  conjunction "),
+        "{}",
+        ended.out
+    );
     let near = run_idmint(&["decode", "--text", "1i9zc1002"]);
     near.assert(1, &["1 of 1"]);
-    assert!(near.out.starts_with("1i9zc1002\nan id of no format\n"), "{}", near.out);
+    assert!(
+        near.out.starts_with("1i9zc1002\nan id of no format\n"),
+        "{}",
+        near.out
+    );
     let drawing = "\nnot as written\n1I9ZC1002\npayment (base36)  2026-11-21T03:36:01Z";
-    assert!(near.out.contains(drawing) && near.out.contains("└─ sequence"), "{}", near.out);
+    assert!(
+        near.out.contains(drawing) && near.out.contains("└─ sequence"),
+        "{}",
+        near.out
+    );
     let piped = run_idmint(&["decode", "1i9zc1002"]);
     piped.assert(1, &["1 of 1"]);
-    assert!(piped.out.contains(r#""did_you_mean":["1I9ZC1002"]"#), "{}", piped.out);
+    assert!(
+        piped.out.contains(r#""did_you_mean":["1I9ZC1002"]"#),
+        "{}",
+        piped.out
+    );
     let lenient = run_idmint(&["decode", "--lenient", "--brief", "1i9zc1002"]);
     lenient.assert(0, &[]);
-    assert_eq!(lenient.out, format!("1i9zc1002\t{fields}\tas_given=false\tcanonical=1I9ZC1002\n"));
+    assert_eq!(
+        lenient.out,
+        format!("1i9zc1002\t{fields}\tas_given=false\tcanonical=1I9ZC1002\n")
+    );
     let drawn = run_idmint(&["decode", "--lenient", "--text", "1i9zc1002"]);
     drawn.assert(0, &[]);
-    assert!(drawn.out.starts_with("1i9zc1002\nnot as given, read as 1I9ZC1002\npayment"), "{}", drawn.out);
+    assert!(
+        drawn
+            .out
+            .starts_with("1i9zc1002\nnot as given, read as 1I9ZC1002\npayment"),
+        "{}",
+        drawn.out
+    );
     run_idmint(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
     run_idmint(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);
 }
@@ -103,14 +196,30 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
 #[test]
 fn decode_without_ids_reads_lines_and_answers_each_before_it_waits_for_more() {
     let mut command = idmint(&["decode", "--format", "payment"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let (mut lines, mut told) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
-    for (line, id, matches) in
-        [("1I9ZC1002\n", "1I9ZC1002", 1), ("\n", "", 0), ("1I9ZC1003\r\n", "1I9ZC1003", 1), ("\u{e9} \n", "\u{e9} ", 0)]
-    {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut lines, mut told) = (
+        child.stdin.take().unwrap(),
+        BufReader::new(child.stdout.take().unwrap()).lines(),
+    );
+    for (line, id, matches) in [
+        ("1I9ZC1002\n", "1I9ZC1002", 1),
+        ("\n", "", 0),
+        ("1I9ZC1003\r\n", "1I9ZC1003", 1),
+        ("\u{e9} \n", "\u{e9} ", 0),
+    ] {
         lines.write_all(line.as_bytes()).unwrap();
-        let answer: serde_json::Value = serde_json::from_str(&told.next().unwrap().unwrap()).unwrap();
-        assert_eq!((&answer["id"], answer["matches"].as_array().unwrap().len()), (&id.into(), matches), "{answer}");
+        let answer: serde_json::Value =
+            serde_json::from_str(&told.next().unwrap().unwrap()).unwrap();
+        assert_eq!(
+            (&answer["id"], answer["matches"].as_array().unwrap().len()),
+            (&id.into(), matches),
+            "{answer}"
+        );
     }
     drop(lines);
     assert!(told.next().is_none());
@@ -122,17 +231,25 @@ fn decode_reads_a_long_file_in_little_memory() {
     const LINES: usize = 600_000;
     let home = Home::new();
     let file = home.path("ids");
-    let ids: String = (0..LINES).map(|at| format!("zz175928847299{at:06}\n")).collect();
+    let ids: String = (0..LINES)
+        .map(|at| format!("zz175928847299{at:06}\n"))
+        .collect();
     assert!(ids.len() > 10 << 20);
     std::fs::write(&file, ids).unwrap();
 
     let mut command = idmint(&["decode", "--format", "payment", "--encoding", "base36"]);
-    command.stdin(File::open(&file).unwrap()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .stdin(File::open(&file).unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
     for at in 0..LINES {
         let line = told.next().expect("an answer for each line").unwrap();
-        assert!(line.starts_with(&format!("{{\"id\":\"zz175928847299{at:06}\"")), "{line}");
+        assert!(
+            line.starts_with(&format!("{{\"id\":\"zz175928847299{at:06}\"")),
+            "{line}"
+        );
         // Far from its end it cannot have ended: nobody has read what it says.
         if at == LINES / 10 * 9 {
             let peak_kib = resident_peak_kib(child.id());
@@ -153,7 +270,11 @@ fn decode_stops_at_a_line_that_is_no_line() {
         command.stdin(File::open(&file).unwrap());
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(code));
-        let words = if len == 8_192 { "1 of 2 are ids of no format" } else { "line 2 is longer than 8192 bytes" };
+        let words = if len == 8_192 {
+            "1 of 2 are ids of no format"
+        } else {
+            "line 2 is longer than 8192 bytes"
+        };
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(words), "{said}");
     }
@@ -167,14 +288,21 @@ fn range_prints_the_ids_of_a_time_span_as_the_service_answers_them() {
     for format in ["payment", "snowflake", "siq", "ulid", "evently", "flax"] {
         let ended = run_idmint(&["range", format, span[0], span[1], "--json"]);
         ended.assert(0, &[]);
-        let answer = service.get(&format!("/formats/{format}/range?from={}&to={}", span[0], span[1]));
+        let answer = service.get(&format!(
+            "/formats/{format}/range?from={}&to={}",
+            span[0], span[1]
+        ));
         assert_eq!((answer.status, ended.out), (200, answer.text()));
         answered += 1;
     }
     assert_eq!(answered, 6);
     let ended = run_idmint(&["range", "payment", span[0], span[1]]);
     ended.assert(0, &[]);
-    assert!(ended.out.contains("base36       11LPC0000  1373ZZZZZ"), "{}", ended.out);
+    assert!(
+        ended.out.contains("base36       11LPC0000  1373ZZZZZ"),
+        "{}",
+        ended.out
+    );
     run_idmint(&["range", "uuid4", span[0], span[1]]).assert(64, &["uuid4"]);
     run_idmint(&["range", "payment", span[1], span[0]]).assert(64, &["payment"]);
     run_idmint(&["range", "nonesuch", span[0], span[1]]).assert(64, &["nonesuch"]);
@@ -184,9 +312,18 @@ fn range_prints_the_ids_of_a_time_span_as_the_service_answers_them() {
 fn formats_prints_a_line_for_each_format_or_all_about_one() {
     let ended = run_idmint(&["formats"]);
     ended.assert(0, &[]);
-    let line = ended.out.lines().find(|line| line.starts_with("payment ")).unwrap();
+    let line = ended
+        .out
+        .lines()
+        .find(|line| line.starts_with("payment "))
+        .unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
-    assert_eq!(words[..6], ["payment", "sequenced", "47", "9", "1296", "2092-12-23"], "{}", ended.out);
+    assert_eq!(
+        words[..6],
+        ["payment", "sequenced", "47", "9", "1296", "2092-12-23"],
+        "{}",
+        ended.out
+    );
 
     let ended = run_idmint(&["formats", "payment"]);
     ended.assert(0, &[]);
@@ -204,7 +341,11 @@ fn formats_prints_a_line_for_each_format_or_all_about_one() {
         assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
     }
     let ended = run_idmint(&["formats", "flax"]);
-    assert!(ended.out.contains("even odds with 316000000"), "{}", ended.out);
+    assert!(
+        ended.out.contains("even odds with 316000000"),
+        "{}",
+        ended.out
+    );
 }
 
 #[test]
@@ -231,15 +372,30 @@ fn check_prints_what_a_configuration_means_or_exits_78() {
     let home = Home::new();
     let ended = run_idmint(&["check"]);
     ended.assert(0, &[]);
-    for word in ["127.0.0.1:8080", "snowflake", "ids/s", "the configuration is sound"] {
+    for word in [
+        "127.0.0.1:8080",
+        "snowflake",
+        "ids/s",
+        "the configuration is sound",
+    ] {
         assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
     }
     let rivals: Vec<Vec<&str>> = ended.out.lines().filter_map(rivals_of).collect();
-    let is_told_once = |names: &Vec<&str>| names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
-    assert!(rivals.len() > 3 && rivals.iter().all(is_told_once), "{rivals:?}");
-    for (toml, word) in
-        [("worker.lanes = 99", "lane"), ("http.listen = 8080", "http.listen"), ("formats.x.like = \"y\"", "y")]
-    {
+    let is_told_once = |names: &Vec<&str>| {
+        names
+            .iter()
+            .enumerate()
+            .all(|(at, name)| !names[..at].contains(name))
+    };
+    assert!(
+        rivals.len() > 3 && rivals.iter().all(is_told_once),
+        "{rivals:?}"
+    );
+    for (toml, word) in [
+        ("worker.lanes = 99", "lane"),
+        ("http.listen = 8080", "http.listen"),
+        ("formats.x.like = \"y\"", "y"),
+    ] {
         let file = home.path("wrong.toml");
         std::fs::write(&file, toml).unwrap();
         run_idmint(&["check", "--config", file.to_str().unwrap()]).assert(78, &[word]);
@@ -251,7 +407,8 @@ fn an_adoption_needs_the_configuration_of_a_fleet_and_changes_nothing_without() 
     let (home, service) = ready();
     service.kill();
     let folder = home.data_dir().display().to_string();
-    run_idmint(&["fleet", "adopt", &folder]).assert(78, &["storage.engine is not \"etcd\"", "--config"]);
+    run_idmint(&["fleet", "adopt", &folder])
+        .assert(78, &["storage.engine is not \"etcd\"", "--config"]);
     home.start().wait_until_ready();
 }
 
@@ -286,7 +443,11 @@ fn the_banner_names_address_slot_folder_and_a_request_to_paste() {
         home.data_dir().display().to_string(),
         format!("curl -X POST {}/ids/snowflake", service.url()),
     ] {
-        assert!(service.banner().contains(&word), "{word:?} is not in {}", service.banner());
+        assert!(
+            service.banner().contains(&word),
+            "{word:?} is not in {}",
+            service.banner()
+        );
     }
 }
 
@@ -302,19 +463,45 @@ fn encode_prints_the_id_of_given_fields_and_counts_its_sequence() {
     let time = "time=2024-02-20T00:00:00Z";
     let ended = run_idmint(&["encode", "payment", time, "worker=3", "--count", "3"]);
     ended.assert(0, &[]);
-    let lines: Vec<serde_json::Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let ids: Vec<_> = lines.iter().map(|line| line["canonical"].as_str().unwrap()).collect();
+    let lines: Vec<serde_json::Value> = ended
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let ids: Vec<_> = lines
+        .iter()
+        .map(|line| line["canonical"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, ["02KLC0300", "02KLC0301", "02KLC0302"]);
-    assert!(lines.iter().all(|line| line["minted"] == false && line["time"] == "2024-02-20T00:00:00Z"));
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["minted"] == false && line["time"] == "2024-02-20T00:00:00Z")
+    );
     let drawn = run_idmint(&["encode", "payment", time, "worker=3", "--text"]);
     drawn.assert(0, &[]);
-    assert!(drawn.out.contains("payment (base36)") && drawn.out.contains("02KLC0300"), "{}", drawn.out);
-    let last = run_idmint(&["encode", "payment", "sequence=1295", "worker=35", "time_ticks=2176782335"]);
+    assert!(
+        drawn.out.contains("payment (base36)") && drawn.out.contains("02KLC0300"),
+        "{}",
+        drawn.out
+    );
+    let last = run_idmint(&[
+        "encode",
+        "payment",
+        "sequence=1295",
+        "worker=35",
+        "time_ticks=2176782335",
+    ]);
     last.assert(0, &[]);
-    assert!(last.out.contains("\"canonical\":\"ZZZZZZZZZ\""), "{}", last.out);
+    assert!(
+        last.out.contains("\"canonical\":\"ZZZZZZZZZ\""),
+        "{}",
+        last.out
+    );
 
     run_idmint(&["encode", "payment", "worker=36"]).assert(64, &["worker", "36", "0 to 35"]);
-    run_idmint(&["encode", "payment", "shard=1"]).assert(64, &["shard", "time, time_ticks, worker, sequence"]);
+    run_idmint(&["encode", "payment", "shard=1"])
+        .assert(64, &["shard", "time, time_ticks, worker, sequence"]);
     run_idmint(&["encode", "payment", "worker"]).assert(64, &["NAME=VALUE"]);
     run_idmint(&["encode", "invoice"]).assert(64, &["invoice"]);
     run_idmint(&["encode", "flax", "--count", "2"]).assert(64, &["flax has no sequence"]);
@@ -330,7 +517,18 @@ fn check_refuses_slots_of_which_the_last_has_no_worker_number() {
     let settings = "worker = { slot = 5, slots = 36, exclusive = true }\n";
     std::fs::write(&config, settings).unwrap();
     let args = ["check", "--config", config.to_str().unwrap()];
-    run_idmint(&args).assert(78, &["worker.slots = 36", "snowflake (room for 32)", "formats.enabled"]);
-    std::fs::write(&config, format!("{settings}formats.enabled = ['payment', 'twitter']\n")).unwrap();
+    run_idmint(&args).assert(
+        78,
+        &[
+            "worker.slots = 36",
+            "snowflake (room for 32)",
+            "formats.enabled",
+        ],
+    );
+    std::fs::write(
+        &config,
+        format!("{settings}formats.enabled = ['payment', 'twitter']\n"),
+    )
+    .unwrap();
     run_idmint(&args).assert(0, &[]);
 }

@@ -28,7 +28,10 @@ fn what_is_known_of_reports_outlives_a_restart() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    let id = report(&service, "", &format!("[{},{}]", at("00"), at("00.5")))[0]["id"].as_str().unwrap().to_owned();
+    let id = report(&service, "", &format!("[{},{}]", at("00"), at("00.5")))[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let path = format!("/conjunctions/{id}");
     let before = service.get(&path).json();
     assert_eq!(before["reports"], 2);
@@ -48,7 +51,11 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
     old.wait_until_ready();
     new.wait_until_ready();
     // The second anchor lies between two that are older: a report near both joins as its rank says.
-    report(&old, "", &format!("[{},{},{}]", at("03"), at("00"), at("01.5")));
+    report(
+        &old,
+        "",
+        &format!("[{},{},{}]", at("03"), at("00"), at("01.5")),
+    );
     let mut export = idmint(&["conjunction", "export", "--server", &old.url()]);
     let exported = export.output().unwrap();
     assert!(exported.status.success(), "{exported:?}");
@@ -56,25 +63,46 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
     assert_eq!(lines.lines().count(), 3);
     let file = to.path("conjunctions.ndjson");
     fs::write(&file, &lines).unwrap();
-    let import = || run(idmint(&["conjunction", "import", file.to_str().unwrap(), "--server", &new.url()]));
+    let import = || {
+        run(idmint(&[
+            "conjunction",
+            "import",
+            file.to_str().unwrap(),
+            "--server",
+            &new.url(),
+        ]))
+    };
     let ended = import();
     ended.assert(0, &[]);
     assert_eq!(ended.out, "3 stored, 0 known already\n");
     for tca in ["00.7", "00.9", "02.3", "02.6", "01.5", "03.9"] {
-        let [there, here] = [&old, &new].map(|service| report(service, "", &at(tca))[0]["id"].clone());
+        let [there, here] =
+            [&old, &new].map(|service| report(service, "", &at(tca))[0]["id"].clone());
         assert_eq!(there, here, "{tca}");
     }
     let ended = import();
     ended.assert(0, &[]);
-    assert_eq!(ended.out, "0 stored, 3 known already\n", "a second time nothing changes");
+    assert_eq!(
+        ended.out, "0 stored, 3 known already\n",
+        "a second time nothing changes"
+    );
 
     // A node that has another conjunction there keeps it, and says so.
     let third = Home::new();
     let other = third.start();
     other.wait_until_ready();
     report(&other, "", &at("02.2"));
-    let ended = run(idmint(&["conjunction", "import", file.to_str().unwrap(), "--server", &other.url()]));
-    ended.assert(1, &["have another id, since another conjunction is within reach"]);
+    let ended = run(idmint(&[
+        "conjunction",
+        "import",
+        file.to_str().unwrap(),
+        "--server",
+        &other.url(),
+    ]));
+    ended.assert(
+        1,
+        &["have another id, since another conjunction is within reach"],
+    );
     fs::write(&file, "{}\n").unwrap();
     import().assert(65, &["conjunctions.ndjson:1: missing field"]);
 }

@@ -15,19 +15,30 @@ fn line(at: usize) -> (String, String) {
     let note = format!("\"note, {at}\nwith \"\"quotes\"\"\"");
     let (id, columns) = match at % 4 {
         0 => ("1I9ZC1002".to_owned(), "payment,2026-11-21T03:36:01Z,0"),
-        1 => ("175928847299117063".to_owned(), "snowflake,2016-04-30T11:18:25.796Z,1"),
-        2 => ("017f22e2-79b0-7cc3-98c4-dc0c0c07398f".to_owned(), "uuid7,2022-02-22T19:22:22.000Z,"),
+        1 => (
+            "175928847299117063".to_owned(),
+            "snowflake,2016-04-30T11:18:25.796Z,1",
+        ),
+        2 => (
+            "017f22e2-79b0-7cc3-98c4-dc0c0c07398f".to_owned(),
+            "uuid7,2022-02-22T19:22:22.000Z,",
+        ),
         _ => (format!("none {at}"), ",,"),
     };
-    (format!("{at},{note},{id}\r\n"), format!("{at},{note},{id},{columns}\r\n"))
+    (
+        format!("{at},{note},{id}\r\n"),
+        format!("{at},{note},{id},{columns}\r\n"),
+    )
 }
 
 #[test]
 fn a_long_file_gets_its_columns_in_little_memory() {
     let home = Home::new();
     let path = home.path("long.csv");
-    let (mut text, mut expected) =
-        ("number,note,the id\r\n".to_owned(), "number,note,the id,format,time,worker\r\n".to_owned());
+    let (mut text, mut expected) = (
+        "number,note,the id\r\n".to_owned(),
+        "number,note,the id,format,time,worker\r\n".to_owned(),
+    );
     for at in 0..LINES {
         let (before, after) = line(at);
         text.push_str(&before);
@@ -35,7 +46,11 @@ fn a_long_file_gets_its_columns_in_little_memory() {
     }
     fs::write(&path, &text).unwrap();
     for by_number in [false, true] {
-        let columns: &[&str] = if by_number { &["3", "--header"] } else { &["the id"] };
+        let columns: &[&str] = if by_number {
+            &["3", "--header"]
+        } else {
+            &["the id"]
+        };
         let mut command = idmint(&[&["decode", "--csv", "--column"], columns].concat());
         // By name from standard input, by number from a file.
         if by_number {
@@ -43,7 +58,11 @@ fn a_long_file_gets_its_columns_in_little_memory() {
         } else {
             command.stdin(File::open(&path).unwrap());
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut told = String::new();
         while out.read_line(&mut told).unwrap() > 0 {
@@ -52,11 +71,24 @@ fn a_long_file_gets_its_columns_in_little_memory() {
                 assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
             }
         }
-        assert!(told == expected, "{} bytes and not {}", told.len(), expected.len());
+        assert!(
+            told == expected,
+            "{} bytes and not {}",
+            told.len(),
+            expected.len()
+        );
         let mut why = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut why).unwrap();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut why)
+            .unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{why}");
-        assert!(why.contains("25000 of 100000 are ids of no format"), "{why}");
+        assert!(
+            why.contains("25000 of 100000 are ids of no format"),
+            "{why}"
+        );
     }
 }
 
@@ -68,11 +100,24 @@ fn a_file_without_a_header_and_ids_as_people_write_them() {
     let path = path.to_str().unwrap();
     let strict = run(idmint(&["decode", "--csv", "--column", "1", path]));
     strict.assert(1, &["1 of 2"]);
-    assert_eq!(strict.out, "1i9zc1002,,,\n1I9ZC1002,payment,2026-11-21T03:36:01Z,0\n");
-    let lenient = run(idmint(&["decode", "--csv", "--lenient", "--column", "1", path]));
+    assert_eq!(
+        strict.out,
+        "1i9zc1002,,,\n1I9ZC1002,payment,2026-11-21T03:36:01Z,0\n"
+    );
+    let lenient = run(idmint(&[
+        "decode",
+        "--csv",
+        "--lenient",
+        "--column",
+        "1",
+        path,
+    ]));
     lenient.assert(0, &[]);
     let columns = "payment,2026-11-21T03:36:01Z,0";
-    assert_eq!(lenient.out, format!("1i9zc1002,{columns}\n1I9ZC1002,{columns}\n"));
+    assert_eq!(
+        lenient.out,
+        format!("1i9zc1002,{columns}\n1I9ZC1002,{columns}\n")
+    );
 }
 
 #[test]
@@ -93,7 +138,17 @@ fn what_is_no_csv_or_has_no_such_column_is_refused() {
     }
     run(idmint(&["decode", "--csv", path])).assert(64, &["--column"]);
     run(idmint(&["decode", "--column", "id", path])).assert(64, &["--csv"]);
-    run(idmint(&["decode", "--csv", "--column", "id", "--json", path])).assert(64, &["--json"]);
+    run(idmint(&[
+        "decode", "--csv", "--column", "id", "--json", path,
+    ]))
+    .assert(64, &["--json"]);
     run(idmint(&["decode", "--csv", "--column", "id", path, path])).assert(64, &["one file"]);
-    run(idmint(&["decode", "--csv", "--column", "id", "/nonexistent"])).assert(74, &["/nonexistent"]);
+    run(idmint(&[
+        "decode",
+        "--csv",
+        "--column",
+        "id",
+        "/nonexistent",
+    ]))
+    .assert(74, &["/nonexistent"]);
 }

@@ -33,7 +33,13 @@ fn mint_once(command: Command) -> (u128, String) {
     let ids = service.mint("snowflake?count=50");
     let log = service.log_once_it_says("minting begins at");
     service.kill();
-    (ids.iter().map(|id| SEQUENCED[SNOWFLAKE].value(id)).max().unwrap(), log)
+    (
+        ids.iter()
+            .map(|id| SEQUENCED[SNOWFLAKE].value(id))
+            .max()
+            .unwrap(),
+        log,
+    )
 }
 
 /// A folder in which ids were minted, and the greatest of them.
@@ -52,7 +58,9 @@ fn assert_serves_above(command: Command, newest: u128) -> String {
 
 fn with_floor(home: &Home, from_now: Duration) -> Command {
     let instant = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + from_now;
-    let floor = UnixTime::from_nanos(i128::try_from(instant.as_nanos()).unwrap()).to_text(9).unwrap();
+    let floor = UnixTime::from_nanos(i128::try_from(instant.as_nanos()).unwrap())
+        .to_text(9)
+        .unwrap();
     let mut command = home.serve();
     command.args(["--floor", &floor]);
     command
@@ -65,16 +73,31 @@ fn a_flipped_bit_anywhere_in_one_copy_is_served_warned_of_and_repaired() {
         for copy in [0, COPY_LEN] {
             flip(&home, &[copy + in_copy]);
             let (after, log) = mint_once(home.serve());
-            assert!(after > newest, "byte {in_copy} of the copy at {copy}: {after} is not above {newest}");
-            assert!(log.contains("repaired") && log.contains("checksum does not match"), "{log}");
+            assert!(
+                after > newest,
+                "byte {in_copy} of the copy at {copy}: {after} is not above {newest}"
+            );
+            assert!(
+                log.contains("repaired") && log.contains("checksum does not match"),
+                "{log}"
+            );
             newest = after;
         }
     }
-    assert!(!assert_serves_above(home.serve(), newest).contains("repaired"), "the repair lasts");
+    assert!(
+        !assert_serves_above(home.serve(), newest).contains("repaired"),
+        "the repair lasts"
+    );
     // Behind the copies stands the last commit of the records.
     flip(&home, &[2 * COPY_LEN + 19]);
-    assert!(assert_serves_above(home.serve(), newest).contains("the third block of the horizon is damaged"));
-    assert!(!assert_serves_above(home.serve(), newest).contains("is damaged"), "it is made anew");
+    assert!(
+        assert_serves_above(home.serve(), newest)
+            .contains("the third block of the horizon is damaged")
+    );
+    assert!(
+        !assert_serves_above(home.serve(), newest).contains("is damaged"),
+        "it is made anew"
+    );
 }
 
 #[test]
@@ -83,7 +106,11 @@ fn two_damaged_copies_exit_65_and_a_floor_gets_out() {
     flip(&home, &[20, COPY_LEN + 25]);
     let damaged = fs::read(horizon(&home)).unwrap();
     run(home.serve()).assert(65, &["both copies", "--floor"]);
-    assert_eq!(fs::read(horizon(&home)).unwrap(), damaged, "a refused start leaves the evidence");
+    assert_eq!(
+        fs::read(horizon(&home)).unwrap(),
+        damaged,
+        "a refused start leaves the evidence"
+    );
 
     let log = assert_serves_above(with_floor(&home, Duration::from_secs(2)), newest);
     assert!(log.contains("starting above the stated floor"), "{log}");
@@ -140,12 +167,22 @@ fn while_the_floor_is_ahead_of_the_clock_ids_are_refused_and_decoded() {
     let service = Service::start(command);
 
     let refused = service.post("/ids/snowflake");
-    assert_eq!((refused.status, refused.json()["type"].as_str()), (503, Some("/problems/clock-behind")));
+    assert_eq!(
+        (refused.status, refused.json()["type"].as_str()),
+        (503, Some("/problems/clock-behind"))
+    );
     assert!(refused.header("retry-after").is_some(), "{}", refused.head);
-    assert_eq!(service.get("/health/ready").json()["reason"], "clock-behind");
+    assert_eq!(
+        service.get("/health/ready").json()["reason"],
+        "clock-behind"
+    );
     assert_eq!(service.get("/health/live").status, 200);
     assert_eq!(service.get("/decode/175928847299117063").status, 200);
-    assert_eq!(service.get("/health/ready").json()["records"], "ready", "a chain needs no horizon");
+    assert_eq!(
+        service.get("/health/ready").json()["records"],
+        "ready",
+        "a chain needs no horizon"
+    );
     assert_eq!(service.get("/ledgers").status, 200);
     run(idmint(&["health", "--server", &service.url()])).assert(1, &["not ready: clock-behind"]);
 }

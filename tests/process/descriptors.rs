@@ -14,7 +14,9 @@ fn with_few_descriptors(command: &Command) -> Command {
 }
 
 fn is_refused(client: &mut Client) -> bool {
-    client.try_receive_within(Duration::from_millis(20)).is_ok_and(|answer| answer.status == 503)
+    client
+        .try_receive_within(Duration::from_millis(20))
+        .is_ok_and(|answer| answer.status == 503)
 }
 
 #[test]
@@ -23,13 +25,19 @@ fn running_out_of_descriptors_is_refused_and_recovered_from() {
     let service = Service::start(with_few_descriptors(&home.serve()));
     service.wait_until_ready();
 
-    let mut held: Vec<_> = (0..100).map(|_| Client::connect(service.address())).collect();
-    until("somebody is told that there is no room", || held.iter_mut().any(is_refused).then_some(()));
+    let mut held: Vec<_> = (0..100)
+        .map(|_| Client::connect(service.address()))
+        .collect();
+    until("somebody is told that there is no room", || {
+        held.iter_mut().any(is_refused).then_some(())
+    });
 
     drop(held);
     until("the service answers again", || {
         let mut client = Client::try_connect(service.address()).ok()?;
-        let answer = client.try_exchange(request("POST /ids/snowflake", "", "")).ok()?;
+        let answer = client
+            .try_exchange(request("POST /ids/snowflake", "", ""))
+            .ok()?;
         (answer.status == 200).then_some(())
     });
 }
@@ -44,19 +52,30 @@ fn idle_connections_make_room_when_descriptors_run_out() {
 
     let live = request("GET /health/live", "", "");
     let mut idle = Vec::new();
-    let has_answer = |client: &mut Client| client.try_exchange(&live).is_ok_and(|answer| answer.status == 200);
+    let has_answer = |client: &mut Client| {
+        client
+            .try_exchange(&live)
+            .is_ok_and(|answer| answer.status == 200)
+    };
     while let Ok(mut client) = Client::try_connect(service.address())
         && has_answer(&mut client)
     {
         idle.push(client);
     }
-    assert!(idle.len() > 10, "{} of 64 descriptors were there for callers", idle.len());
+    assert!(
+        idle.len() > 10,
+        "{} of 64 descriptors were there for callers",
+        idle.len()
+    );
 
     until("a newcomer has the place of an idle connection", || {
         let mut newcomer = Client::try_connect(service.address()).ok()?;
         has_answer(&mut newcomer).then_some(())
     });
-    let left = idle.iter_mut().filter_map(|client| has_answer(client).then_some(())).count();
+    let left = idle
+        .iter_mut()
+        .filter_map(|client| has_answer(client).then_some(()))
+        .count();
     assert!(
         left >= idle.len() / 2,
         "{left} of {} idle connections are left: no more go than are in the way",

@@ -24,9 +24,19 @@ pub(crate) struct Excluded {
 
 /// Leaves one id out of every even millisecond from now on, of each worker number; mints between kills, for at least so long each time
 /// and at least so many ids in all, and holds every id to it.
-pub(crate) fn mint_among_excluded_ids(milliseconds: u128, rounds: usize, minting: Duration, least: usize) -> Excluded {
+pub(crate) fn mint_among_excluded_ids(
+    milliseconds: u128,
+    rounds: usize,
+    minting: Duration,
+    least: usize,
+) -> Excluded {
     let (home, format) = (Home::new(), &SEQUENCED[SNOWFLAKE]);
-    let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() / 2 * 2;
+    let first = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_millis()
+        / 2
+        * 2;
     let (mut file, mut ids) = (String::new(), 0);
     for millisecond in (first..first + milliseconds).step_by(2) {
         for worker in 0..LANES {
@@ -53,17 +63,31 @@ pub(crate) fn mint_among_excluded_ids(milliseconds: u128, rounds: usize, minting
                 if answer.status != 200 {
                     // Nothing longer than the gap between two of them is minted among them; everything else is.
                     assert!(count > 4_096, "{count}: {}", answer.text());
-                    assert!(answer.text().contains("sequence-exhausted"), "{}", answer.text());
+                    assert!(
+                        answer.text().contains("sequence-exhausted"),
+                        "{}",
+                        answer.text()
+                    );
                     long_batches += 1;
                     continue;
                 }
-                let batch: Vec<u128> = answer.text().lines().map(|text| format.value(text)).collect();
+                let batch: Vec<u128> = answer
+                    .text()
+                    .lines()
+                    .map(|text| format.value(text))
+                    .collect();
                 assert_eq!(batch.len(), count);
-                assert!(batch.windows(2).all(|pair| pair[0] < pair[1]), "a batch ascends");
+                assert!(
+                    batch.windows(2).all(|pair| pair[0] < pair[1]),
+                    "a batch ascends"
+                );
                 for id in batch {
                     let millisecond = format.unix_ms(id);
                     let is_among = (first..first + milliseconds).contains(&millisecond);
-                    assert!(!is_among || millisecond % 2 == 1, "{id} is of an excluded tick");
+                    assert!(
+                        !is_among || millisecond % 2 == 1,
+                        "{id} is of an excluded tick"
+                    );
                     assert!(seen.insert(id), "{id} came twice");
                     minted_among += usize::from(is_among);
                 }
@@ -71,5 +95,9 @@ pub(crate) fn mint_among_excluded_ids(milliseconds: u128, rounds: usize, minting
         }
         service.kill();
     }
-    Excluded { ids, minted_among, long_batches }
+    Excluded {
+        ids,
+        minted_among,
+        long_batches,
+    }
 }

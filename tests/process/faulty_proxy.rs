@@ -59,5 +59,9 @@ pub(crate) fn retry_later(status: u16, retry_after_ms: u64) -> Vec<u8> {
     let body = format!(
         r#"{{"type":"/problems/overloaded","detail":"the proxy says {status}","retry_after_ms":{retry_after_ms}}}"#
     );
-    format!("HTTP/1.1 {status} Not Now\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 {status} Not Now\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }

@@ -35,17 +35,26 @@ fn after_large_rows_the_file_is_little_larger_than_they_are() {
     let ledgers: Vec<String> = (0..LEDGERS)
         .map(|number| {
             let genesis = format!(r#"{{"event":"Begun","entities":{{}},"data":{number}}}"#);
-            post("/ledgers", &format!("begin-{number}"), &genesis)["ledger"].as_str().unwrap().to_owned()
+            post("/ledgers", &format!("begin-{number}"), &genesis)["ledger"]
+                .as_str()
+                .unwrap()
+                .to_owned()
         })
         .collect();
     let large = vec![event; EVENTS].join(",");
     for number in 0..LARGE {
-        let body = format!(r#"{{"ledger":"{}","events":[{large}]}}"#, ledgers[number % LEDGERS]);
+        let body = format!(
+            r#"{{"ledger":"{}","events":[{large}]}}"#,
+            ledgers[number % LEDGERS]
+        );
         post("/ids/evently", &format!("large-{number}"), &body);
     }
     // Each of them is written beside a large row, and must not leave a copy of it behind.
     for number in 0..SMALL {
-        let body = format!(r#"{{"ledger":"{}","events":[{event}]}}"#, ledgers[number % LEDGERS]);
+        let body = format!(
+            r#"{{"ledger":"{}","events":[{event}]}}"#,
+            ledgers[number % LEDGERS]
+        );
         post("/ids/evently", &format!("small-{number}"), &body);
     }
     service.kill();
@@ -56,6 +65,12 @@ fn after_large_rows_the_file_is_little_larger_than_they_are() {
     let rows = LARGE * (ROW_LEN + EVENTS * EVENT_LEN) + SMALL * (ROW_LEN + EVENT_LEN);
     let file = fs::metadata(home.data_dir().join("idmint.redb")).unwrap();
     let on_disk = usize::try_from(file.blocks() * 512).unwrap();
-    println!("{rows} bytes of rows, a file of {} that takes {on_disk}", file.len());
-    assert!(on_disk <= rows * 3 / 2 + FIXED_LEN, "{on_disk} bytes for {rows} of rows");
+    println!(
+        "{rows} bytes of rows, a file of {} that takes {on_disk}",
+        file.len()
+    );
+    assert!(
+        on_disk <= rows * 3 / 2 + FIXED_LEN,
+        "{on_disk} bytes for {rows} of rows"
+    );
 }

@@ -77,7 +77,8 @@ pub(crate) const SEQUENCED: [Sequenced; 5] = [
 
 impl Sequenced {
     pub(crate) fn value(&self, text: &str) -> u128 {
-        u128::from_str_radix(text, self.radix).unwrap_or_else(|_| panic!("{text:?} is no id of {}", self.order))
+        u128::from_str_radix(text, self.radix)
+            .unwrap_or_else(|_| panic!("{text:?} is no id of {}", self.order))
     }
 
     /// The id of that tick, without what is the same in all of them.
@@ -97,7 +98,12 @@ impl Sequenced {
 
     /// By how much the tick in the id begins after this moment; 0 if it has begun.
     pub(crate) fn ahead_ms(&self, id: u128) -> u128 {
-        self.unix_ms(id).saturating_sub(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis())
+        self.unix_ms(id).saturating_sub(
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap()
+                .as_millis(),
+        )
     }
 }
 
@@ -122,18 +128,29 @@ impl Received {
     pub(crate) fn take(&mut self, format: usize, body: &[u8]) -> Option<u128> {
         let text = std::str::from_utf8(body).unwrap();
         // A line without an end was cut: nobody knows which id it would have become.
-        let lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-        lines.map(|line| self.take_one(format, SEQUENCED[format].value(line))).last()
+        let lines = text
+            .split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n'));
+        lines
+            .map(|line| self.take_one(format, SEQUENCED[format].value(line)))
+            .last()
     }
 
     fn take_one(&mut self, format: usize, id: u128) -> u128 {
         let worker = SEQUENCED[format].worker(id);
         if let Some(before) = self.newest.insert((format, worker), id) {
-            assert!(before < id, "{}: {id} came after {before} of worker {worker}", SEQUENCED[format].order);
+            assert!(
+                before < id,
+                "{}: {id} came after {before} of worker {worker}",
+                SEQUENCED[format].order
+            );
         }
         match self.runs[format].last_mut() {
             Some(run) if run.last + SEQUENCED[format].step == id => run.last = id,
-            _ => self.runs[format].push(Run { first: id, last: id }),
+            _ => self.runs[format].push(Run {
+                first: id,
+                last: id,
+            }),
         }
         id
     }
@@ -144,14 +161,32 @@ impl Received {
 pub(crate) fn assert_no_id_twice(all: Vec<Received>) -> [u128; SEQUENCED.len()] {
     let mut counts = [0; SEQUENCED.len()];
     for (at, format) in SEQUENCED.iter().enumerate() {
-        let mut runs: Vec<Run> = all.iter().flat_map(|received| &received.runs[at]).copied().collect();
+        let mut runs: Vec<Run> = all
+            .iter()
+            .flat_map(|received| &received.runs[at])
+            .copied()
+            .collect();
         runs.sort_unstable_by_key(|run| run.first);
         for pair in runs.windows(2) {
-            assert!(pair[0].last < pair[1].first, "{}: {:?} and {:?} share ids", format.order, pair[0], pair[1]);
+            assert!(
+                pair[0].last < pair[1].first,
+                "{}: {:?} and {:?} share ids",
+                format.order,
+                pair[0],
+                pair[1]
+            );
         }
         // The ids of all runs end alike, so that runs which do not overlap have no id in common and the reverse.
-        assert!(runs.iter().all(|run| run.first % format.step == runs[0].first % format.step), "{}", format.order);
-        counts[at] = runs.iter().map(|run| (run.last - run.first) / format.step + 1).sum();
+        assert!(
+            runs.iter()
+                .all(|run| run.first % format.step == runs[0].first % format.step),
+            "{}",
+            format.order
+        );
+        counts[at] = runs
+            .iter()
+            .map(|run| (run.last - run.first) / format.step + 1)
+            .sum();
     }
     counts
 }

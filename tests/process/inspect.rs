@@ -14,34 +14,69 @@ const LINES: u32 = 100_000;
 
 /// A UUID of version 7 of the last hundred seconds; its random bits are those of a multiplication.
 fn uuid7(at: u128) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
     let random = (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-    let value =
-        (now - 100_000 + at) << 80 | 7 << 76 | (random >> 50 & 0xfff) << 64 | 2 << 62 | random >> 64 & !(3 << 62);
+    let value = (now - 100_000 + at) << 80
+        | 7 << 76
+        | (random >> 50 & 0xfff) << 64
+        | 2 << 62
+        | random >> 64 & !(3 << 62);
     let hex = format!("{value:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
 }
 
 #[test]
 fn a_long_file_is_judged_in_little_memory() {
     let mut command = idmint(&["inspect", "--column", "the id"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut input = BufWriter::new(child.stdin.take().unwrap());
     writeln!(input, "number,the id").unwrap();
     for at in 0..LINES {
-        writeln!(input, "{at},{}", if at == 70_000 { uuid7(3) } else { uuid7(at.into()) }).unwrap();
+        writeln!(
+            input,
+            "{at},{}",
+            if at == 70_000 {
+                uuid7(3)
+            } else {
+                uuid7(at.into())
+            }
+        )
+        .unwrap();
     }
     input.flush().unwrap();
     let peak_kib = resident_peak_kib(child.id());
     drop(input);
     let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{out}");
     println!("{LINES} lines: {peak_kib} KiB");
     assert!(peak_kib < 48 * 1024, "{peak_kib} KiB");
     let verdict: Value = serde_json::from_str(&out).unwrap();
     let members = ["format", "certainty", "lines", "ids", "none"].map(|name| &verdict[name]);
-    assert_eq!(json!(members), json!(["uuid7", "likely", LINES, LINES, 0]), "{verdict}");
+    assert_eq!(
+        json!(members),
+        json!(["uuid7", "likely", LINES, LINES, 0]),
+        "{verdict}"
+    );
     assert!(verdict["backwards"].as_u64() >= Some(1), "{verdict}");
 }
 
@@ -65,17 +100,31 @@ fn several_files_are_one_column_and_people_get_lines() {
         assert!(done.out.contains(line), "{line:?} is not in {}", done.out);
     }
     let numbers = home.path("numbers.csv");
-    fs::write(&numbers, (1..=50).map(|at| format!("{at},x\n")).collect::<String>()).unwrap();
+    fs::write(
+        &numbers,
+        (1..=50).map(|at| format!("{at},x\n")).collect::<String>(),
+    )
+    .unwrap();
     let numbers = numbers.to_str().unwrap();
     let untold = run(idmint(&["inspect", "--text", "--column", "1", numbers]));
     untold.assert(1, &["it cannot be told"]);
-    assert!(untold.out.starts_with("format      cannot be told: "), "{}", untold.out);
+    assert!(
+        untold.out.starts_with("format      cannot be told: "),
+        "{}",
+        untold.out
+    );
     let headed = run(idmint(&["inspect", "--column", "1", "--header", numbers]));
     headed.assert(1, &[]);
-    assert_eq!(serde_json::from_str::<Value>(&headed.out).unwrap()["lines"], 49);
+    assert_eq!(
+        serde_json::from_str::<Value>(&headed.out).unwrap()["lines"],
+        49
+    );
     let named = run(idmint(&["inspect", "--format", "uuid7", one, two]));
     named.assert(0, &[]);
-    assert_eq!(serde_json::from_str::<Value>(&named.out).unwrap()["certainty"], "named");
+    assert_eq!(
+        serde_json::from_str::<Value>(&named.out).unwrap()["certainty"],
+        "named"
+    );
 }
 
 #[test]
@@ -85,7 +134,8 @@ fn what_cannot_be_read_is_refused() {
     fs::write(&path, "id,b\n1,2\n1,2,3\n").unwrap();
     let path = path.to_str().unwrap();
     run(idmint(&["inspect", "--column", "id", path])).assert(65, &["line: 3"]);
-    run(idmint(&["inspect", "--column", "c", path])).assert(64, &["no column \"c\", there is id, b"]);
+    run(idmint(&["inspect", "--column", "c", path]))
+        .assert(64, &["no column \"c\", there is id, b"]);
     run(idmint(&["inspect", "--header", path])).assert(64, &["--column"]);
     run(idmint(&["inspect", "--format", "nothing", path])).assert(64, &["nothing"]);
     run(idmint(&["inspect", "/nonexistent"])).assert(74, &["/nonexistent"]);

@@ -19,9 +19,21 @@ fn no_id_comes_twice_and_each_worker_rises_through_20_kills_under_load() {
     let begun = Instant::now();
     let killed = kill_under_load(&Home::new(), 20, Duration::from_millis(500));
     killed.print(begun);
-    assert!(killed.ids.iter().all(|count| *count > 1_000), "{:?}", killed.ids);
-    assert!(*killed.ready_after.last().unwrap() < READY_MAX, "{:?}", killed.ready_after);
-    assert!(killed.ahead_ms_at_the_end <= AHEAD_MS_MAX, "{} ms ahead", killed.ahead_ms_at_the_end);
+    assert!(
+        killed.ids.iter().all(|count| *count > 1_000),
+        "{:?}",
+        killed.ids
+    );
+    assert!(
+        *killed.ready_after.last().unwrap() < READY_MAX,
+        "{:?}",
+        killed.ready_after
+    );
+    assert!(
+        killed.ahead_ms_at_the_end <= AHEAD_MS_MAX,
+        "{} ms ahead",
+        killed.ahead_ms_at_the_end
+    );
 }
 
 #[test]
@@ -33,14 +45,21 @@ fn restarts_within_one_second_repeat_no_payment_id() {
         service.wait_until_ready();
         for text in service.mint("payment?count=20") {
             let id = payment.value(&text);
-            assert!(id > newest, "{text} is not above what was minted before the restart");
+            assert!(
+                id > newest,
+                "{text} is not above what was minted before the restart"
+            );
             assert!(seen.insert(id), "{text} was minted twice");
             newest = id;
             seconds.insert(payment.unix_ms(id));
         }
         service.kill();
     }
-    println!("{} ids of 25 starts carry {} different seconds", seen.len(), seconds.len());
+    println!(
+        "{} ids of 25 starts carry {} different seconds",
+        seen.len(),
+        seconds.len()
+    );
 }
 
 #[test]
@@ -48,8 +67,12 @@ fn a_service_killed_before_it_has_minted_starts_again() {
     let home = Home::new();
     // At moments all over a first start: before the lock, the horizon, the database, and after.
     for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
-        let mut child =
-            home.serve().stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mut child = home
+            .serve()
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(delay_ms));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -65,7 +88,10 @@ fn only_a_first_start_is_counted_as_a_cold_one() {
     for cold_starts in [1.0, 0.0] {
         let service = home.start();
         service.wait_until_ready();
-        assert_eq!(service.metric("idmint_horizon_cold_starts_total"), cold_starts);
+        assert_eq!(
+            service.metric("idmint_horizon_cold_starts_total"),
+            cold_starts
+        );
         service.kill();
     }
 }
@@ -92,13 +118,17 @@ fn folders_lost_one_after_the_other_repeat_no_id() {
         let mut seen: HashSet<String> = HashSet::new();
         for run in 0..12 {
             let home = Home::new();
-            let service = Service::start(home.serve_with(&format!("storage.engine = \"{engine}\"")));
+            let service =
+                Service::start(home.serve_with(&format!("storage.engine = \"{engine}\"")));
             service.wait_until_ready();
             // At once, and all that the lead allows.
             for order in ["snowflake", "snowflake?count=20000", "js53?count=100"] {
                 for id in service.mint(order) {
                     let of_format = format!("{} {id}", &order[..4]);
-                    assert!(seen.insert(of_format), "{id} came again from run {run} with {engine}");
+                    assert!(
+                        seen.insert(of_format),
+                        "{id} came again from run {run} with {engine}"
+                    );
                 }
             }
             service.kill();

@@ -25,10 +25,22 @@ const GENESIS_ID: &str = "0005cd7556b05092aecc815daa77f99c";
 const LARGE: usize = 250 * 1024;
 
 /// `idmint ledger` with this text in a file.
-fn with_file(home: &Home, command: &str, before: &[&str], text: &str, server: &str, args: &[&str]) -> Ended {
+fn with_file(
+    home: &Home,
+    command: &str,
+    before: &[&str],
+    text: &str,
+    server: &str,
+    args: &[&str],
+) -> Ended {
     let file = home.path("events.ndjson");
     std::fs::write(&file, text).unwrap();
-    let named = [&["ledger", command][..], before, &[file.to_str().unwrap(), "--server", server]].concat();
+    let named = [
+        &["ledger", command][..],
+        before,
+        &[file.to_str().unwrap(), "--server", server],
+    ]
+    .concat();
     run(idmint(&[&named[..], args].concat()))
 }
 
@@ -61,7 +73,12 @@ fn with_ledger() -> (Home, Service) {
 /// The ids of a ledger in their order.
 fn ids(service: &Service, ledger: &str) -> Vec<String> {
     let answer = service.get(&format!("/ledgers/{ledger}/ids")).json();
-    answer["ids"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    answer["ids"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn is_importing(service: &Service) -> bool {
@@ -73,7 +90,14 @@ fn printed_lines(ended: &Ended) -> Vec<&str> {
 }
 
 fn events(count: usize, len: usize) -> Vec<String> {
-    (0..count).map(|at| format!(r#"{{"event":"e{at}","entities":{{}},"data":"{}"}}"#, "x".repeat(len))).collect()
+    (0..count)
+        .map(|at| {
+            format!(
+                r#"{{"event":"e{at}","entities":{{}},"data":"{}"}}"#,
+                "x".repeat(len)
+            )
+        })
+        .collect()
 }
 
 /// A chain of so many events behind the documented one.
@@ -81,13 +105,21 @@ fn chain(count: usize, len: usize) -> Vec<String> {
     let genesis = Event::from_json(GENESIS.as_bytes()).unwrap();
     let begun = genesis.timestamp().unwrap();
     let ledger = LedgerId::of_genesis(&genesis, begun);
-    let mut lines = vec![GENESIS.replace('\n', " ").replace("} }", &format!(r#"}}, "eventId": "{GENESIS_ID}"}}"#))];
+    let mut lines = vec![
+        GENESIS
+            .replace('\n', " ")
+            .replace("} }", &format!(r#"}}, "eventId": "{GENESIS_ID}"}}"#)),
+    ];
     let mut head = EventId::from_text(GENESIS_ID).unwrap();
     for (at, event) in events(count, len).iter().enumerate() {
         let time = EventTime::from_micros(begun.micros() + 1 + u64::try_from(at).unwrap()).unwrap();
-        head = Event::from_json(event.as_bytes()).unwrap().seal(time, ledger, head);
+        head = Event::from_json(event.as_bytes())
+            .unwrap()
+            .seal(time, ledger, head);
         let members = event.strip_suffix('}').unwrap();
-        lines.push(format!(r#"{members},"timestamp":"{time}","eventId":"{head}"}}"#));
+        lines.push(format!(
+            r#"{members},"timestamp":"{time}","eventId":"{head}"}}"#
+        ));
     }
     lines
 }
@@ -102,18 +134,31 @@ fn create_prints_the_ledger_and_its_event_however_often_it_is_run() {
     let expected = format!("{LEDGER} {GENESIS_ID}\n");
     let first = create(&home, GENESIS, &service.url(), &[]);
     first.assert(0, &[]);
-    assert_eq!((first.out.as_str(), first.err.as_str()), (expected.as_str(), ""));
+    assert_eq!(
+        (first.out.as_str(), first.err.as_str()),
+        (expected.as_str(), "")
+    );
     // The same key, another one, and the same event otherwise spelled: the ledger is there already.
-    for (text, args) in [(GENESIS, &[][..]), (GENESIS, &["--key", "mine"]), (&GENESIS.replace('\n', " "), &[])] {
+    for (text, args) in [
+        (GENESIS, &[][..]),
+        (GENESIS, &["--key", "mine"]),
+        (&GENESIS.replace('\n', " "), &[]),
+    ] {
         let again = create(&home, text, &service.url(), args);
         again.assert(0, &["created before, from the same event"]);
         assert_eq!(again.out, expected);
     }
-    let json: Value = serde_json::from_str(&create(&home, GENESIS, &service.url(), &["--json"]).out).unwrap();
-    assert_eq!((&json["events"], &json["head"]), (&json!(1), &json!(GENESIS_ID)));
+    let json: Value =
+        serde_json::from_str(&create(&home, GENESIS, &service.url(), &["--json"]).out).unwrap();
+    assert_eq!(
+        (&json["events"], &json["head"]),
+        (&json!(1), &json!(GENESIS_ID))
+    );
 
     let timeless = r#"{"event":"Ledger Created","entities":{}}"#;
-    let ended: Vec<Ended> = (0..2).map(|_| create(&home, timeless, &service.url(), &[])).collect();
+    let ended: Vec<Ended> = (0..2)
+        .map(|_| create(&home, timeless, &service.url(), &[]))
+        .collect();
     assert_eq!(ended[0].out, ended[1].out);
     let other = create(&home, timeless, &service.url(), &["--key", "another"]);
     other.assert(0, &[]);
@@ -135,9 +180,19 @@ fn append_prints_an_id_for_each_event_and_the_same_ones_again() {
     assert_eq!(printed_lines(&first), ids(&service, LEDGER)[1..]);
     let again = append(&home, &lines, &service.url(), &["--json"]);
     again.assert(0, &["3 of 3 events were appended before"]);
-    let rows: Vec<Value> = again.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&rows[2]["id"], &rows[2]["place"]), (&json!(printed_lines(&first)[2]), &json!(4)));
-    assert_eq!((&rows[0]["previous"], &rows[1]["previous"]), (&json!(GENESIS_ID), &rows[0]["id"]));
+    let rows: Vec<Value> = again
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        (&rows[2]["id"], &rows[2]["place"]),
+        (&json!(printed_lines(&first)[2]), &json!(4))
+    );
+    assert_eq!(
+        (&rows[0]["previous"], &rows[1]["previous"]),
+        (&json!(GENESIS_ID), &rows[0]["id"])
+    );
 
     let meant = append(&home, &lines, &service.url(), &["--key", "once-more"]);
     meant.assert(0, &[]);
@@ -150,20 +205,57 @@ fn append_prints_an_id_for_each_event_and_the_same_ones_again() {
 fn append_reads_standard_input_and_sends_nothing_unless_all_of_it_is_events() {
     let (home, service) = with_ledger();
     let mut command = idmint(&["ledger", "append", LEDGER, "--server", &service.url()]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all((events(2, 1).join("\r\n") + "\r\n").as_bytes()).unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all((events(2, 1).join("\r\n") + "\r\n").as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().collect::<Vec<_>>(), ids(&service, LEDGER)[1..]);
+    assert_eq!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .collect::<Vec<_>>(),
+        ids(&service, LEDGER)[1..]
+    );
 
     let [good, long] = [events(1, 1).remove(0), events(1, 256 * 1024).remove(0)];
     append(&home, &[], &service.url(), &[]).assert(65, &["there is no event"]);
-    append(&home, &[good.clone(), "{}".to_owned()], &service.url(), &[]).assert(65, &["line 2", "nothing was sent"]);
-    append(&home, &[good.clone(), String::new(), good.clone()], &service.url(), &[]).assert(65, &["line 2"]);
-    append(&home, &[good, long], &service.url(), &[]).assert(65, &["line 2 is longer than the 262144 bytes"]);
+    append(&home, &[good.clone(), "{}".to_owned()], &service.url(), &[])
+        .assert(65, &["line 2", "nothing was sent"]);
+    append(
+        &home,
+        &[good.clone(), String::new(), good.clone()],
+        &service.url(),
+        &[],
+    )
+    .assert(65, &["line 2"]);
+    append(&home, &[good, long], &service.url(), &[])
+        .assert(65, &["line 2 is longer than the 262144 bytes"]);
     assert_eq!(ids(&service, LEDGER).len(), 3);
-    run(idmint(&["ledger", "append", "00000000", "--server", &service.url()])).assert(65, &["there is no event"]);
-    with_file(&home, "append", &["00000000"], &events(1, 1)[0], &service.url(), &[])
-        .assert(1, &["404", "no ledger 00000000"]);
+    run(idmint(&[
+        "ledger",
+        "append",
+        "00000000",
+        "--server",
+        &service.url(),
+    ]))
+    .assert(65, &["there is no event"]);
+    with_file(
+        &home,
+        "append",
+        &["00000000"],
+        &events(1, 1)[0],
+        &service.url(),
+        &[],
+    )
+    .assert(1, &["404", "no ledger 00000000"]);
     run(idmint(&["ledger", "append", "AA77F99C"])).assert(64, &["non_canonical"]);
 }
 
@@ -212,14 +304,21 @@ fn an_append_that_was_given_up_is_finished_by_the_same_command() {
     });
     let lines = events(14, LARGE);
     let broken = append(&home, &lines, &proxy.url(), &["--timeout", "0s"]);
-    broken.assert(69, &["8 of 14 events are known to be appended; the same command again goes on"]);
-    assert_eq!((printed_lines(&broken).len(), ids(&service, LEDGER).len()), (8, 1 + 12));
+    broken.assert(
+        69,
+        &["8 of 14 events are known to be appended; the same command again goes on"],
+    );
+    assert_eq!(
+        (printed_lines(&broken).len(), ids(&service, LEDGER).len()),
+        (8, 1 + 12)
+    );
     let done = append(&home, &lines, &service.url(), &[]);
     done.assert(0, &["12 of 14 events were appended before"]);
     assert_eq!(printed_lines(&done)[..8], printed_lines(&broken));
     assert_eq!(printed_lines(&done), ids(&service, LEDGER)[1..]);
     let full = FaultyProxy::start(|_, _| Some(retry_later(503, 3_600_000)));
-    append(&home, &lines, &full.url(), &[]).assert(75, &["503", "0 of 14 events are known to be appended"]);
+    append(&home, &lines, &full.url(), &[])
+        .assert(75, &["503", "0 of 14 events are known to be appended"]);
 }
 
 #[test]
@@ -231,25 +330,43 @@ fn import_brings_every_published_chain_and_sends_nothing_of_one_that_does_not_ho
         seen.fetch_add(1, Ordering::Relaxed);
         Some(forward(address, request))
     });
-    let (valid, broken): (Vec<Chain>, Vec<Chain>) = chains().into_iter().partition(|chain| chain.outcome.is_ok());
-    for Chain { name, lines, outcome, .. } in broken {
+    let (valid, broken): (Vec<Chain>, Vec<Chain>) = chains()
+        .into_iter()
+        .partition(|chain| chain.outcome.is_ok());
+    for Chain {
+        name,
+        lines,
+        outcome,
+        ..
+    } in broken
+    {
         let (index, reason) = outcome.unwrap_err();
         let place = format!("line {}: {reason}: ", index + 1);
         import(&home, &lines, &proxy.url(), &[]).assert(65, &[&place, "nothing was sent"]);
         assert_eq!(requests.load(Ordering::Relaxed), 0, "{name}");
     }
     import(&home, &[], &proxy.url(), &[]).assert(65, &["there is no event"]);
-    let Chain { ledger, lines, outcome, .. } = &valid[1];
+    let Chain {
+        ledger,
+        lines,
+        outcome,
+        ..
+    } = &valid[1];
     let (head, events) = (outcome.as_ref().unwrap(), lines.len());
     for new in [events, 0] {
         let ended = import(&home, lines, &proxy.url(), &[]);
         ended.assert(0, &[]);
         assert_eq!(
             ended.out,
-            format!("complete: {events} events of ledger {ledger}, {new} of them new here, head {head}\n")
+            format!(
+                "complete: {events} events of ledger {ledger}, {new} of them new here, head {head}\n"
+            )
         );
     }
-    assert_eq!(ids(&service, ledger), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+    assert_eq!(
+        ids(&service, ledger),
+        lines.iter().map(|line| id_of(line)).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -263,8 +380,10 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
         4 => Some(forward(address, request)).and(None),
         _ => None,
     });
-    import(&home, &lines, &proxy.url(), &["--timeout", "0s"])
-        .assert(69, &["5 of 15 events are known to be there; the same command again goes on"]);
+    import(&home, &lines, &proxy.url(), &["--timeout", "0s"]).assert(
+        69,
+        &["5 of 15 events are known to be there; the same command again goes on"],
+    );
     assert_eq!(ids(&service, LEDGER).len(), 9);
     service.kill();
 
@@ -272,8 +391,17 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
     service.wait_until_ready();
     let ended = import(&home, &lines, &service.url(), &[]);
     ended.assert(0, &[]);
-    assert!(ended.out.contains("15 events of ledger aa77f99c, 6 of them new here"), "{}", ended.out);
-    assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+    assert!(
+        ended
+            .out
+            .contains("15 events of ledger aa77f99c, 6 of them new here"),
+        "{}",
+        ended.out
+    );
+    assert_eq!(
+        ids(&service, LEDGER),
+        lines.iter().map(|line| id_of(line)).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -281,8 +409,10 @@ fn an_event_of_now_does_not_get_between_the_parts_of_an_import() {
     let (home, service) = start_with_ledger();
     let lines = chain(14, LARGE);
     let address = service.address();
-    let proxy = FaultyProxy::start(move |number, request| (number <= 3).then(|| forward(address, request)));
-    import(&home, &lines, &proxy.url(), &["--timeout", "0s"]).assert(69, &["5 of 15 events are known to be there"]);
+    let proxy =
+        FaultyProxy::start(move |number, request| (number <= 3).then(|| forward(address, request)));
+    import(&home, &lines, &proxy.url(), &["--timeout", "0s"])
+        .assert(69, &["5 of 15 events are known to be there"]);
     service.kill();
 
     let service = home.start();
@@ -293,7 +423,10 @@ fn an_event_of_now_does_not_get_between_the_parts_of_an_import() {
         .assert(1, &["is being imported", LEDGER, id_of(&lines[4])]);
     import(&home, &lines, &service.url(), &[]).assert(0, &[]);
     assert!(!is_importing(&service));
-    assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+    assert_eq!(
+        ids(&service, LEDGER),
+        lines.iter().map(|line| id_of(line)).collect::<Vec<_>>()
+    );
     append(&home, &[now], &service.url(), &[]).assert(0, &[]);
     assert_eq!(ids(&service, LEDGER).len(), lines.len() + 1);
 }
@@ -319,7 +452,10 @@ fn import_goes_on_through_a_service_that_is_killed_before_it_answers() {
     let lines = chain(14, LARGE);
     import(&home, &lines, &proxy.url(), &[]).assert(0, &["asking again"]);
     let service = running.lock().unwrap().take().unwrap();
-    assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+    assert_eq!(
+        ids(&service, LEDGER),
+        lines.iter().map(|line| id_of(line)).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -327,11 +463,17 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     let (home, service) = start_with_ledger();
     let (ours, theirs) = (chain(6, 1), chain(6, 2));
     import(&home, &theirs[..4], &service.url(), &[]).assert(0, &[]);
-    import(&home, &ours, &service.url(), &[]).assert(1, &["a fork", id_of(&theirs[3]), id_of(&ours[3])]);
-    import(&home, &ours[..3], &service.url(), &[]).assert(1, &["a fork", id_of(&theirs[3]), id_of(&ours[2])]);
+    import(&home, &ours, &service.url(), &[])
+        .assert(1, &["a fork", id_of(&theirs[3]), id_of(&ours[3])]);
+    import(&home, &ours[..3], &service.url(), &[])
+        .assert(1, &["a fork", id_of(&theirs[3]), id_of(&ours[2])]);
     let again = import(&home, &theirs[..2], &service.url(), &[]);
     again.assert(0, &[]);
-    assert!(again.out.contains("complete: 2 events") && again.out.contains("2 events came after it"), "{}", again.out);
+    assert!(
+        again.out.contains("complete: 2 events") && again.out.contains("2 events came after it"),
+        "{}",
+        again.out
+    );
     assert_eq!(ids(&service, LEDGER).len(), 4);
 
     // Somebody appends between the look at the head and the first request.
@@ -342,15 +484,22 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     let between = elsewhere.unwrap();
     let proxy = FaultyProxy::start(move |number, request| {
         if number == 2 {
-            let head =
-                "POST /ids/evently HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: 1";
+            let head = "POST /ids/evently HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: 1";
             let len = between.len();
-            forward(address, format!("{head}\r\ncontent-length: {len}\r\n\r\n{between}").as_bytes());
+            forward(
+                address,
+                format!("{head}\r\ncontent-length: {len}\r\n\r\n{between}").as_bytes(),
+            );
         }
         Some(forward(address, request))
     });
-    import(&home, &theirs, &proxy.url(), &[])
-        .assert(1, &["somebody else appends to ledger aa77f99c", id_of(&theirs[3])]);
+    import(&home, &theirs, &proxy.url(), &[]).assert(
+        1,
+        &[
+            "somebody else appends to ledger aa77f99c",
+            id_of(&theirs[3]),
+        ],
+    );
     assert_eq!(ids(&service, LEDGER).len(), 5);
 }
 
@@ -359,7 +508,12 @@ fn a_ledger_restored_from_an_older_copy_is_made_whole_by_import_and_no_id_repeat
     let (home, service) = start_with_ledger();
     let lines = chain(9, 1);
     let (database, copy) = (home.data_dir().join("idmint.redb"), home.path("copy.redb"));
-    let newest = |ids: Vec<String>| ids.iter().map(|id| id.parse::<u64>().unwrap()).max().unwrap();
+    let newest = |ids: Vec<String>| {
+        ids.iter()
+            .map(|id| id.parse::<u64>().unwrap())
+            .max()
+            .unwrap()
+    };
     import(&home, &lines[..4], &service.url(), &[]).assert(0, &[]);
     service.kill();
     std::fs::copy(&database, &copy).unwrap();
@@ -375,7 +529,13 @@ fn a_ledger_restored_from_an_older_copy_is_made_whole_by_import_and_no_id_repeat
 
     run(home.serve()).assert(65, &["horizon"]);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let floor = EventTime::from_micros((now + Duration::from_secs(4)).as_micros().try_into().unwrap()).unwrap();
+    let floor = EventTime::from_micros(
+        (now + Duration::from_secs(4))
+            .as_micros()
+            .try_into()
+            .unwrap(),
+    )
+    .unwrap();
     let mut command = home.serve();
     command.args(["--floor", &floor.to_string()]);
     let service = Service::start(command);
@@ -383,8 +543,20 @@ fn a_ledger_restored_from_an_older_copy_is_made_whole_by_import_and_no_id_repeat
     assert_eq!(ids(&service, LEDGER).len(), 4);
     let ended = import(&home, &lines, &service.url(), &[]);
     ended.assert(0, &[]);
-    assert!(ended.out.contains("10 events of ledger aa77f99c, 6 of them new here"), "{}", ended.out);
-    assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+    assert!(
+        ended
+            .out
+            .contains("10 events of ledger aa77f99c, 6 of them new here"),
+        "{}",
+        ended.out
+    );
+    assert_eq!(
+        ids(&service, LEDGER),
+        lines.iter().map(|line| id_of(line)).collect::<Vec<_>>()
+    );
     let after: Vec<String> = service.mint("snowflake?count=10");
-    assert!(after.iter().all(|id| id.parse::<u64>().unwrap() > before), "{after:?} are not above {before}");
+    assert!(
+        after.iter().all(|id| id.parse::<u64>().unwrap() > before),
+        "{after:?} are not above {before}"
+    );
 }

@@ -57,7 +57,10 @@ impl Load {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || mint_until_it_ends(address, number, received, &stop))
         };
-        Load { callers: received.into_iter().enumerate().map(caller).collect(), stop }
+        Load {
+            callers: received.into_iter().enumerate().map(caller).collect(),
+            stop,
+        }
     }
 
     pub(crate) fn fresh(address: SocketAddr) -> Load {
@@ -66,7 +69,10 @@ impl Load {
 
     /// Waits for callers that end with the service.
     pub(crate) fn join(self) -> Vec<Minted> {
-        self.callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        self.callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     }
 
     /// Tells the callers to finish their request and no more.
@@ -85,8 +91,11 @@ pub(crate) fn fresh_callers() -> Vec<Received> {
 pub(crate) fn assert_only_exhaustion_was_seen(minted: &[Minted]) {
     for caller in minted {
         assert!(caller.granted > 0, "{:?}", caller.refused);
-        let refused: Vec<_> =
-            caller.refused.keys().filter(|problem| *problem != "/problems/sequence-exhausted").collect();
+        let refused: Vec<_> = caller
+            .refused
+            .keys()
+            .filter(|problem| *problem != "/problems/sequence-exhausted")
+            .collect();
         assert!(refused.is_empty(), "{:?}", caller.refused);
     }
 }
@@ -95,8 +104,19 @@ pub(crate) fn into_received(minted: Vec<Minted>) -> Vec<Received> {
     minted.into_iter().map(|minted| minted.received).collect()
 }
 
-fn mint_until_it_ends(address: SocketAddr, number: usize, received: Received, stop: &AtomicBool) -> Minted {
-    let mut minted = Minted { received, end: End::Stopped, granted: 0, refused: BTreeMap::new(), ahead_ms: 0 };
+fn mint_until_it_ends(
+    address: SocketAddr,
+    number: usize,
+    received: Received,
+    stop: &AtomicBool,
+) -> Minted {
+    let mut minted = Minted {
+        received,
+        end: End::Stopped,
+        granted: 0,
+        refused: BTreeMap::new(),
+        ahead_ms: 0,
+    };
     // A service that is killed at once may be gone before its callers are there.
     let mut client = match Client::try_connect(address) {
         Ok(client) => client,
@@ -111,7 +131,11 @@ fn mint_until_it_ends(address: SocketAddr, number: usize, received: Received, st
             break;
         }
         let format = turn % SEQUENCED.len();
-        let count = COUNTS[turn % COUNTS.len()].min(if format == PAYMENT { PAYMENTS_MAX } else { u32::MAX });
+        let count = COUNTS[turn % COUNTS.len()].min(if format == PAYMENT {
+            PAYMENTS_MAX
+        } else {
+            u32::MAX
+        });
         let mint = format!("POST /ids/{}count={count}", SEQUENCED[format].order);
         match client.try_exchange(request(&mint, PREFER_TEXT, "")) {
             Ok(answer) => minted.take(format, &answer, count),
@@ -134,15 +158,28 @@ impl Minted {
     fn take(&mut self, format: usize, answer: &Answer, count: u32) {
         if answer.status == 200 {
             self.granted += 1;
-            assert_eq!(answer.header("idmint-count"), Some(count.to_string().as_str()));
+            assert_eq!(
+                answer.header("idmint-count"),
+                Some(count.to_string().as_str())
+            );
             let lines = answer.body.iter().filter(|byte| **byte == b'\n').count();
-            assert_eq!(lines, usize::try_from(count).unwrap(), "a whole answer holds all ids");
-            let last = self.received.take(format, &answer.body).expect("at least one id");
+            assert_eq!(
+                lines,
+                usize::try_from(count).unwrap(),
+                "a whole answer holds all ids"
+            );
+            let last = self
+                .received
+                .take(format, &answer.body)
+                .expect("at least one id");
             if [SNOWFLAKE, PAYMENT].contains(&format) {
                 self.ahead_ms = self.ahead_ms.max(SEQUENCED[format].ahead_ms(last));
             }
         } else {
-            let problem = answer.json()["type"].as_str().expect("a refusal is a problem").to_owned();
+            let problem = answer.json()["type"]
+                .as_str()
+                .expect("a refusal is a problem")
+                .to_owned();
             *self.refused.entry(problem).or_default() += 1;
         }
         if answer.header("connection") == Some("close") {
@@ -173,12 +210,19 @@ pub(crate) fn kill_under_load(home: &Home, rounds: u32, load_max: Duration) -> K
         std::thread::sleep(load_of_round(round, load_max));
         service.kill();
         let minted = load.join();
-        assert!(minted.iter().all(|minted| minted.end == End::Cut), "a killed service says no goodbye");
+        assert!(
+            minted.iter().all(|minted| minted.end == End::Cut),
+            "a killed service says no goodbye"
+        );
         ahead_ms_at_the_end = minted.iter().map(|minted| minted.ahead_ms).max().unwrap();
         callers = into_received(minted);
     }
     ready_after.sort();
-    Killed { ids: assert_no_id_twice(callers), ready_after, ahead_ms_at_the_end }
+    Killed {
+        ids: assert_no_id_twice(callers),
+        ready_after,
+        ahead_ms_at_the_end,
+    }
 }
 
 /// Of different lengths, so that kills come before, in and after extensions of the horizon.

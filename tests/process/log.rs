@@ -19,13 +19,24 @@ struct Unread {
 impl Unread {
     fn start(home: &Home, level: &str) -> Unread {
         // No banner can be read, so the port is chosen here.
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
         let mut command = idmint(&["serve", "--listen", &address.to_string(), "--data-dir"]);
         command.arg(home.data_dir()).env("IDMINT_LOG__LEVEL", level);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         until("an answer", || {
             assert!(child.try_wait().unwrap().is_none(), "the service ended");
-            let ready = Client::try_connect(address).ok()?.try_exchange(request("GET /health/ready", "", "")).ok()?;
+            let ready = Client::try_connect(address)
+                .ok()?
+                .try_exchange(request("GET /health/ready", "", ""))
+                .ok()?;
             (ready.status == 200).then_some(())
         });
         Unread { child, address }
@@ -48,7 +59,13 @@ impl Unread {
         // GET, http, and as literals the path and the authority.
         let head = b"\x82\x86\x04\x0c/health/live\x01\x09localhost";
         for request in 0..requests {
-            sent.extend([0, 0, u8::try_from(head.len()).unwrap(), 1, END_STREAM | END_HEADERS]);
+            sent.extend([
+                0,
+                0,
+                u8::try_from(head.len()).unwrap(),
+                1,
+                END_STREAM | END_HEADERS,
+            ]);
             sent.extend((2 * request + 1).to_be_bytes());
             sent.extend(head);
         }
@@ -58,7 +75,11 @@ impl Unread {
             let mut frame = [0; 9];
             stream.read_exact(&mut frame).unwrap();
             let len = u64::from(u32::from_be_bytes([0, frame[0], frame[1], frame[2]]));
-            std::io::copy(&mut Read::by_ref(&mut stream).take(len), &mut std::io::sink()).unwrap();
+            std::io::copy(
+                &mut Read::by_ref(&mut stream).take(len),
+                &mut std::io::sink(),
+            )
+            .unwrap();
             let (kind, flags) = (frame[3], frame[4]);
             answered += u32::from(kind <= 1 && flags & END_STREAM != 0);
         }
@@ -66,14 +87,20 @@ impl Unread {
 
     fn lines_dropped(&self) -> u64 {
         let metrics = self.exchange("GET /metrics");
-        let value = metrics.lines().find_map(|line| line.strip_prefix("idmint_log_lines_dropped_total "));
+        let value = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("idmint_log_lines_dropped_total "));
         value.expect("the metric is there").parse().unwrap()
     }
 
     /// Tells it to end, and says how long that took.
     fn end(mut self) -> (Option<i32>, Duration) {
         let told = Instant::now();
-        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+        kill_process(
+            Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(),
+            Signal::TERM,
+        )
+        .unwrap();
         let status = until("the service ends", || self.child.try_wait().unwrap());
         (status.code(), told.elapsed())
     }
@@ -85,7 +112,10 @@ fn a_log_pipe_that_nobody_reads_stops_neither_mints_nor_the_end() {
     let service = Unread::start(&home, "trace");
     let mut frames = 0;
     while service.lines_dropped() == 0 {
-        assert!(frames < 100_000, "{frames} requests were traced, and the queue is not full yet");
+        assert!(
+            frames < 100_000,
+            "{frames} requests were traced, and the queue is not full yet"
+        );
         service.have_frames_traced(50);
         frames += 50;
         service.exchange("POST /ids/flax");
@@ -93,16 +123,26 @@ fn a_log_pipe_that_nobody_reads_stops_neither_mints_nor_the_end() {
     println!("{frames} requests were traced until the first line was dropped");
     let dropped = service.lines_dropped();
     service.have_frames_traced(50);
-    assert!(service.lines_dropped() > dropped + 50, "each line that is dropped is counted");
+    assert!(
+        service.lines_dropped() > dropped + 50,
+        "each line that is dropped is counted"
+    );
     // A disk that other tests keep busy may answer late; then it is said, and the next request gets its id.
-    until("a sequenced id, for which a thread of its own writes", || {
-        let answer = Client::connect(service.address).exchange(request("POST /ids/snowflake", "", ""));
-        assert!(matches!(answer.status, 200 | 503), "{}", answer.text());
-        (answer.status == 200).then_some(())
-    });
+    until(
+        "a sequenced id, for which a thread of its own writes",
+        || {
+            let answer =
+                Client::connect(service.address).exchange(request("POST /ids/snowflake", "", ""));
+            assert!(matches!(answer.status, 200 | 503), "{}", answer.text());
+            (answer.status == 200).then_some(())
+        },
+    );
     let (code, took) = service.end();
     assert_eq!(code, Some(0));
-    assert!(took < Duration::from_secs(20), "it took {took:?}, with nothing to drain");
+    assert!(
+        took < Duration::from_secs(20),
+        "it took {took:?}, with nothing to drain"
+    );
 }
 
 #[test]
@@ -111,12 +151,26 @@ fn a_service_that_fails_ends_though_nobody_reads_why() {
     let service = Unread::start(&home, "info");
     // The lock of the folder is taken, which is exit code 75.
     let mut command = home.serve();
-    let mut second = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut second = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let status = until("the second ends", || second.try_wait().unwrap());
     let mut told = String::new();
-    second.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    second
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
     assert_eq!(status.code(), Some(75), "{told}");
     assert!(told.contains("is in use by process"), "{told}");
-    assert_eq!(service.lines_dropped(), 0, "it is there from the first scrape, and nothing was lost");
+    assert_eq!(
+        service.lines_dropped(),
+        0,
+        "it is there from the first scrape, and nothing was lost"
+    );
     assert_eq!(service.end().0, Some(0));
 }

@@ -12,7 +12,10 @@ const RESIDENT_MAX_KIB: u64 = 64 * 1024;
 /// The most memory that a process has had, `VmHWM`.
 pub(crate) fn resident_peak_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -26,7 +29,11 @@ fn a_million_ids_in_one_answer_are_distinct_and_take_little_memory() {
         // Answers come whole: as long as their Content-Length.
         let ids = service.mint(&format!("{order}{separator}count={COUNT}"));
         assert_eq!(ids.len(), COUNT, "{order}");
-        assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), COUNT, "{order}: all are distinct");
+        assert_eq!(
+            ids.into_iter().collect::<HashSet<_>>().len(),
+            COUNT,
+            "{order}: all are distinct"
+        );
     }
     let peak_kib = resident_peak_kib(service.pid());
     println!("{peak_kib} KiB resident at most");
@@ -39,7 +46,10 @@ fn one_more_than_the_most_is_refused() {
     let service = Service::start(home.serve_with(&format!("mint.batch_max = {COUNT}")));
     service.wait_until_ready();
     let answer = service.post(&format!("/ids/snowflake?count={}", COUNT + 1));
-    assert_eq!((answer.status, answer.json()["limit"].as_str()), (422, Some("1000000")));
+    assert_eq!(
+        (answer.status, answer.json()["limit"].as_str()),
+        (422, Some("1000000"))
+    );
 }
 
 const DECODE_LEN_MAX: usize = 8 << 20;
@@ -48,7 +58,11 @@ const DECODE_LEN_MAX: usize = 8 << 20;
 const DECODE_MORE_MAX_KIB: u64 = 12 * 1024;
 
 fn decode_request(body: &str) -> String {
-    request("POST /decode", "content-type: text/plain\r\naccept: text/plain\r\n", body)
+    request(
+        "POST /decode",
+        "content-type: text/plain\r\naccept: text/plain\r\n",
+        body,
+    )
 }
 
 #[test]
@@ -61,12 +75,18 @@ fn eight_mib_of_ids_are_decoded_in_one_call_in_order_and_take_little_memory() {
     let minted = formats.map(|order| {
         let count = if order == "payment" { 1_000 } else { 10_000 };
         let separator = if order.contains('?') { '&' } else { '?' };
-        (order.split('?').next().unwrap(), service.mint(&format!("{order}{separator}count={count}")))
+        (
+            order.split('?').next().unwrap(),
+            service.mint(&format!("{order}{separator}count={count}")),
+        )
     });
     let (mut body, mut expected) = (String::new(), Vec::new());
     for turn in 0.. {
         let wrong = (format!("no id {turn}"), "-");
-        let ids = minted.iter().map(|(format, ids)| (ids[turn % ids.len()].clone(), *format)).chain([wrong]);
+        let ids = minted
+            .iter()
+            .map(|(format, ids)| (ids[turn % ids.len()].clone(), *format))
+            .chain([wrong]);
         let ids: Vec<_> = ids.collect();
         let len: usize = ids.iter().map(|(id, _)| id.len() + 1).sum();
         if body.len() + len > DECODE_LEN_MAX {
@@ -89,10 +109,16 @@ fn eight_mib_of_ids_are_decoded_in_one_call_in_order_and_take_little_memory() {
     let text = answer.text();
     assert_eq!(text.lines().count(), expected.len());
     for (line, (id, format)) in text.lines().zip(&expected) {
-        assert!(line.starts_with(&format!("{id}\t{format}\t")), "{line} of {format}");
+        assert!(
+            line.starts_with(&format!("{id}\t{format}\t")),
+            "{line} of {format}"
+        );
     }
     let more_kib = resident_peak_kib(service.pid()).saturating_sub(before_kib);
-    println!("{} ids in {took:?}, {before_kib} KiB resident before at most, {more_kib} KiB more", expected.len());
+    println!(
+        "{} ids in {took:?}, {before_kib} KiB resident before at most, {more_kib} KiB more",
+        expected.len()
+    );
     let body_kib = u64::try_from(body.len() / 1024).unwrap();
     assert!(more_kib < body_kib + DECODE_MORE_MAX_KIB, "{more_kib} KiB");
 }
@@ -101,6 +127,10 @@ fn eight_mib_of_ids_are_decoded_in_one_call_in_order_and_take_little_memory() {
 fn ten_megabytes_to_decode_are_refused() {
     let home = Home::new();
     let service = home.start();
-    let answer = Client::connect(service.address()).exchange(decode_request(&"1I9ZC1002\n".repeat(1_000_000)));
-    assert_eq!((answer.status, answer.json()["limit"].as_str()), (413, Some("8388608 bytes")));
+    let answer = Client::connect(service.address())
+        .exchange(decode_request(&"1I9ZC1002\n".repeat(1_000_000)));
+    assert_eq!(
+        (answer.status, answer.json()["limit"].as_str()),
+        (413, Some("8388608 bytes"))
+    );
 }

@@ -43,11 +43,18 @@ impl Drop for StopAtTheEnd<'_> {
 }
 
 impl Callers {
-    pub(crate) fn of<'a>(services: impl IntoIterator<Item = &'a Service>, series: usize, count_max: usize) -> Callers {
+    pub(crate) fn of<'a>(
+        services: impl IntoIterator<Item = &'a Service>,
+        series: usize,
+        count_max: usize,
+    ) -> Callers {
         Callers {
             series,
             count_max,
-            places: services.into_iter().map(|service| RwLock::new(service.address())).collect(),
+            places: services
+                .into_iter()
+                .map(|service| RwLock::new(service.address()))
+                .collect(),
             stop: AtomicBool::new(false),
             told: Mutex::default(),
             voids: Mutex::default(),
@@ -71,22 +78,35 @@ impl Callers {
 
     /// Asks until it is told to stop: mostly with new keys, now and then with an old one, and now and then to make a number void.
     pub(crate) fn ask(&self, caller: usize) {
-        let mut connection = Connection { callers: self, place: caller % self.places.len(), client: None };
+        let mut connection = Connection {
+            callers: self,
+            place: caller % self.places.len(),
+            client: None,
+        };
         let mut own: Vec<((String, String), u64)> = Vec::new();
         for at in 0.. {
             let is_old = at % 5 == 4 && !own.is_empty();
             let ((series, key), count) = if is_old {
                 own[at % own.len()].clone()
             } else {
-                let place = (format!("series-{}", (caller + at) % self.series), format!("{caller}-{at}"));
+                let place = (
+                    format!("series-{}", (caller + at) % self.series),
+                    format!("{caller}-{at}"),
+                );
                 (place, 1 + (caller + 7 * at) as u64 % self.count_max as u64)
             };
             let line = format!("POST /numbers/{series}?count={count}");
             let headers = format!("idempotency-key: {key}\r\n");
-            let Some(answer) = connection.insist(|| request(&line, &headers, "")) else { return };
+            let Some(answer) = connection.insist(|| request(&line, &headers, "")) else {
+                return;
+            };
             let number: u64 = answer.json()["number"].as_str().unwrap().parse().unwrap();
             let place = (series.clone(), key);
-            let before = self.told.lock().unwrap().insert(place.clone(), (number, count));
+            let before = self
+                .told
+                .lock()
+                .unwrap()
+                .insert(place.clone(), (number, count));
             assert!(
                 before.is_none_or(|before| before == (number, count)),
                 "{place:?} got {before:?}, and now {number}"
@@ -95,9 +115,14 @@ impl Callers {
             own.push((place, count));
             if at % 9 == 8 {
                 let reason = format!("by {caller}");
-                let (target, body) =
-                    (format!("/numbers/{series}/{number}/void"), json!({ "reason": reason }).to_string());
-                if connection.insist(|| post_json(&target, "", &body)).is_none() {
+                let (target, body) = (
+                    format!("/numbers/{series}/{number}/void"),
+                    json!({ "reason": reason }).to_string(),
+                );
+                if connection
+                    .insist(|| post_json(&target, "", &body))
+                    .is_none()
+                {
                     return;
                 }
                 self.voids.lock().unwrap().insert((series, number), reason);
@@ -108,14 +133,21 @@ impl Callers {
     /// Checks what is listed, against each other and against all that callers were told: no hole, none doubled, each key its first
     /// numbers, and each reason. Returns how many numbers there are.
     pub(crate) fn check(self, service: &Service, callers: usize) -> u64 {
-        let (told, voids) = (self.told.into_inner().unwrap(), self.voids.into_inner().unwrap());
+        let (told, voids) = (
+            self.told.into_inner().unwrap(),
+            self.voids.into_inner().unwrap(),
+        );
         let mut listed = listed(service);
         listed.retain(|series, _| series.starts_with("series-"));
         let mut of_keys: HashMap<(String, String), (u64, u64)> = HashMap::new();
         let (mut total, mut void) = (0, 0);
         for (series, numbers) in &listed {
             for (number, listed) in (1_u64..).zip(numbers) {
-                assert_eq!(listed["number"], number.to_string(), "{series} has a hole, or a number twice");
+                assert_eq!(
+                    listed["number"],
+                    number.to_string(),
+                    "{series} has a hole, or a number twice"
+                );
                 let place = (series.clone(), listed["key"].as_str().unwrap().to_owned());
                 of_keys.entry(place).or_insert((number, 0)).1 += 1;
                 let reason = voids.get(&(series.clone(), number));
@@ -127,25 +159,44 @@ impl Callers {
                 total += 1;
             }
         }
-        assert_eq!(void, voids.len(), "every void is of a number that is listed");
+        assert_eq!(
+            void,
+            voids.len(),
+            "every void is of a number that is listed"
+        );
         // Whoever was told to stop may have sent a last request.
         let unheard = of_keys.len() - told.len();
-        assert!(unheard <= callers, "{unheard} keys were given numbers that nobody was told of");
+        assert!(
+            unheard <= callers,
+            "{unheard} keys were given numbers that nobody was told of"
+        );
         let mut client = Client::connect(service.address());
         for ((series, key), number) in &told {
             let line = format!("POST /numbers/{series}?count={}", number.1);
             let headers = format!("idempotency-key: {key}\r\n");
             let answer = answered(&mut client, &request(&line, &headers, ""));
-            let again = answer.json()["number"].as_str().map(|number| number.parse().unwrap());
-            assert_eq!((answer.status, again), (200, Some(number.0)), "{series} {key}");
+            let again = answer.json()["number"]
+                .as_str()
+                .map(|number| number.parse().unwrap());
+            assert_eq!(
+                (answer.status, again),
+                (200, Some(number.0)),
+                "{series} {key}"
+            );
         }
-        let of_told: HashMap<(&String, u64), u64> =
-            told.iter().map(|((series, _), (number, count))| ((series, *number), *count)).collect();
-        let of_listed: HashMap<(&String, u64), u64> =
-            of_keys.iter().map(|((series, _), (number, count))| ((series, *number), *count)).collect();
+        let of_told: HashMap<(&String, u64), u64> = told
+            .iter()
+            .map(|((series, _), (number, count))| ((series, *number), *count))
+            .collect();
+        let of_listed: HashMap<(&String, u64), u64> = of_keys
+            .iter()
+            .map(|((series, _), (number, count))| ((series, *number), *count))
+            .collect();
         assert_eq!(of_told.len(), told.len(), "no two keys have one number");
         assert!(
-            of_told.iter().all(|(place, count)| of_listed.get(place) == Some(count)),
+            of_told
+                .iter()
+                .all(|(place, count)| of_listed.get(place) == Some(count)),
             "all that was told is listed"
         );
         println!(
@@ -186,7 +237,9 @@ impl Connection<'_> {
                     self.client = Some(client);
                     return Some(answer);
                 }
-                Ok((_, answer)) => assert!([503, 504].contains(&answer.status), "{}", answer.text()),
+                Ok((_, answer)) => {
+                    assert!([503, 504].contains(&answer.status), "{}", answer.text())
+                }
                 Err(()) => {}
             }
             // It starts, or ends, or cannot say: the same elsewhere.
@@ -203,7 +256,11 @@ pub(crate) fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
     let mut listed = BTreeMap::new();
     for info in all_pages(&mut client, "/numbers?", "series") {
         let series = info["series"].as_str().unwrap();
-        let numbers = all_pages(&mut client, &format!("/numbers/{series}?limit=1000&"), "numbers");
+        let numbers = all_pages(
+            &mut client,
+            &format!("/numbers/{series}?limit=1000&"),
+            "numbers",
+        );
         assert_eq!(info["last"], numbers.last().unwrap()["number"]);
         listed.insert(series.to_owned(), numbers);
     }
@@ -231,13 +288,18 @@ fn answered(client: &mut Client, request: &str) -> Answer {
         if answer.status != 503 {
             return answer;
         }
-        assert!(begin.elapsed() < REFUSED_AT_MOST, "still refused: {}", answer.text());
+        assert!(
+            begin.elapsed() < REFUSED_AT_MOST,
+            "still refused: {}",
+            answer.text()
+        );
         thread::sleep(Duration::from_millis(50));
     }
 }
 
 /// How the series of blocks is configured that [`BlockCallers`] ask for.
-pub(crate) const BLOCK_RULES: &str = "[numbers.rows]\npattern = 'rows'\nkind = 'blocks'\nreserve = 1000";
+pub(crate) const BLOCK_RULES: &str =
+    "[numbers.rows]\npattern = 'rows'\nkind = 'blocks'\nreserve = 1000";
 
 /// Callers for numbers of one series of blocks, and what they are told.
 pub(crate) struct BlockCallers {
@@ -249,8 +311,15 @@ pub(crate) struct BlockCallers {
 
 impl BlockCallers {
     pub(crate) fn of<'a>(services: impl IntoIterator<Item = &'a Service>) -> BlockCallers {
-        let places = services.into_iter().map(|service| RwLock::new(service.address())).collect();
-        BlockCallers { places, stop: AtomicBool::new(false), told: Mutex::default() }
+        let places = services
+            .into_iter()
+            .map(|service| RwLock::new(service.address()))
+            .collect();
+        BlockCallers {
+            places,
+            stop: AtomicBool::new(false),
+            told: Mutex::default(),
+        }
     }
 
     pub(crate) fn stop_at_the_end(&self) -> StopAtTheEnd<'_> {
@@ -275,7 +344,9 @@ impl BlockCallers {
             }
             place %= self.places.len();
             let (address, count) = (*self.places[place].read().unwrap(), 1 + (caller + at) % 300);
-            let client = connection.take().or_else(|| Client::try_connect_within(address, Duration::from_secs(1)).ok());
+            let client = connection
+                .take()
+                .or_else(|| Client::try_connect_within(address, Duration::from_secs(1)).ok());
             let answered = client.and_then(|mut client| {
                 let asked = request(&format!("POST /numbers/rows?count={count}"), "", "");
                 let answer = client.try_exchange(asked).ok()?;
@@ -288,7 +359,9 @@ impl BlockCallers {
                     connection = Some(client);
                     continue;
                 }
-                Some((_, answer)) => assert!([503, 504].contains(&answer.status), "{}", answer.text()),
+                Some((_, answer)) => {
+                    assert!([503, 504].contains(&answer.status), "{}", answer.text())
+                }
                 None => {}
             }
             place += 1;
@@ -307,7 +380,10 @@ impl BlockCallers {
             next = first + count;
         }
         let numbers = next - 1 - lost;
-        println!("{numbers} numbers in {} blocks, {lost} others below the last one", told.len());
+        println!(
+            "{numbers} numbers in {} blocks, {lost} others below the last one",
+            told.len()
+        );
         (numbers, lost)
     }
 }

@@ -9,7 +9,10 @@ use crate::ids::{PAYMENT, SEQUENCED, SNOWFLAKE};
 use crate::service::{Home, Service, idmint, run, until};
 
 fn unix_ms() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_millis()
 }
 
 /// A payment id of so many milliseconds from now on, as its nine letters.
@@ -34,10 +37,21 @@ fn a_start_after_a_year_ahead_is_refused_with_its_instant_and_the_next_start_wit
     // At a first start, and at one that finds a horizon.
     for round in 0..2 {
         let refused = run(home.serve_with(&starting_after(&id)));
-        refused
-            .assert(78, &["formats.payment.start_after", &id, "nothing is minted before 20", "clock.max_ahead = 5s"]);
+        refused.assert(
+            78,
+            &[
+                "formats.payment.start_after",
+                &id,
+                "nothing is minted before 20",
+                "clock.max_ahead = 5s",
+            ],
+        );
         let horizon = home.data_dir().join("horizon");
-        assert_eq!(horizon.exists(), round > 0, "a refused first start leaves none");
+        assert_eq!(
+            horizon.exists(),
+            round > 0,
+            "a refused first start leaves none"
+        );
         let service = home.start();
         service.wait_until_ready();
         let minted = service.mint("payment?count=3");
@@ -46,7 +60,8 @@ fn a_start_after_a_year_ahead_is_refused_with_its_instant_and_the_next_start_wit
     }
     let file = home.path("idmint.toml");
     fs::write(&file, starting_after(&id)).unwrap();
-    run(idmint(&["check", "--config", file.to_str().unwrap()])).assert(78, &["formats.payment.start_after", &id]);
+    run(idmint(&["check", "--config", file.to_str().unwrap()]))
+        .assert(78, &["formats.payment.start_after", &id]);
 }
 
 #[test]
@@ -69,7 +84,12 @@ fn nothing_at_or_below_start_after_is_minted_across_kills() {
                     return Some(answer.text());
                 }
                 let refused = answer.text();
-                assert!(["start_after", "sequence-exhausted"].iter().any(|why| refused.contains(why)), "{refused}");
+                assert!(
+                    ["start_after", "sequence-exhausted"]
+                        .iter()
+                        .any(|why| refused.contains(why)),
+                    "{refused}"
+                );
                 waited += 1;
                 None
             });
@@ -88,7 +108,10 @@ fn nothing_at_or_below_start_after_is_minted_across_kills() {
 fn excluded_ids_are_left_out_across_kills() {
     let excluded = mint_among_excluded_ids(30_000, 4, Duration::from_millis(300), 0);
     println!("{excluded:?}");
-    assert!(excluded.ids == 120_000 && excluded.minted_among > 10_000 && excluded.long_batches > 0, "{excluded:?}");
+    assert!(
+        excluded.ids == 120_000 && excluded.minted_among > 10_000 && excluded.long_batches > 0,
+        "{excluded:?}"
+    );
 }
 
 #[test]
@@ -97,15 +120,28 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
     let file = home.path("issued");
     let settings = format!("[formats.payment]\nexclude = {file:?}\n");
     let path = file.display().to_string();
-    run(home.serve_with(&settings)).assert(78, &["formats.payment.exclude", &path, "cannot be read"]);
+    run(home.serve_with(&settings))
+        .assert(78, &["formats.payment.exclude", &path, "cannot be read"]);
     for (lines, named) in [
-        ("1I9ZC1000\n1I9ZC0ZZZ\n", "line 2: `1I9ZC0ZZZ` is below the line before it"),
-        ("1I9ZC1000\r\n1I9ZC1001\r\nid\r\n", "line 3: `id` is no id of `payment`"),
-        ("1I9ZC1000\n\n1I9ZC1001\n", "line 2: `` is no id of `payment`"),
+        (
+            "1I9ZC1000\n1I9ZC0ZZZ\n",
+            "line 2: `1I9ZC0ZZZ` is below the line before it",
+        ),
+        (
+            "1I9ZC1000\r\n1I9ZC1001\r\nid\r\n",
+            "line 3: `id` is no id of `payment`",
+        ),
+        (
+            "1I9ZC1000\n\n1I9ZC1001\n",
+            "line 2: `` is no id of `payment`",
+        ),
     ] {
         fs::write(&file, lines).unwrap();
         run(home.serve_with(&settings)).assert(78, &["formats.payment.exclude", &path, named]);
-        assert!(!home.data_dir().join("horizon").exists(), "a refused first start leaves none");
+        assert!(
+            !home.data_dir().join("horizon").exists(),
+            "a refused first start leaves none"
+        );
     }
     // Sorted, with both ends of lines, and without one behind the last.
     fs::write(&file, "1I9ZC1000\r\n1I9ZC1000\n1I9ZC1001").unwrap();
@@ -116,9 +152,15 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
     let config = home.path("idmint.toml");
     let told = run(idmint(&["check", "--config", config.to_str().unwrap()]));
     told.assert(0, &[]);
-    assert!(told.out.contains(&format!("payment leaves out the 3 ids of {path}: 0 ticks")), "{}", told.out);
+    assert!(
+        told.out
+            .contains(&format!("payment leaves out the 3 ids of {path}: 0 ticks")),
+        "{}",
+        told.out
+    );
     fs::write(&config, "[formats.payment]\nstart_after = '1I9ZC1000'\n").unwrap();
     let told = run(idmint(&["check", "--config", config.to_str().unwrap()]));
-    let expected = "payment mints nothing at or below 1I9ZC1000: its ids begin at 2026-11-21T03:36:02.000Z";
+    let expected =
+        "payment mints nothing at or below 1I9ZC1000: its ids begin at 2026-11-21T03:36:02.000Z";
     assert!(told.out.contains(expected), "{}", told.out);
 }

@@ -5,7 +5,10 @@ use crate::service::{Home, Service, idmint, run};
 
 /// The value of a field, which must be there.
 fn field(answer: &Answer, name: &str) -> String {
-    answer.header(name).unwrap_or_else(|| panic!("no {name} in {answer:?}")).to_owned()
+    answer
+        .header(name)
+        .unwrap_or_else(|| panic!("no {name} in {answer:?}"))
+        .to_owned()
 }
 
 #[test]
@@ -16,7 +19,10 @@ fn a_caller_over_its_rate_is_told_so_and_when_to_come_again() {
     let mut client = Client::connect(service.address());
     let mut mint = || client.exchange(request("POST /ids/flax", "", ""));
     let first = mint();
-    assert_eq!((first.status, field(&first, "ratelimit-policy").as_str()), (200, "\"second\";q=2;w=1"));
+    assert_eq!(
+        (first.status, field(&first, "ratelimit-policy").as_str()),
+        (200, "\"second\";q=2;w=1")
+    );
     assert_eq!(field(&first, "ratelimit"), "\"second\";r=1;t=1");
     let (mut granted, mut refused) = (1, None);
     // However slow the machine: five within a second must come once.
@@ -29,21 +35,38 @@ fn a_caller_over_its_rate_is_told_so_and_when_to_come_again() {
         }
     }
     let refused = refused.expect("looked for");
-    assert_eq!((refused.status, field(&refused, "retry-after").as_str()), (429, "1"));
+    assert_eq!(
+        (refused.status, field(&refused, "retry-after").as_str()),
+        (429, "1")
+    );
     assert_eq!(field(&refused, "ratelimit"), "\"second\";r=0;t=1");
     assert_eq!(field(&refused, "ratelimit-policy"), "\"second\";q=2;w=1");
     let problem: serde_json::Value = serde_json::from_str(&refused.text()).unwrap();
     assert_eq!(
         (&problem["type"], &problem["limit"]),
-        (&"/problems/rate-limited".into(), &"2 requests a second".into())
+        (
+            &"/problems/rate-limited".into(),
+            &"2 requests a second".into()
+        )
     );
-    assert!((1..=500).contains(&problem["retry_after_ms"].as_u64().unwrap()), "{problem}");
+    assert!(
+        (1..=500).contains(&problem["retry_after_ms"].as_u64().unwrap()),
+        "{problem}"
+    );
     for _ in 0..20 {
         let health = service.get("/health/ready");
-        assert_eq!((health.status, health.header("ratelimit")), (200, None), "whoever asks how it is is not counted");
+        assert_eq!(
+            (health.status, health.header("ratelimit")),
+            (200, None),
+            "whoever asks how it is is not counted"
+        );
     }
-    assert_eq!(service.metric("idmint_ids_minted_total{format=\"flax\"}"), f64::from(granted));
-    let counted = "idmint_http_requests_total{method=\"POST\",route=\"/ids/{format}\",status=\"429\"}";
+    assert_eq!(
+        service.metric("idmint_ids_minted_total{format=\"flax\"}"),
+        f64::from(granted)
+    );
+    let counted =
+        "idmint_http_requests_total{method=\"POST\",route=\"/ids/{format}\",status=\"429\"}";
     assert!(service.metric(counted) >= 1.0);
 }
 
@@ -52,7 +75,16 @@ fn each_token_has_a_rate_of_its_own_and_whoever_has_none_shares_that_of_the_addr
     let home = Home::new();
     let file = home.path("tokens.toml");
     let token = |name: &str| {
-        let made = run(idmint(&["token", "new", "--name", name, "--scopes", "mint", "--file", file.to_str().unwrap()]));
+        let made = run(idmint(&[
+            "token",
+            "new",
+            "--name",
+            name,
+            "--scopes",
+            "mint",
+            "--file",
+            file.to_str().unwrap(),
+        ]));
         made.assert(0, &[]);
         format!("authorization: Bearer {}\r\n", made.out.trim_end())
     };
@@ -60,8 +92,11 @@ fn each_token_has_a_rate_of_its_own_and_whoever_has_none_shares_that_of_the_addr
     let settings = format!("http.rate = 1\nhttp.tokens = '{}'\n", file.display());
     let service = Service::start(home.serve_with(&settings));
     service.wait_until_ready();
-    let ask =
-        |headers: &str| Client::connect(service.address()).exchange(request("POST /ids/flax", headers, "")).status;
+    let ask = |headers: &str| {
+        Client::connect(service.address())
+            .exchange(request("POST /ids/flax", headers, ""))
+            .status
+    };
     let over = |headers: &str| while ask(headers) != 429 {};
     over(&one);
     assert_eq!(ask(&other), 200, "it has sent nothing yet");
@@ -69,31 +104,64 @@ fn each_token_has_a_rate_of_its_own_and_whoever_has_none_shares_that_of_the_addr
     assert_eq!(ask(""), 401, "neither has this address");
     over("");
     over("authorization: Bearer wrong\r\n");
-    assert_eq!(Client::connect(service.address()).exchange(request("GET /", "", "")).status, 429, "documents, too");
+    assert_eq!(
+        Client::connect(service.address())
+            .exchange(request("GET /", "", ""))
+            .status,
+        429,
+        "documents, too"
+    );
 }
 
 #[test]
 fn who_guesses_tokens_at_the_metrics_is_slowed_down_and_who_has_one_is_not() {
     let home = Home::new();
     let file = home.path("tokens.toml");
-    let made =
-        run(idmint(&["token", "new", "--name", "scraper", "--scopes", "metrics", "--file", file.to_str().unwrap()]));
+    let made = run(idmint(&[
+        "token",
+        "new",
+        "--name",
+        "scraper",
+        "--scopes",
+        "metrics",
+        "--file",
+        file.to_str().unwrap(),
+    ]));
     made.assert(0, &[]);
-    let service = Service::start(home.serve_with(&format!("http.rate = 1\nhttp.tokens = '{}'\n", file.display())));
+    let service = Service::start(home.serve_with(&format!(
+        "http.rate = 1\nhttp.tokens = '{}'\n",
+        file.display()
+    )));
     service.wait_until_ready();
     let ask = |target: &str, token: &str| {
         let headers = format!("authorization: Bearer {token}\r\n");
-        Client::connect(service.address()).exchange(request(target, &headers, "")).status
+        Client::connect(service.address())
+            .exchange(request(target, &headers, ""))
+            .status
     };
     for target in ["GET /metrics", "POST /metrics", "POST /health/live"] {
         // However slow the machine: two within a second must come once.
-        let statuses: Vec<_> = (0..2_000).map(|_| ask(target, "wrong")).take_while(|status| *status != 429).collect();
+        let statuses: Vec<_> = (0..2_000)
+            .map(|_| ask(target, "wrong"))
+            .take_while(|status| *status != 429)
+            .collect();
         assert!(statuses.len() < 2_000, "{target}: no guess is 429");
-        assert!(statuses.iter().all(|status| *status == 401), "{target}: {statuses:?}");
+        assert!(
+            statuses.iter().all(|status| *status == 401),
+            "{target}: {statuses:?}"
+        );
     }
     for _ in 0..20 {
-        assert_eq!(ask("GET /metrics", made.out.trim_end()), 200, "from the same address");
-        assert_eq!(ask("GET /health/live", "wrong"), 200, "anybody may ask that");
+        assert_eq!(
+            ask("GET /metrics", made.out.trim_end()),
+            200,
+            "from the same address"
+        );
+        assert_eq!(
+            ask("GET /health/live", "wrong"),
+            200,
+            "anybody may ask that"
+        );
     }
 }
 
@@ -103,5 +171,12 @@ fn without_a_rate_answers_say_nothing_of_one() {
     let service = home.start();
     service.wait_until_ready();
     let answer = service.post("/ids/flax");
-    assert_eq!((answer.status, answer.header("ratelimit"), answer.header("ratelimit-policy")), (200, None, None));
+    assert_eq!(
+        (
+            answer.status,
+            answer.header("ratelimit"),
+            answer.header("ratelimit-policy")
+        ),
+        (200, None, None)
+    );
 }

@@ -31,7 +31,10 @@ fn a_single_node_begins_where_a_node_of_a_fleet_was_only_above_a_floor() {
     let back = Home::new();
     fs::create_dir(back.data_dir()).unwrap();
     fs::write(back.data_dir().join("high-water-default"), "").unwrap();
-    run(back.serve()).assert(78, &["high-water-default", "--floor", "another storage.data_dir"]);
+    run(back.serve()).assert(
+        78,
+        &["high-water-default", "--floor", "another storage.data_dir"],
+    );
     let mut above = back.serve();
     above.args(["--floor", "2026-01-01T00:00:00Z"]);
     let service = Service::start(above);
@@ -43,11 +46,25 @@ fn a_single_node_begins_where_a_node_of_a_fleet_was_only_above_a_floor() {
 #[test]
 fn a_format_with_another_epoch_exits_78_and_prints_the_difference() {
     let home = Home::new();
-    mint_once_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
-    let changed = home.serve_with("formats.invoice = { like = \"payment\", epoch = \"2024-06-01T00:00:00Z\" }");
-    run(changed).assert(78, &["\"invoice\"", "epoch: kept 2025-01-01T00:00:00", "now 2024-06-01T00:00:00"]);
+    mint_once_with(
+        &home,
+        "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }",
+    );
+    let changed = home
+        .serve_with("formats.invoice = { like = \"payment\", epoch = \"2024-06-01T00:00:00Z\" }");
+    run(changed).assert(
+        78,
+        &[
+            "\"invoice\"",
+            "epoch: kept 2025-01-01T00:00:00",
+            "now 2024-06-01T00:00:00",
+        ],
+    );
     // Nothing was changed by the refusal.
-    mint_once_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
+    mint_once_with(
+        &home,
+        "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }",
+    );
 }
 
 #[test]
@@ -65,7 +82,9 @@ fn a_format_of_a_new_name_joins() {
     let home = Home::new();
     mint_once_with(&home, "");
     let service =
-        Service::start(home.serve_with("formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }"));
+        Service::start(home.serve_with(
+            "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }",
+        ));
     service.wait_until_ready();
     assert_eq!(service.mint("invoice?count=3").len(), 3);
 }
@@ -73,7 +92,8 @@ fn a_format_of_a_new_name_joins() {
 #[test]
 fn a_name_whose_rule_was_changed_exits_78_and_mints_on_once_it_is_changed_back() {
     let home = Home::new();
-    let fields = |rest: &str| format!("[{{ name = \"time\", kind = \"time\", bits = 48 }}, {rest}]");
+    let fields =
+        |rest: &str| format!("[{{ name = \"time\", kind = \"time\", bits = 48 }}, {rest}]");
     let format = |rule: &str, rest: &str| {
         format!(
             "[formats.invoice]\nsummary = \"\"\nrule = \"{rule}\"\ntick = \"1ms\"\nepoch = \"2025-01-01T00:00:00Z\"\n\
@@ -81,60 +101,112 @@ fn a_name_whose_rule_was_changed_exits_78_and_mints_on_once_it_is_changed_back()
             fields(rest)
         )
     };
-    let sequenced = format("sequenced", "{ name = \"sequence\", kind = \"sequence\", bits = 14 }");
-    let random = format("random", "{ name = \"random\", kind = \"random\", bits = 14 }");
+    let sequenced = format(
+        "sequenced",
+        "{ name = \"sequence\", kind = \"sequence\", bits = 14 }",
+    );
+    let random = format(
+        "random",
+        "{ name = \"random\", kind = \"random\", bits = 14 }",
+    );
     let mint = |toml: &str| -> Vec<u128> {
         let service = Service::start(home.serve_with(toml));
         service.wait_until_ready();
-        let ids = service.mint("invoice?count=1000").iter().map(|id| id.parse().unwrap()).collect();
+        let ids = service
+            .mint("invoice?count=1000")
+            .iter()
+            .map(|id| id.parse().unwrap())
+            .collect();
         service.kill();
         ids
     };
     let mut ids = mint(&sequenced);
-    for changed in [&random, &random.replace("\"random\"\ntick", "\"decode-only\"\ntick")] {
+    for changed in [
+        &random,
+        &random.replace("\"random\"\ntick", "\"decode-only\"\ntick"),
+    ] {
         run(home.serve_with(changed)).assert(78, &["\"invoice\"", "rule: kept sequenced, now"]);
     }
     ids.extend(mint(&sequenced));
     assert!(ids.is_sorted_by(|a, b| a < b), "no id twice");
     // Under another name it may join.
-    let both = format!("{sequenced}{}", random.replace("formats.invoice", "formats.voucher"));
+    let both = format!(
+        "{sequenced}{}",
+        random.replace("formats.invoice", "formats.voucher")
+    );
     let service = Service::start(home.serve_with(&both));
     service.wait_until_ready();
-    assert_eq!((service.mint("invoice").len(), service.mint("voucher").len()), (1, 1));
+    assert_eq!(
+        (service.mint("invoice").len(), service.mint("voucher").len()),
+        (1, 1)
+    );
 }
 
 #[test]
-fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_it_alike_does_not() {
+fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_it_alike_does_not()
+{
     let home = Home::new();
-    let with = |encodings: &str| format!("formats.invoice = {{ like = \"snowflake\", encodings = [{encodings}] }}");
+    let with = |encodings: &str| {
+        format!("formats.invoice = {{ like = \"snowflake\", encodings = [{encodings}] }}")
+    };
     let kept = r#"{ kind = "base36", length = 13 }, { kind = "hashids", salt = "pepper" }"#;
     mint_once_with(&home, &with(kept));
     for (old, new, told) in [
         ("length = 13", "length = 14", "\"base36\""),
-        ("length = 13", "length = 13, prefix = \"inv_\"", "\"base36\""),
+        (
+            "length = 13",
+            "length = 13, prefix = \"inv_\"",
+            "\"base36\"",
+        ),
         (
             "kind = \"base36\", length = 13",
             "kind = \"radix\", name = \"base36\", alphabet = \"0123456789ABCDEFGHIJLKMNOPQRSTUVWXYZ\"",
             "\"base36\"",
         ),
         ("pepper", "Pepper", "\"hashids\""),
-        ("salt = \"pepper\"", "salt = \"pepper\", min_length = 20", "\"hashids\""),
+        (
+            "salt = \"pepper\"",
+            "salt = \"pepper\", min_length = 20",
+            "\"hashids\"",
+        ),
     ] {
         let refused = run(home.serve_with(&with(&kept.replace(old, new))));
-        refused.assert(78, &["encoding", told, "\"invoice\"", "digest of its texts: kept ", ", now "]);
-        assert!(!refused.err.to_lowercase().contains("pepper"), "a salt is no text for a log: {}", refused.err);
+        refused.assert(
+            78,
+            &[
+                "encoding",
+                told,
+                "\"invoice\"",
+                "digest of its texts: kept ",
+                ", now ",
+            ],
+        );
+        assert!(
+            !refused.err.to_lowercase().contains("pepper"),
+            "a salt is no text for a log: {}",
+            refused.err
+        );
     }
     // Nothing was changed by the refusals. What writes alike is alike, the order is free, and a new name joins.
-    let radix = kept.replace("kind = \"base36\"", "kind = \"radix\", radix = 36, case = \"upper\"");
+    let radix = kept.replace(
+        "kind = \"base36\"",
+        "kind = \"radix\", radix = 36, case = \"upper\"",
+    );
     mint_once_with(&home, &with(&radix));
-    mint_once_with(&home, &with(&format!("\"decimal\", {kept}, {{ kind = \"hashids\", name = \"short\" }}")));
+    mint_once_with(
+        &home,
+        &with(&format!(
+            "\"decimal\", {kept}, {{ kind = \"hashids\", name = \"short\" }}"
+        )),
+    );
     // What stands before ids is no part of what is kept.
     let prefixed = with(kept).replace("like =", "prefixes = [\"pi_\", \"ch_\"], like =");
     mint_once_with(&home, &prefixed);
     mint_once_with(&home, &with(kept));
     // One that was left out for a while is still held to what it was.
     mint_once_with(&home, &with("\"decimal\""));
-    run(home.serve_with(&with("{ kind = \"hashids\" }"))).assert(78, &["\"hashids\"", "\"invoice\""]);
+    run(home.serve_with(&with("{ kind = \"hashids\" }")))
+        .assert(78, &["\"hashids\"", "\"invoice\""]);
 }
 
 #[test]
@@ -153,7 +225,8 @@ fn the_folder_of_another_slot_exits_65() {
         )
     };
     mint_once_with(&home, &slot(1));
-    run(home.serve_with(&slot(2))).assert(65, &["is the horizon of slot 1, and slot 2 is configured"]);
+    run(home.serve_with(&slot(2)))
+        .assert(65, &["is the horizon of slot 1, and slot 2 is configured"]);
 }
 
 #[test]
@@ -173,9 +246,13 @@ fn a_configuration_that_is_wrong_exits_78_and_names_the_setting() {
 
 #[test]
 fn a_command_line_that_is_wrong_exits_64() {
-    for args in
-        [&["serve", "--nonesuch"][..], &["nonesuch"], &[], &["serve", "--listen", "here"], &["serve", "--floor", "x"]]
-    {
+    for args in [
+        &["serve", "--nonesuch"][..],
+        &["nonesuch"],
+        &[],
+        &["serve", "--listen", "here"],
+        &["serve", "--floor", "x"],
+    ] {
         run(idmint(args)).assert(64, &[]);
     }
     for args in [&["--help"], &["--version"]] {
@@ -201,7 +278,10 @@ fn a_variable_says_that_others_may_reach_the_address_for_those_who_cannot_give_f
     let home = Home::new();
     let serve = |word: &str| {
         let mut command = idmint(&["serve", "--listen", "0.0.0.0:0", "--data-dir"]);
-        command.arg(home.data_dir()).env("IDMINT_WORKER__EXCLUSIVE", "true").env("IDMINT_INSECURE_PUBLIC", word);
+        command
+            .arg(home.data_dir())
+            .env("IDMINT_WORKER__EXCLUSIVE", "true")
+            .env("IDMINT_INSECURE_PUBLIC", word);
         command
     };
     run(serve("0")).assert(78, &["IDMINT_INSECURE_PUBLIC=1"]);
@@ -228,7 +308,13 @@ fn an_address_that_is_taken_exits_74_and_says_why() {
     let listen = taken.local_addr().unwrap().to_string();
     let mut command = idmint(&["serve", "--listen", &listen, "--data-dir"]);
     command.arg(home.data_dir());
-    run(command).assert(74, &[&format!("cannot listen on {listen}"), "Address already in use"]);
+    run(command).assert(
+        74,
+        &[
+            &format!("cannot listen on {listen}"),
+            "Address already in use",
+        ],
+    );
 }
 
 #[test]
@@ -245,7 +331,8 @@ fn a_folder_that_may_not_be_written_exits_74_with_its_path_and_the_cause() {
     let folder = home.data_dir();
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
-    run(as_nobody_if_root(&home, &serve_from(&folder))).assert(74, &[folder.to_str().unwrap(), "Permission denied"]);
+    run(as_nobody_if_root(&home, &serve_from(&folder)))
+        .assert(74, &[folder.to_str().unwrap(), "Permission denied"]);
 }
 
 /// Root may write anywhere; the same command by a user who may not, who may perhaps not even reach the binary.

@@ -34,12 +34,19 @@ struct Tally {
 
 impl Callers {
     fn four(target: SocketAddr) -> Callers {
-        let (target, stop) = (Arc::new(Mutex::new(target)), Arc::new(AtomicBool::new(false)));
+        let (target, stop) = (
+            Arc::new(Mutex::new(target)),
+            Arc::new(AtomicBool::new(false)),
+        );
         let threads = (0..4).map(|_| {
             let (target, stop) = (Arc::clone(&target), Arc::clone(&stop));
             thread::spawn(move || call_until(&stop, &target))
         });
-        Callers { threads: threads.collect(), target, stop }
+        Callers {
+            threads: threads.collect(),
+            target,
+            stop,
+        }
     }
 
     fn turn_to(&self, target: SocketAddr) {
@@ -48,7 +55,10 @@ impl Callers {
 
     fn stop(self) -> Vec<Tally> {
         self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        self.threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     }
 }
 
@@ -97,16 +107,26 @@ fn assert_nothing_was_lost(tallies: Vec<Tally>) {
             tally.lost.len()
         );
         assert_eq!((&tally.refused, &tally.lost), (&Vec::new(), &Vec::new()));
-        assert!(tally.connects > 1 && !tally.ids.is_empty(), "it went on across the restart: {tally:?}");
+        assert!(
+            tally.connects > 1 && !tally.ids.is_empty(),
+            "it went on across the restart: {tally:?}"
+        );
     }
     let ids: Vec<_> = tallies.iter().flat_map(|tally| &tally.ids).collect();
-    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "an id came twice");
+    assert_eq!(
+        ids.iter().collect::<HashSet<_>>().len(),
+        ids.len(),
+        "an id came twice"
+    );
 }
 
 /// The same command, started as systemd does it for a socket unit: with this socket as descriptor 3.
 fn handing_over(socket: &TcpListener, command: &Command) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(["-c", "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\""]);
+    shell.args([
+        "-c",
+        "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\"",
+    ]);
     let mut command = run_by(shell, command);
     command.stdin(Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
     command
@@ -118,7 +138,11 @@ fn a_restart_on_an_inherited_socket_refuses_no_connect_and_loses_no_answer() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = || Service::start_with_input(handing_over(&socket, &home.serve()));
     let mut service = start();
-    assert_eq!(service.address(), socket.local_addr().unwrap(), "http.listen gives way to the socket");
+    assert_eq!(
+        service.address(),
+        socket.local_addr().unwrap(),
+        "http.listen gives way to the socket"
+    );
     service.wait_until_ready();
     let callers = Callers::four(service.address());
     for _ in 0..3 {
@@ -153,9 +177,14 @@ fn a_restart_behind_drain_delay_refuses_no_connect_and_loses_no_answer() {
         (ready.status == 503).then(|| ready.text())
     });
     assert!(told.contains("\"draining\""), "{told}");
-    assert_eq!(old.mint("snowflake?count=2").len(), 2, "it still takes connections, and mints");
+    assert_eq!(
+        old.mint("snowflake?count=2").len(),
+        2,
+        "it still takes connections, and mints"
+    );
     callers.turn_to(new.address());
-    old.wait().assert(0, &["SIGTERM: draining", "every request was answered"]);
+    old.wait()
+        .assert(0, &["SIGTERM: draining", "every request was answered"]);
     thread::sleep(Duration::from_millis(300));
     assert_nothing_was_lost(callers.stop());
 }
@@ -171,12 +200,22 @@ fn a_second_sigterm_ends_the_service_at_once() {
     unread.wait_for_first_byte();
     let told = Instant::now();
     service.send(Signal::TERM);
-    until("it drains", || service.log().contains("SIGTERM: draining").then_some(()));
+    until("it drains", || {
+        service.log().contains("SIGTERM: draining").then_some(())
+    });
     thread::sleep(Duration::from_millis(500));
-    assert!(!service.log().contains("every request was answered"), "the answer holds it: {}", service.log());
+    assert!(
+        !service.log().contains("every request was answered"),
+        "the answer holds it: {}",
+        service.log()
+    );
     service.send(Signal::TERM);
     service.wait().assert(0, &["SIGTERM again: ending at once"]);
-    assert!(told.elapsed() < Duration::from_secs(20), "it took {:?}", told.elapsed());
+    assert!(
+        told.elapsed() < Duration::from_secs(20),
+        "it took {:?}",
+        told.elapsed()
+    );
 }
 
 #[test]
@@ -185,16 +224,23 @@ fn a_second_sigterm_ends_the_delay_too() {
     let service = Service::start(home.serve_with("http.drain_delay = '1h'"));
     service.wait_until_ready();
     service.send(Signal::TERM);
-    until("it drains", || (service.get("/health/ready").status == 503).then_some(()));
+    until("it drains", || {
+        (service.get("/health/ready").status == 503).then_some(())
+    });
     service.send(Signal::INT);
-    service.wait().assert(0, &["SIGTERM: draining", "SIGINT again: ending at once"]);
+    service
+        .wait()
+        .assert(0, &["SIGTERM: draining", "SIGINT again: ending at once"]);
 }
 
 #[test]
 fn what_is_handed_over_and_no_listening_socket_is_refused() {
     let home = Home::new();
     let mut shell = Command::new("sh");
-    shell.args(["-c", "exec 3</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\""]);
+    shell.args([
+        "-c",
+        "exec 3</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\"",
+    ]);
     let refused = run_by(shell, &home.serve()).output().unwrap();
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(78), "{told}");
@@ -230,9 +276,13 @@ fn state_is_for_its_user_alone_whatever_the_umask() {
         shell.args(["-c", &format!("umask {umask} && exec \"$0\" \"$@\"")]);
         let service = Service::start(run_by(shell, &home.serve()));
         service.wait_until_ready();
-        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&home.data_dir()), 0o700, "umask {umask}");
-        let files: Vec<_> = fs::read_dir(home.data_dir()).unwrap().map(|file| file.unwrap().path()).collect();
+        let files: Vec<_> = fs::read_dir(home.data_dir())
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .collect();
         assert!(files.len() >= 3, "{files:?}");
         for file in files {
             assert_eq!(mode(&file), 0o600, "umask {umask}: {}", file.display());

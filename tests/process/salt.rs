@@ -24,7 +24,11 @@ impl Written {
     fn search(&mut self, what: &str, bytes: &[u8]) {
         self.pieces += 1;
         self.bytes += bytes.len();
-        assert!(!tells(bytes), "{what} tells the salt: {}", String::from_utf8_lossy(bytes));
+        assert!(
+            !tells(bytes),
+            "{what} tells the salt: {}",
+            String::from_utf8_lossy(bytes)
+        );
     }
 
     /// Runs a command that must end so, searches what it wrote, and gives what it said on either channel.
@@ -54,9 +58,14 @@ impl Written {
 fn tells(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_lowercase();
     let hex: String = SALT.bytes().map(|byte| format!("{byte:02x}")).collect();
-    [SALT.to_lowercase(), hex, format!("{:?}", SALT.as_bytes()), "UXg3LWZvci1ub2JvZHktM0p2".to_lowercase()]
-        .iter()
-        .any(|salt| text.contains(salt.as_str()))
+    [
+        SALT.to_lowercase(),
+        hex,
+        format!("{:?}", SALT.as_bytes()),
+        "UXg3LWZvci1ub2JvZHktM0p2".to_lowercase(),
+    ]
+    .iter()
+    .any(|salt| text.contains(salt.as_str()))
 }
 
 /// A format with the salt of a file, or with what else is said of it.
@@ -74,11 +83,21 @@ fn env(mut command: Command, name: &str, value: &str) -> Command {
 #[test]
 fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
     let home = Home::new();
-    let (file, trail, copy) = (home.path("salt"), home.path("audit.ndjson"), home.path("copy"));
+    let (file, trail, copy) = (
+        home.path("salt"),
+        home.path("audit.ndjson"),
+        home.path("copy"),
+    );
     fs::write(&file, format!("{SALT}\n")).unwrap();
-    assert!(tells(&fs::read(&file).unwrap()), "the search finds it where it is");
+    assert!(
+        tells(&fs::read(&file).unwrap()),
+        "the search finds it where it is"
+    );
     let from_file = salted(&format!("salt_file = '{}'", file.display()));
-    let settings = format!("log.audit = '{}'\nlog.level = 'trace'\n{from_file}", trail.display());
+    let settings = format!(
+        "log.audit = '{}'\nlog.level = 'trace'\n{from_file}",
+        trail.display()
+    );
     let mut written = Written::default();
 
     let service = Service::start(home.serve_with(&settings));
@@ -88,26 +107,46 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
     for id in &ids {
         let number = codec.read(id).unwrap();
         let line = format!("GET /decode/{id}?format=ticket");
-        let read = Client::connect(service.address()).exchange(request(&line, "", "")).json();
-        assert_eq!(read["matches"][0]["encodings"]["decimal"], number.to_string(), "{read}");
+        let read = Client::connect(service.address())
+            .exchange(request(&line, "", ""))
+            .json();
+        assert_eq!(
+            read["matches"][0]["encodings"]["decimal"],
+            number.to_string(),
+            "{read}"
+        );
     }
 
     // Every route, with what it takes and with what is wrong, in every type of answer.
-    let values =
-        [("{format}", "ticket"), ("{*id}", ids[0].as_str()), ("{ledger}", "aa77f99c"), ("{id}", "x"), ("{slug}", "x")];
+    let values = [
+        ("{format}", "ticket"),
+        ("{*id}", ids[0].as_str()),
+        ("{ledger}", "aa77f99c"),
+        ("{id}", "x"),
+        ("{slug}", "x"),
+    ];
     for (method, template) in paths() {
-        let path = values.iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value));
+        let path = values
+            .iter()
+            .fold(template.to_owned(), |path, (name, value)| {
+                path.replace(name, value)
+            });
         for (accept, query, body) in [
             ("application/json", "", "{}"),
             ("text/plain", "?format=ticket", "[\"x\"]"),
             ("text/html", "?nonesuch=1", "x"),
             ("application/x-ndjson", "?encoding=hashids", ""),
         ] {
-            let headers =
-                format!("accept: {accept}, */*;q=0.1\r\ncontent-type: application/json\r\nidempotency-key: k\r\n");
+            let headers = format!(
+                "accept: {accept}, */*;q=0.1\r\ncontent-type: application/json\r\nidempotency-key: k\r\n"
+            );
             let line = format!("{method} {path}{query}");
-            let answer = Client::connect(service.address()).exchange(request(&line, &headers, body));
-            written.search(&line, format!("{}{}", answer.head, answer.text()).as_bytes());
+            let answer =
+                Client::connect(service.address()).exchange(request(&line, &headers, body));
+            written.search(
+                &line,
+                format!("{}{}", answer.head, answer.text()).as_bytes(),
+            );
         }
     }
     let asked = written.pieces;
@@ -135,7 +174,11 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
 
     // Another salt is another encoding, and refused by a start; so is what is no salt.
     let other = salted(&format!("salt = '{SALT}x'"));
-    assert!(written.of_command(home.serve_with(&other), 78).contains("digest of its texts"));
+    assert!(
+        written
+            .of_command(home.serve_with(&other), 78)
+            .contains("digest of its texts")
+    );
     fs::write(home.path("two"), format!("{SALT}\n{SALT}")).unwrap();
     fs::write(home.path("latin"), [SALT.as_bytes(), b"\xe4"].concat()).unwrap();
     fs::write(home.path("umlaut"), format!("{SALT}ä")).unwrap();
@@ -151,14 +194,32 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         (of_file("umlaut"), "ASCII"),
         (of_file("empty"), "one line"),
         (of_file("missing"), "No such file"),
-        (from_file.replace("salt_file", &format!("salt = '{SALT}', salt_file")), "there is a salt, too"),
-        (from_file.replace("hashids", "decimal"), "salt_file is no setting of decimal"),
-        (salted(&format!("salt = ['{SALT}']")), "a salt must be a text"),
-        (salted(&format!("salt = {{ x = '{SALT}' }}")), "a salt must be a text"),
+        (
+            from_file.replace("salt_file", &format!("salt = '{SALT}', salt_file")),
+            "there is a salt, too",
+        ),
+        (
+            from_file.replace("hashids", "decimal"),
+            "salt_file is no setting of decimal",
+        ),
+        (
+            salted(&format!("salt = ['{SALT}']")),
+            "a salt must be a text",
+        ),
+        (
+            salted(&format!("salt = {{ x = '{SALT}' }}")),
+            "a salt must be a text",
+        ),
         (salted(&format!("salt = '{SALT}ü'")), "ASCII"),
         (salted(&format!("salt = '{SALT}")), "not TOML"),
-        (format!("formats.ticket.encodings = \"[{{ salt = '{SALT}' }}]\""), "must be a list"),
-        (format!("formats.snowflake.encodings = [\"{{ salt = '{SALT}' }}\"]"), "an encoding is a name"),
+        (
+            format!("formats.ticket.encodings = \"[{{ salt = '{SALT}' }}]\""),
+            "must be a list",
+        ),
+        (
+            format!("formats.snowflake.encodings = [\"{{ salt = '{SALT}' }}\"]"),
+            "an encoding is a name",
+        ),
         (format!("formats.ticket = \"{SALT}\""), "must be a table"),
         (format!("formats = \"{SALT}\""), "must be a table"),
     ] {
@@ -167,17 +228,37 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
     }
 
     // The environment has the same, and says as little where it is wrong.
-    let encodings = format!("[{{ kind = \"hashids\", salt = \"{SALT}\", min_length = 12 }}, \"decimal\"]");
+    let encodings =
+        format!("[{{ kind = \"hashids\", salt = \"{SALT}\", min_length = 12 }}, \"decimal\"]");
     let name = "IDMINT_FORMATS__PAYMENT__ENCODINGS";
-    let said = written.of_command(env(idmint(&["encode", "payment", "worker=1", "--json"]), name, &encodings), 0);
+    let said = written.of_command(
+        env(
+            idmint(&["encode", "payment", "worker=1", "--json"]),
+            name,
+            &encodings,
+        ),
+        0,
+    );
     let made: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(codec.read(made["canonical"].as_str().unwrap()), Ok(1296), "{made}");
+    assert_eq!(
+        codec.read(made["canonical"].as_str().unwrap()),
+        Ok(1296),
+        "{made}"
+    );
     for (name, value, told) in [
         (name, &encodings[1..], "must be a list"),
         ("IDMINT_FORMATS__PAYMENT", &encodings[..], "must be a table"),
-        ("IDMINT_FORMATS__PAYMENT", &encodings[1..], "must be a table"),
+        (
+            "IDMINT_FORMATS__PAYMENT",
+            &encodings[1..],
+            "must be a table",
+        ),
         ("IDMINT_FORMATS", &encodings[1..], "must be a table"),
-        ("IDMINT_FORMATS__TICKET__ENCODINGS", &encodings[..], "summary"),
+        (
+            "IDMINT_FORMATS__TICKET__ENCODINGS",
+            &encodings[..],
+            "summary",
+        ),
     ] {
         let said = written.of_command(env(idmint(&["check"]), name, value), 78);
         assert!(said.contains(told), "{told:?} is not in {said}");
@@ -187,7 +268,11 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         written.of_folder(folder);
     }
     written.search("the audit trail", &fs::read(&trail).unwrap());
-    assert!(written.bytes > 1_000_000 && written.pieces > asked + 30, "{} pieces", written.pieces);
+    assert!(
+        written.bytes > 1_000_000 && written.pieces > asked + 30,
+        "{} pieces",
+        written.pieces
+    );
     println!(
         "{} answers, files and outputs of {} bytes searched, {asked} of them answers",
         written.pieces, written.bytes

@@ -131,7 +131,13 @@ impl Service {
             }
             address_in(&text_of(&banner))
         });
-        Service { child, begun, address, banner, log }
+        Service {
+            child,
+            begun,
+            address,
+            banner,
+            log,
+        }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -161,7 +167,9 @@ impl Service {
 
     /// Waits until it mints, and says how long after its start that was.
     pub(crate) fn wait_until_ready(&self) -> Duration {
-        until("the service is ready", || (self.get("/health/ready").status == 200).then(|| self.begun.elapsed()))
+        until("the service is ready", || {
+            (self.get("/health/ready").status == 200).then(|| self.begun.elapsed())
+        })
     }
 
     pub(crate) fn get(&self, target: &str) -> Answer {
@@ -187,8 +195,13 @@ impl Service {
     /// One series of `/metrics`, named with its labels.
     pub(crate) fn metric(&self, series: &str) -> f64 {
         let text = self.get("/metrics").text();
-        let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        value.unwrap_or_else(|| panic!("no {series} in:\n{text}")).parse().unwrap()
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value
+            .unwrap_or_else(|| panic!("no {series} in:\n{text}"))
+            .parse()
+            .unwrap()
     }
 
     /// The same, of a series that counts.
@@ -210,7 +223,11 @@ impl Service {
     /// Waits until it ends by itself.
     pub(crate) fn wait(mut self) -> Ended {
         let status = until("the service ends", || self.child.try_wait().unwrap());
-        Ended { status, out: String::new(), err: self.log() }
+        Ended {
+            status,
+            out: String::new(),
+            err: self.log(),
+        }
     }
 
     pub(crate) fn is_running(&mut self) -> bool {
@@ -250,10 +267,17 @@ impl Ended {
 /// Runs a command that ends by itself.
 pub(crate) fn run(mut command: Command) -> Ended {
     let (out, err) = (NamedTempFile::new().unwrap(), NamedTempFile::new().unwrap());
-    command.stdin(Stdio::null()).stdout(out.reopen().unwrap()).stderr(err.reopen().unwrap());
+    command
+        .stdin(Stdio::null())
+        .stdout(out.reopen().unwrap())
+        .stderr(err.reopen().unwrap());
     let mut child = KilledOnDrop(command.spawn().expect("the program starts"));
     let status = until("the command ends", || child.0.try_wait().unwrap());
-    Ended { status, out: text_of(&out), err: text_of(&err) }
+    Ended {
+        status,
+        out: text_of(&out),
+        err: text_of(&err),
+    }
 }
 
 struct KilledOnDrop(Child);
@@ -273,7 +297,10 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < LONG, "this should have happened long ago: {what}");
+        assert!(
+            begun.elapsed() < LONG,
+            "this should have happened long ago: {what}"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -281,7 +308,10 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 fn address_in(banner: &str) -> Option<SocketAddr> {
     let (_, rest) = banner.split_once("listens on http")?;
     let (url, _) = rest.split_once('\n')?;
-    url.trim_start_matches('s').strip_prefix("://")?.parse().ok()
+    url.trim_start_matches('s')
+        .strip_prefix("://")?
+        .parse()
+        .ok()
 }
 
 fn text_of(file: &NamedTempFile) -> String {

@@ -21,10 +21,17 @@ fn no_answer_is_lost(signal: Signal, farewell: &str) {
     std::thread::sleep(Duration::from_millis(700));
     service.send(signal);
     let minted = load.join();
-    service.wait().assert(0, &[farewell, "every request was answered"]);
+    service
+        .wait()
+        .assert(0, &[farewell, "every request was answered"]);
     assert_only_exhaustion_was_seen(&minted);
     for caller in &minted {
-        assert_eq!(caller.end, End::Closed, "the last answer is whole and says so: {:?}", caller.refused);
+        assert_eq!(
+            caller.end,
+            End::Closed,
+            "the last answer is whole and says so: {:?}",
+            caller.refused
+        );
     }
 
     let service = home.start();
@@ -71,7 +78,11 @@ fn an_answer_that_is_being_read_slowly_is_finished() {
     let service = home.start();
     service.wait_until_ready();
     let mut slow = Client::connect(service.address());
-    slow.send(request("POST /ids/snowflake?count=100000", "accept: text/plain\r\n", ""));
+    slow.send(request(
+        "POST /ids/snowflake?count=100000",
+        "accept: text/plain\r\n",
+        "",
+    ));
     slow.wait_for_first_byte();
     service.send(Signal::TERM);
     std::thread::sleep(Duration::from_millis(300));
@@ -98,20 +109,33 @@ fn a_log_in_a_file_has_no_colours() {
     service.wait_until_ready();
     service.send(Signal::TERM);
     let log = service.wait().err;
-    assert!(log.contains("INFO minting begins") && !log.contains('\x1b'), "{log}");
+    assert!(
+        log.contains("INFO minting begins") && !log.contains('\x1b'),
+        "{log}"
+    );
 }
 
 #[test]
 fn a_service_whose_banner_cannot_be_written_serves() {
     let home = Home::new();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let mut command = idmint(&["serve", "--listen", &free.to_string(), "--data-dir"]);
     let full = File::options().write(true).open("/dev/full").unwrap();
-    command.arg(home.data_dir()).stdin(Stdio::null()).stdout(full).stderr(Stdio::null());
+    command
+        .arg(home.data_dir())
+        .stdin(Stdio::null())
+        .stdout(full)
+        .stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let answer = until("an answer", || {
         assert!(child.try_wait().unwrap().is_none(), "the service ended");
-        Client::try_connect(free).ok()?.try_exchange(request("GET /health/live", "", "")).ok()
+        Client::try_connect(free)
+            .ok()?
+            .try_exchange(request("GET /health/live", "", ""))
+            .ok()
     });
     child.kill().unwrap();
     child.wait().unwrap();
@@ -128,11 +152,29 @@ fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() 
     // From now on the second copy of the horizon cannot be written, and the log still can.
     let one_copy = Some(4096);
     let pid = Pid::from_raw(service.pid().try_into().unwrap());
-    prlimit(pid, Resource::Fsize, Rlimit { current: one_copy, maximum: one_copy }).unwrap();
+    prlimit(
+        pid,
+        Resource::Fsize,
+        Rlimit {
+            current: one_copy,
+            maximum: one_copy,
+        },
+    )
+    .unwrap();
     let minted = load.join();
     let ended = service.wait();
-    ended.assert(74, &["the horizon cannot be raised any more", "File too large", "the store failed while running"]);
-    assert!(minted.iter().all(|caller| caller.end == End::Closed), "what was asked is answered all the same");
+    ended.assert(
+        74,
+        &[
+            "the horizon cannot be raised any more",
+            "File too large",
+            "the store failed while running",
+        ],
+    );
+    assert!(
+        minted.iter().all(|caller| caller.end == End::Closed),
+        "what was asked is answered all the same"
+    );
 
     let service = home.start();
     service.wait_until_ready();

@@ -9,9 +9,18 @@ fn a_service_that_mints_says_so_and_what_it_has_reserved() {
     service.wait_until_ready();
     let ended = run(idmint(&["status", "--server", &service.url()]));
     ended.assert(0, &[]);
-    let lines: Vec<_> = ended.out.lines().map(|line| line.split_once(' ').expect("a name and a value")).collect();
+    let lines: Vec<_> = ended
+        .out
+        .lines()
+        .map(|line| line.split_once(' ').expect("a name and a value"))
+        .collect();
     let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["mints", "slot", "reserved", "records"], "{}", ended.out);
+    assert_eq!(
+        names,
+        ["mints", "slot", "reserved", "records"],
+        "{}",
+        ended.out
+    );
     assert_eq!(lines[0].1.trim(), "yes");
 }
 
@@ -22,8 +31,19 @@ fn a_clock_that_is_behind_is_told_with_what_helps() {
     command.args(["--floor", "2200-01-01T00:00:00Z"]);
     let service = Service::start(command);
     let ended = run(idmint(&["status", "--server", &service.url()]));
-    ended.assert(1, &["mints no sequenced ids", "set the clock right", "\"Not ready\""]);
-    assert!(ended.out.contains("no, clock-behind") && ended.out.contains("why "), "{}", ended.out);
+    ended.assert(
+        1,
+        &[
+            "mints no sequenced ids",
+            "set the clock right",
+            "\"Not ready\"",
+        ],
+    );
+    assert!(
+        ended.out.contains("no, clock-behind") && ended.out.contains("why "),
+        "{}",
+        ended.out
+    );
 }
 
 #[test]

@@ -14,27 +14,56 @@ fn check(home: &Home, toml: &str) -> Ended {
 #[test]
 fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_one() {
     let home = Home::new();
-    let other_fields =
-        "fields = [{ name = 'time', kind = 'time', bits = 41 }, { name = 'sequence', kind = 'sequence', bits = 9 }]";
+    let other_fields = "fields = [{ name = 'time', kind = 'time', bits = 41 }, { name = 'sequence', kind = 'sequence', bits = 9 }]";
     for (toml, words) in [
-        ("[formats.later]\nlike = 'payment'\nepoch = '2200-01-01T00:00:00Z'", "later begins at 2200-01-01T00:00:00"),
-        ("[formats.over]\nlike = 'payment'\ntick = '1ms'", "over ended at 2024-01-26"),
-        (&format!("[formats.twitter]\n{other_fields}"), "twitter is not the built-in format of that name"),
+        (
+            "[formats.later]\nlike = 'payment'\nepoch = '2200-01-01T00:00:00Z'",
+            "later begins at 2200-01-01T00:00:00",
+        ),
+        (
+            "[formats.over]\nlike = 'payment'\ntick = '1ms'",
+            "over ended at 2024-01-26",
+        ),
+        (
+            &format!("[formats.twitter]\n{other_fields}"),
+            "twitter is not the built-in format of that name",
+        ),
     ] {
         let ended = check(&home, toml);
         ended.assert(0, &[]);
-        assert!(ended.out.contains(&format!("warning: {words}")), "{words}: {}", ended.out);
-        assert!(ended.out.ends_with("sound, but for 1 warning\n"), "{}", ended.out);
+        assert!(
+            ended.out.contains(&format!("warning: {words}")),
+            "{words}: {}",
+            ended.out
+        );
+        assert!(
+            ended.out.ends_with("sound, but for 1 warning\n"),
+            "{}",
+            ended.out
+        );
     }
     let ended = check(&home, "[formats.mine]\nlike = 'payment'");
-    assert!(ended.out.ends_with("the configuration is sound\n"), "{}", ended.out);
+    assert!(
+        ended.out.ends_with("the configuration is sound\n"),
+        "{}",
+        ended.out
+    );
 }
 
 #[test]
 fn a_wrong_format_names_its_file_and_the_page_that_has_the_keys() {
     let home = Home::new();
-    let ended = check(&home, "# Mine\n[formats.mine]\nlike = 'payment'\nepok = '2024-01-01T00:00:00Z'");
-    ended.assert(78, &["checked.toml, line 2: format `mine`: unknown field `epok`", "docs/CUSTOM-FORMATS.md"]);
+    let ended = check(
+        &home,
+        "# Mine\n[formats.mine]\nlike = 'payment'\nepok = '2024-01-01T00:00:00Z'",
+    );
+    ended.assert(
+        78,
+        &[
+            "checked.toml, line 2: format `mine`: unknown field `epok`",
+            "docs/CUSTOM-FORMATS.md",
+        ],
+    );
 }
 
 /// As somebody writes who has the page alone.
@@ -56,16 +85,44 @@ encodings = [{ kind = 'radix', name = 'code', alphabet = '346789BCDFGHJKMPQRTW',
 ";
     check(&home, right).assert(0, &[]);
     for (from, to, words) in [
-        ("digits = 2,", "digit = 2,", ["unknown field `digit`", "`digits`"]),
-        ("kind = 'worker'", "kind = 'node'", ["unknown variant `node`", "`worker`"]),
-        ("check = 'mod97'", "check = 'luhn'", ["unknown variant `luhn`", "`mod97`"]),
-        ("check = 'mod97'", "length = 9", ["length = 9", "must be 10 to 255"]),
-        ("'346789BCDFGHJKMPQRTW'", "'346789BCD'", ["check = mod97", "must have 10 letters or more, not 9"]),
+        (
+            "digits = 2,",
+            "digit = 2,",
+            ["unknown field `digit`", "`digits`"],
+        ),
+        (
+            "kind = 'worker'",
+            "kind = 'node'",
+            ["unknown variant `node`", "`worker`"],
+        ),
+        (
+            "check = 'mod97'",
+            "check = 'luhn'",
+            ["unknown variant `luhn`", "`mod97`"],
+        ),
+        (
+            "check = 'mod97'",
+            "length = 9",
+            ["length = 9", "must be 10 to 255"],
+        ),
+        (
+            "'346789BCDFGHJKMPQRTW'",
+            "'346789BCD'",
+            ["check = mod97", "must have 10 letters or more, not 9"],
+        ),
         ("tick      = '1s'", "", ["tick", "order"]),
     ] {
         assert_eq!(right.matches(from).count(), 1, "{from}");
         let ended = check(&home, &right.replace(from, to));
-        ended.assert(78, &["checked.toml, line 2: format `order`", "docs/CUSTOM-FORMATS.md", words[0], words[1]]);
+        ended.assert(
+            78,
+            &[
+                "checked.toml, line 2: format `order`",
+                "docs/CUSTOM-FORMATS.md",
+                words[0],
+                words[1],
+            ],
+        );
         println!("{}", ended.err);
     }
 }
@@ -73,11 +130,18 @@ encodings = [{ kind = 'radix', name = 'code', alphabet = '346789BCDFGHJKMPQRTW',
 #[test]
 fn a_variable_that_goes_over_the_file_is_told() {
     let home = Home::new();
-    let mut command = home.serve_with("log.level = 'warn'\nmint.batch_max = 7\nmint.wait_max = '1s'");
-    command.env("IDMINT_MINT__BATCH_MAX", "9").env("IDMINT_MINT__WAIT_MAX", "1s");
+    let mut command =
+        home.serve_with("log.level = 'warn'\nmint.batch_max = 7\nmint.wait_max = '1s'");
+    command
+        .env("IDMINT_MINT__BATCH_MAX", "9")
+        .env("IDMINT_MINT__WAIT_MAX", "1s");
     let service = Service::start(command);
-    let log = service.log_once_it_says("IDMINT_MINT__BATCH_MAX of the environment goes over mint.batch_max of");
-    assert!(!log.contains("IDMINT_MINT__WAIT_MAX"), "the same value goes over nothing: {log}");
+    let log = service
+        .log_once_it_says("IDMINT_MINT__BATCH_MAX of the environment goes over mint.batch_max of");
+    assert!(
+        !log.contains("IDMINT_MINT__WAIT_MAX"),
+        "the same value goes over nothing: {log}"
+    );
 }
 
 #[test]
@@ -93,7 +157,14 @@ fn a_server_needs_no_scheme_and_may_end_in_a_slash() {
 #[test]
 fn an_address_to_listen_on_is_an_ip_address_and_a_port() {
     let ended = run(idmint(&["serve", "--listen", "localhost:8080"]));
-    ended.assert(64, &["localhost:8080", "an IP address and a port", "127.0.0.1:8080"]);
+    ended.assert(
+        64,
+        &[
+            "localhost:8080",
+            "an IP address and a port",
+            "127.0.0.1:8080",
+        ],
+    );
 }
 
 #[test]
@@ -102,8 +173,14 @@ fn a_backup_into_a_folder_that_has_one_names_the_folder_and_blames_no_disk() {
     let service = home.start();
     service.wait_until_ready();
     let (folder, data_dir) = (home.path("copy"), home.data_dir());
-    let back_up =
-        |folder: &Path| run(idmint(&["backup", folder.to_str().unwrap(), "--data-dir", data_dir.to_str().unwrap()]));
+    let back_up = |folder: &Path| {
+        run(idmint(&[
+            "backup",
+            folder.to_str().unwrap(),
+            "--data-dir",
+            data_dir.to_str().unwrap(),
+        ]))
+    };
     back_up(&folder).assert(0, &[]);
     let again = back_up(&folder);
     again.assert(74, &["copy is not empty: name a folder that is"]);
@@ -115,7 +192,17 @@ fn a_token_names_formats_that_there_are() {
     let home = Home::new();
     let file = home.path("tokens.toml");
     let new = |formats: &str| {
-        let arguments = ["token", "new", "--name", "one", "--scopes", "mint", "--formats", formats, "--file"];
+        let arguments = [
+            "token",
+            "new",
+            "--name",
+            "one",
+            "--scopes",
+            "mint",
+            "--formats",
+            formats,
+            "--file",
+        ];
         let mut command = idmint(&arguments);
         command.arg(&file);
         command
@@ -136,5 +223,8 @@ fn a_format_that_is_off_is_said_to_be_off_and_how_to_turn_it_on() {
     let answer = service.post("/ids/payment-wide");
     assert_eq!(answer.status, 404);
     let body = String::from_utf8(answer.body).unwrap();
-    assert!(body.contains(r#"is off: formats.payment-wide.enabled = true turns it on"#), "{body}");
+    assert!(
+        body.contains(r#"is off: formats.payment-wide.enabled = true turns it on"#),
+        "{body}"
+    );
 }

@@ -39,7 +39,9 @@ struct Known {
 
 /// Starts a service to test against; in memory, so it needs no folder.
 fn start(more: &[&str]) -> Service {
-    let service = Service::start(idmint(&[&["serve", "--test", "--listen", "127.0.0.1:0"], more].concat()));
+    let service = Service::start(idmint(
+        &[&["serve", "--test", "--listen", "127.0.0.1:0"], more].concat(),
+    ));
     service.wait_until_ready();
     service
 }
@@ -47,10 +49,21 @@ fn start(more: &[&str]) -> Service {
 /// Request `at` of this route.
 fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String {
     let (format, needs) = MINTED[at / 7 % MINTED.len()];
-    let ledger = if known.ledger.is_empty() { "aa77f99c" } else { &known.ledger };
+    let ledger = if known.ledger.is_empty() {
+        "aa77f99c"
+    } else {
+        &known.ledger
+    };
     let values = [
         ("{*id}", known.id.as_str()),
-        ("{id}", if template.contains("ledgers") { &known.event } else { &known.conjunction }),
+        (
+            "{id}",
+            if template.contains("ledgers") {
+                &known.event
+            } else {
+                &known.conjunction
+            },
+        ),
         ("{format}", format),
         ("{ledger}", ledger),
         ("{slug}", "sequence-exhausted"),
@@ -58,10 +71,13 @@ fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String 
         ("{series}", "invoice-2026"),
         ("{n}", "1"),
     ];
-    let path = values.iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value));
+    let path = values
+        .iter()
+        .fold(template.to_owned(), |path, (name, value)| {
+            path.replace(name, value)
+        });
     let second = at % 60;
-    let report =
-        json!({ "tca": format!("2026-02-01T00:00:{second:02}Z"), "primary": 25_544, "secondary": 40_000 + at % 50 });
+    let report = json!({ "tca": format!("2026-02-01T00:00:{second:02}Z"), "primary": 25_544, "secondary": 40_000 + at % 50 });
     let event = json!({ "event": "Counted", "entities": {}, "data": at });
     let (query, body) = match template {
         "/ids/{format}" => (format!("?count={}{needs}", 1 + at % 700), String::new()),
@@ -69,13 +85,22 @@ fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String 
         "/ledgers" if method == "POST" => (String::new(), event.to_string()),
         "/ledgers/{ledger}/events" => (String::new(), json!({ "events": [event] }).to_string()),
         "/ledgers/{ledger}/verify" => (String::new(), event.to_string()),
-        "/numbers/{series}/{n}/void" => (String::new(), json!({ "reason": "cancelled" }).to_string()),
+        "/numbers/{series}/{n}/void" => {
+            (String::new(), json!({ "reason": "cancelled" }).to_string())
+        }
         "/decode" | "/inspect" => (String::new(), json!([known.id, "nonesuch"]).to_string()),
         "/encode/{format}" => ("?time=2026-01-01T00:00:00Z".to_owned(), String::new()),
-        "/formats/{format}/range" => ("?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z".to_owned(), String::new()),
+        "/formats/{format}/range" => (
+            "?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z".to_owned(),
+            String::new(),
+        ),
         _ => (String::new(), String::new()),
     };
-    let kind = if template.ends_with("/verify") { "content-type: application/x-ndjson\r\n" } else { "" };
+    let kind = if template.ends_with("/verify") {
+        "content-type: application/x-ndjson\r\n"
+    } else {
+        ""
+    };
     let headers = format!("x-request-id: request-{at}\r\nidempotency-key: key-{at}\r\n{kind}");
     request(&format!("{method} {path}{query}"), &headers, &body)
 }
@@ -108,13 +133,20 @@ fn answers(service: &Service) -> Vec<(String, Vec<u8>)> {
         assert_eq!(answer.header("idmint-test"), Some("true"), "{answer:?}");
         known.learn(template, method.as_str(), &answer);
         let is_own = |line: &str| line.to_ascii_lowercase().starts_with("date:");
-        let head: String = answer.head.split_inclusive('\n').filter(|line| !is_own(line)).collect();
+        let head: String = answer
+            .head
+            .split_inclusive('\n')
+            .filter(|line| !is_own(line))
+            .collect();
         let whole = if *template == "/metrics" {
             answer.status.to_string()
         } else {
             head + &answer.text().replace(&port, "PORT")
         };
-        (format!("{method} {template} {}", answer.status), whole.into_bytes())
+        (
+            format!("{method} {template} {}", answer.status),
+            whole.into_bytes(),
+        )
     };
     (0..REQUESTS).map(answer).collect()
 }
@@ -129,7 +161,12 @@ fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_t
     let mut bytes = 0;
     for (at, ((name, one), (_, other))) in first.iter().zip(&second).enumerate() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(one == other, "request {at}, {name}:\n{}\n\nand\n\n{}", text(one), text(other));
+        assert!(
+            one == other,
+            "request {at}, {name}:\n{}\n\nand\n\n{}",
+            text(one),
+            text(other)
+        );
         *outcomes.entry(name).or_default() += 1;
         bytes += one.len();
     }
@@ -140,9 +177,17 @@ fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_t
     assert_eq!((first.len(), second.len()), (REQUESTS, REQUESTS));
     for (method, template) in paths() {
         // Nothing to read is no id.
-        let expected: &[u16] = if template == "/decode/" { &[404] } else { &[200, 201] };
-        let is_answered = |status: &u16| outcomes.contains_key(format!("{method} {template} {status}").as_str());
-        assert!(expected.iter().any(is_answered), "{method} {template} was never answered: {outcomes:?}");
+        let expected: &[u16] = if template == "/decode/" {
+            &[404]
+        } else {
+            &[200, 201]
+        };
+        let is_answered =
+            |status: &u16| outcomes.contains_key(format!("{method} {template} {status}").as_str());
+        assert!(
+            expected.iter().any(is_answered),
+            "{method} {template} was never answered: {outcomes:?}"
+        );
     }
     // Another seed, or another instant, is another run.
     for more in [["--seed", "1"], ["--at", "2027-01-01T00:00:00Z"]] {
@@ -154,13 +199,23 @@ fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_t
 #[test]
 fn the_clock_of_a_test_stands_and_goes_on_when_a_tick_is_used_up() {
     let service = start(&["--at", "1999-12-31T23:59:59Z"]);
-    assert_eq!(service.post("/ids/payment").status, 503, "its epoch is later");
-    assert_eq!(service.post("/ids/uuid7").status, 200, "the day on which this was built does not matter");
+    assert_eq!(
+        service.post("/ids/payment").status,
+        503,
+        "its epoch is later"
+    );
+    assert_eq!(
+        service.post("/ids/uuid7").status,
+        200,
+        "the day on which this was built does not matter"
+    );
     drop(service);
     let service = start(&["--at", "2025-01-01T00:00:00Z"]);
     let seconds = |ids: &[String]| -> Vec<u128> {
         let payment = Format::built_in("payment").unwrap();
-        ids.iter().map(|id| payment.canonical().read(id).unwrap() / (36 * 1296)).collect()
+        ids.iter()
+            .map(|id| payment.canonical().read(id).unwrap() / (36 * 1296))
+            .collect()
     };
     let (one, other) = (service.mint("payment"), service.mint("payment"));
     assert_eq!(seconds(&one), seconds(&other), "it stands");
@@ -169,7 +224,10 @@ fn the_clock_of_a_test_stands_and_goes_on_when_a_tick_is_used_up() {
     let (first, last) = (many[0], many[99_999]);
     assert_eq!(first, seconds(&one)[0]);
     assert!((9..100).contains(&(last - first)), "{first} to {last}");
-    assert!(seconds(&service.mint("payment"))[0] + 1 >= last, "and does not go back");
+    assert!(
+        seconds(&service.mint("payment"))[0] + 1 >= last,
+        "and does not go back"
+    );
 }
 
 #[test]
@@ -182,7 +240,11 @@ fn a_service_to_test_against_is_for_this_machine_alone_and_keeps_nothing() {
     run(idmint(&["serve", "--seed", "1"])).assert(64, &["--test"]);
     let service = Service::start(home.serve());
     service.wait_until_ready();
-    assert_eq!(service.get("/health/live").header("idmint-test"), None, "only a test says that it is one");
+    assert_eq!(
+        service.get("/health/live").header("idmint-test"),
+        None,
+        "only a test says that it is one"
+    );
 }
 
 #[test]
@@ -200,7 +262,13 @@ fn whoever_is_turned_away_from_a_service_to_test_against_is_told_that_it_is_one(
         }
         (answer.status == 503).then_some(answer)
     });
-    assert_eq!((refused.header("idmint-test"), refused.header("content-length")), (Some("true"), Some("0")));
+    assert_eq!(
+        (
+            refused.header("idmint-test"),
+            refused.header("content-length")
+        ),
+        (Some("true"), Some("0"))
+    );
 }
 
 #[test]
@@ -208,26 +276,58 @@ fn vectors_of_every_format_hold_both_ways() {
     let (mut ids, mut texts) = (0, 0);
     let is_on = |preset: &&Preset| Format::built_in(preset.name).unwrap().enabled;
     for preset in PRESETS.iter().filter(is_on) {
-        let made = run(idmint(&["encode", preset.name, "--vectors", "--count", "20", "--seed", "7"]));
+        let made = run(idmint(&[
+            "encode",
+            preset.name,
+            "--vectors",
+            "--count",
+            "20",
+            "--seed",
+            "7",
+        ]));
         made.assert(0, &[]);
-        let again = run(idmint(&["encode", preset.name, "--vectors", "--count", "20", "--seed", "7"]));
+        let again = run(idmint(&[
+            "encode",
+            preset.name,
+            "--vectors",
+            "--count",
+            "20",
+            "--seed",
+            "7",
+        ]));
         assert_eq!(made.out, again.out, "the same seed, the same vectors");
         let vectors: Value = serde_json::from_str(&made.out).unwrap();
-        assert_eq!((&vectors["format"], &vectors["schema"]), (&json!(preset.name), &json!(1)));
+        assert_eq!(
+            (&vectors["format"], &vectors["schema"]),
+            (&json!(preset.name), &json!(1))
+        );
         let format = Format::built_in(preset.name).unwrap();
         for vector in vectors["valid"].as_array().unwrap() {
             let fields: Vec<_> = vector["fields"].as_object().unwrap().iter().collect();
-            let given: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
-            let id = format.id_of_fields(&given).unwrap_or_else(|error| panic!("{error}: {vector}")).id;
+            let given: Vec<_> = fields
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+                .collect();
+            let id = format
+                .id_of_fields(&given)
+                .unwrap_or_else(|error| panic!("{error}: {vector}"))
+                .id;
             for (name, text) in vector["encodings"].as_object().unwrap() {
                 let text = text.as_str().unwrap();
                 let encoding = format.encoding(name).unwrap();
-                assert_eq!((encoding.read(text), encoding.to_text(id).as_str()), (Ok(id), text), "{vector}");
+                assert_eq!(
+                    (encoding.read(text), encoding.to_text(id).as_str()),
+                    (Ok(id), text),
+                    "{vector}"
+                );
                 texts += 1;
             }
             ids += 1;
         }
     }
-    println!("{ids} ids of {} formats, {texts} texts, each both ways", PRESETS.iter().filter(is_on).count());
+    println!(
+        "{ids} ids of {} formats, {texts} texts, each both ways",
+        PRESETS.iter().filter(is_on).count()
+    );
     assert!(ids > 500 && texts > ids, "{ids} {texts}");
 }

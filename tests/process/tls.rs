@@ -36,7 +36,9 @@ impl Secured {
 
     /// A new certificate of the service.
     fn renew(&self) {
-        self.authority.sign(&["localhost", "127.0.0.1"]).write(&self.home, "service");
+        self.authority
+            .sign(&["localhost", "127.0.0.1"])
+            .write(&self.home, "service");
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -54,11 +56,17 @@ impl Secured {
     /// The same, where clients have certificates.
     pub(crate) fn client_settings(&self, scopes: &str) -> String {
         let client_ca = self.path("clients.pem");
-        format!("{}http.tls.client_ca = '{client_ca}'\nhttp.tls.client_scopes = {{ {scopes} }}\n", self.settings())
+        format!(
+            "{}http.tls.client_ca = '{client_ca}'\nhttp.tls.client_scopes = {{ {scopes} }}\n",
+            self.settings()
+        )
     }
 
     fn asking_clients(&self) -> String {
-        self.client_settings(&format!("'{BILLING}' = ['mint'], '{}' = ['metrics', 'decode']", OPERATOR.to_uppercase()))
+        self.client_settings(&format!(
+            "'{BILLING}' = ['mint'], '{}' = ['metrics', 'decode']",
+            OPERATOR.to_uppercase()
+        ))
     }
 
     pub(crate) async fn start(&self, settings: &str) -> Service {
@@ -74,9 +82,18 @@ impl Secured {
     /// A series of the metrics, for whoever may read them.
     async fn metric(&self, service: &Service, series: &str) -> f64 {
         let operator = self.clients.sign(&[OPERATOR]);
-        let text = self.client(service, Some(&operator)).ask("GET /metrics").await.text;
-        let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        value.unwrap_or_else(|| panic!("no {series} in {text}")).parse().unwrap()
+        let text = self
+            .client(service, Some(&operator))
+            .ask("GET /metrics")
+            .await
+            .text;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value
+            .unwrap_or_else(|| panic!("no {series} in {text}"))
+            .parse()
+            .unwrap()
     }
 }
 
@@ -84,7 +101,13 @@ impl Secured {
 async fn https_mints_by_both_protocols_and_both_versions() {
     let secured = Secured::new();
     let service = secured.start(&secured.settings()).await;
-    assert!(service.banner().contains("try: curl -X POST https://127.0.0.1:"), "{}", service.banner());
+    assert!(
+        service
+            .banner()
+            .contains("try: curl -X POST https://127.0.0.1:"),
+        "{}",
+        service.banner()
+    );
     let (client, address) = (secured.client(&service, None), service.address());
     let old = TlsClient::of_tls12(address, &secured.authority);
     for (client, is_http2) in [
@@ -97,15 +120,34 @@ async fn https_mints_by_both_protocols_and_both_versions() {
         let mut connection = client.connect().await;
         assert_eq!(connection.is_http2(), is_http2);
         for count in [1, 3, 50_000] {
-            let answer = connection.ask(&format!("POST /ids/flax?count={count}")).await;
+            let answer = connection
+                .ask(&format!("POST /ids/flax?count={count}"))
+                .await;
             assert_eq!((answer.status, answer.text.lines().count()), (200, count));
         }
         assert_eq!(connection.ask("POST /ids/flax?count=0").await.status, 422);
     }
-    assert!(client.clone().speaking("spdy/3").try_connect().await.is_err(), "no protocol in common");
+    assert!(
+        client
+            .clone()
+            .speaking("spdy/3")
+            .try_connect()
+            .await
+            .is_err(),
+        "no protocol in common"
+    );
     let metrics = client.ask("GET /metrics").await.text;
-    assert!(metrics.contains("idmint_ids_minted_total{format=\"flax\"} 250020\n"), "{metrics}");
-    assert!(client.ask("GET /").await.text.contains(&format!("curl -X POST https://{address}/ids/")));
+    assert!(
+        metrics.contains("idmint_ids_minted_total{format=\"flax\"} 250020\n"),
+        "{metrics}"
+    );
+    assert!(
+        client
+            .ask("GET /")
+            .await
+            .text
+            .contains(&format!("curl -X POST https://{address}/ids/"))
+    );
     service.send(Signal::TERM);
     service.wait().assert(0, &["every request was answered"]);
 }
@@ -117,45 +159,100 @@ async fn whoever_shows_no_good_certificate_mints_nothing() {
     let good = secured.clients.sign(&[BILLING]);
     let stranger = Authority::new("authority of clients");
     let expired = secured.clients.sign_until(&[BILLING], 2020);
-    let both = secured.clients.sign(&["unknown.example.com", BILLING, OPERATOR]);
+    let both = secured
+        .clients
+        .sign(&["unknown.example.com", BILLING, OPERATOR]);
     for (what, shown, status) in [
         ("a good one", Some(&good), Some(200)),
         ("one of two names", Some(&both), Some(200)),
         ("none", None, Some(401)),
         ("one of a stranger", Some(&stranger.sign(&[BILLING])), None),
         ("an expired one", Some(&expired), None),
-        ("an unknown name", Some(&secured.clients.sign(&["spiffe://example.com/other"])), Some(403)),
+        (
+            "an unknown name",
+            Some(&secured.clients.sign(&["spiffe://example.com/other"])),
+            Some(403),
+        ),
         ("no name", Some(&secured.clients.sign(&[])), Some(403)),
-        ("no scope to mint", Some(&secured.clients.sign(&[OPERATOR])), Some(403)),
+        (
+            "no scope to mint",
+            Some(&secured.clients.sign(&[OPERATOR])),
+            Some(403),
+        ),
     ] {
         for protocol in ["http/1.1", "h2"] {
             let client = secured.client(&service, shown).speaking(protocol);
             let answer = client.try_ask("POST /ids/flax").await;
-            assert_eq!(answer.as_ref().ok().map(|answer| answer.status), status, "{what}, {protocol}: {answer:?}");
+            assert_eq!(
+                answer.as_ref().ok().map(|answer| answer.status),
+                status,
+                "{what}, {protocol}: {answer:?}"
+            );
             let health = client.try_ask("GET /health/ready").await;
-            assert_eq!(health.is_ok(), status.is_some(), "{what}: an alert, else open to anybody");
+            assert_eq!(
+                health.is_ok(),
+                status.is_some(),
+                "{what}: an alert, else open to anybody"
+            );
         }
     }
     let refused = secured.client(&service, None).ask("POST /ids/flax").await;
-    assert!(refused.text.contains("missing_certificate"), "{}", refused.text);
-    let refused = secured.client(&service, Some(&good)).ask("GET /metrics").await;
+    assert!(
+        refused.text.contains("missing_certificate"),
+        "{}",
+        refused.text
+    );
+    let refused = secured
+        .client(&service, Some(&good))
+        .ask("GET /metrics")
+        .await;
     let said = format!("the certificate of `{BILLING}` has the scopes mint; this needs metrics");
-    assert!(refused.status == 403 && refused.text.contains(&said), "{}", refused.text);
-    assert_eq!(secured.metric(&service, "idmint_ids_minted_total{format=\"flax\"}").await, 4.0);
-    assert_eq!(secured.metric(&service, "idmint_requests_shed_total{reason=\"handshake\"}").await, 8.0);
-    assert!(!service.log().contains("handshake"), "strangers write no log: {}", service.log());
+    assert!(
+        refused.status == 403 && refused.text.contains(&said),
+        "{}",
+        refused.text
+    );
+    assert_eq!(
+        secured
+            .metric(&service, "idmint_ids_minted_total{format=\"flax\"}")
+            .await,
+        4.0
+    );
+    assert_eq!(
+        secured
+            .metric(&service, "idmint_requests_shed_total{reason=\"handshake\"}")
+            .await,
+        8.0
+    );
+    assert!(
+        !service.log().contains("handshake"),
+        "strangers write no log: {}",
+        service.log()
+    );
 }
 
 #[tokio::test]
 async fn a_token_or_a_certificate_is_enough_where_both_are_accepted() {
     let secured = Secured::new();
     let tokens = secured.path("tokens.toml");
-    let made = run(idmint(&["token", "new", "--name", "all", "--scopes", "mint,decode", "--file", &tokens]));
+    let made = run(idmint(&[
+        "token",
+        "new",
+        "--name",
+        "all",
+        "--scopes",
+        "mint,decode",
+        "--file",
+        &tokens,
+    ]));
     made.assert(0, &[]);
     let settings = format!("{}http.tokens = '{tokens}'\n", secured.asking_clients());
     let service = secured.start(&settings).await;
     let bearer = format!("Bearer {}", made.out.trim_end());
-    let (good, other) = (secured.clients.sign(&[BILLING]), secured.clients.sign(&[OPERATOR]));
+    let (good, other) = (
+        secured.clients.sign(&[BILLING]),
+        secured.clients.sign(&[OPERATOR]),
+    );
     for (shown, authorization, status) in [
         (None, None, 401),
         (None, Some(&*bearer), 200),
@@ -165,9 +262,21 @@ async fn a_token_or_a_certificate_is_enough_where_both_are_accepted() {
         (Some(&good), Some("Bearer wrong"), 401),
     ] {
         let mut connection = secured.client(&service, shown).connect().await;
-        let headers: Vec<_> = authorization.into_iter().map(|value| ("authorization", value)).collect();
-        let answer = connection.try_ask("POST /ids/flax", &headers).await.unwrap();
-        assert_eq!(answer.status, status, "{} {authorization:?}: {}", shown.is_some(), answer.text);
+        let headers: Vec<_> = authorization
+            .into_iter()
+            .map(|value| ("authorization", value))
+            .collect();
+        let answer = connection
+            .try_ask("POST /ids/flax", &headers)
+            .await
+            .unwrap();
+        assert_eq!(
+            answer.status,
+            status,
+            "{} {authorization:?}: {}",
+            shown.is_some(),
+            answer.text
+        );
     }
 }
 
@@ -178,28 +287,54 @@ async fn plain_text_gets_no_answer_and_a_handshake_that_stalls_is_ended() {
     let service = secured.start(&settings).await;
     let mut plain = TcpStream::connect(service.address()).unwrap();
     plain.set_read_timeout(Some(LONG)).unwrap();
-    plain.write_all(b"POST /ids/flax HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    plain
+        .write_all(b"POST /ids/flax HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .unwrap();
     let mut came = Vec::new();
     let _ = plain.read_to_end(&mut came);
-    assert!(!came.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&came));
+    assert!(
+        !came.starts_with(b"HTTP"),
+        "{}",
+        String::from_utf8_lossy(&came)
+    );
 
     // Silent, in the middle of a record, and with a message that is longer than any handshake.
-    let mut stalled: Vec<_> = (0..60).map(|_| TcpStream::connect(service.address()).unwrap()).collect();
-    stalled.iter_mut().skip(20).for_each(|stream| stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap());
+    let mut stalled: Vec<_> = (0..60)
+        .map(|_| TcpStream::connect(service.address()).unwrap())
+        .collect();
+    stalled
+        .iter_mut()
+        .skip(20)
+        .for_each(|stream| stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).unwrap());
     for stream in stalled.iter_mut().skip(40) {
         let record = [&[22, 3, 1, 0x40, 0][..], &[1, 0, 0xff, 0xff], &[0; 0x3ffc]].concat();
-        let _ = stream.write_all(&record).and_then(|()| stream.write_all(&record));
+        let _ = stream
+            .write_all(&record)
+            .and_then(|()| stream.write_all(&record));
     }
     let client = secured.client(&service, None);
-    assert_eq!(client.ask("POST /ids/flax").await.status, 200, "nobody waits for them");
+    assert_eq!(
+        client.ask("POST /ids/flax").await.status,
+        200,
+        "nobody waits for them"
+    );
     for mut stream in stalled {
         stream.set_read_timeout(Some(LONG)).unwrap();
         let ended = stream.read_to_end(&mut Vec::new());
-        assert!(!ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock), "it is ended");
+        assert!(
+            !ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock),
+            "it is ended"
+        );
     }
     let metrics = client.ask("GET /metrics").await.text;
-    assert!(metrics.contains("idmint_requests_shed_total{reason=\"handshake\"} 61\n"), "{metrics}");
-    assert!(metrics.contains("idmint_ids_minted_total{format=\"flax\"} 1\n"), "{metrics}");
+    assert!(
+        metrics.contains("idmint_requests_shed_total{reason=\"handshake\"} 61\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("idmint_ids_minted_total{format=\"flax\"} 1\n"),
+        "{metrics}"
+    );
 }
 
 /// Four callers who mint: each on a connection of its own, again and again.
@@ -211,7 +346,10 @@ struct Callers {
 
 impl Callers {
     fn start(client: &TlsClient) -> Callers {
-        let (minted, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (minted, stop) = (
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
         let tasks = ["http/1.1", "h2", "http/1.1", "h2"].map(|protocol| {
             let client = client.clone().speaking(protocol);
             let (minted, stop) = (Arc::clone(&minted), Arc::clone(&stop));
@@ -221,7 +359,9 @@ impl Callers {
                     let mut connection = client.connect().await;
                     for _ in 0..10 {
                         match connection.try_ask("POST /ids/flax", &[]).await {
-                            Ok(answer) if answer.status == 200 => drop(minted.fetch_add(1, Ordering::Relaxed)),
+                            Ok(answer) if answer.status == 200 => {
+                                drop(minted.fetch_add(1, Ordering::Relaxed))
+                            }
                             other => failed.push(format!("{other:?}")),
                         }
                     }
@@ -229,7 +369,11 @@ impl Callers {
                 failed
             })
         });
-        Callers { minted, stop, tasks: tasks.into() }
+        Callers {
+            minted,
+            stop,
+            tasks: tasks.into(),
+        }
     }
 
     /// Waits until they have minted some more.
@@ -259,23 +403,52 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
     callers.go_on().await;
     let reload = |times: usize, said: &str| {
         service.send(Signal::HUP);
-        crate::service::until(said, || (service.log().matches(said).count() == times).then_some(()));
+        crate::service::until(said, || {
+            (service.log().matches(said).count() == times).then_some(())
+        });
     };
 
     // The key of the service, then an authority more for clients.
     let renewed = Authority::new("authority of services, renewed");
     renewed.sign(&["localhost"]).write(&secured.home, "service");
-    assert!(TlsClient::new(service.address(), &renewed, None).try_connect().await.is_err(), "it was not told yet");
+    assert!(
+        TlsClient::new(service.address(), &renewed, None)
+            .try_connect()
+            .await
+            .is_err(),
+        "it was not told yet"
+    );
     secured.renew();
     let next = Authority::new("authority of clients, next");
-    fs::write(secured.home.path("clients.pem"), format!("{}{}", secured.clients.pem, next.pem)).unwrap();
+    fs::write(
+        secured.home.path("clients.pem"),
+        format!("{}{}", secured.clients.pem, next.pem),
+    )
+    .unwrap();
     let newcomer = next.sign(&[BILLING]);
-    assert!(secured.client(&service, Some(&newcomer)).try_ask("POST /ids/flax").await.is_err());
+    assert!(
+        secured
+            .client(&service, Some(&newcomer))
+            .try_ask("POST /ids/flax")
+            .await
+            .is_err()
+    );
     reload(1, "the certificates are read again");
-    assert_eq!(secured.client(&service, Some(&newcomer)).ask("POST /ids/flax").await.status, 200);
+    assert_eq!(
+        secured
+            .client(&service, Some(&newcomer))
+            .ask("POST /ids/flax")
+            .await
+            .status,
+        200
+    );
     callers.go_on().await;
 
-    for (file, text) in [("service.crt", "no certificate"), ("service.key", ""), ("clients.pem", "")] {
+    for (file, text) in [
+        ("service.crt", "no certificate"),
+        ("service.key", ""),
+        ("clients.pem", ""),
+    ] {
         let good = fs::read(secured.home.path(file)).unwrap();
         fs::write(secured.home.path(file), text).unwrap();
         reload(
@@ -294,7 +467,11 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
     }
     // A key of another certificate.
     let good = fs::read(secured.home.path("service.key")).unwrap();
-    fs::write(secured.home.path("service.key"), &secured.authority.sign(&["localhost"]).key).unwrap();
+    fs::write(
+        secured.home.path("service.key"),
+        &secured.authority.sign(&["localhost"]).key,
+    )
+    .unwrap();
     reload(1, "the certificates stay as they were: http.tls: ");
     callers.go_on().await;
     fs::write(secured.home.path("service.key"), good).unwrap();
@@ -305,9 +482,22 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
     // At last a certificate of another authority.
     renewed.sign(&["localhost"]).write(&secured.home, "service");
     reload(2, "the certificates are read again");
-    assert!(secured.client(&service, Some(&billing)).try_connect().await.is_err());
+    assert!(
+        secured
+            .client(&service, Some(&billing))
+            .try_connect()
+            .await
+            .is_err()
+    );
     secured.authority = renewed;
-    assert_eq!(secured.client(&service, Some(&billing)).ask("POST /ids/flax").await.status, 200);
+    assert_eq!(
+        secured
+            .client(&service, Some(&billing))
+            .ask("POST /ids/flax")
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -326,22 +516,53 @@ async fn what_is_withdrawn_is_refused_on_connections_that_are_open() {
         times += 1;
         service.send(Signal::HUP);
         let said = "the certificates are read again";
-        crate::service::until(said, || (service.log().matches(said).count() == times).then_some(()));
+        crate::service::until(said, || {
+            (service.log().matches(said).count() == times).then_some(())
+        });
     };
-    fs::write(secured.home.path("clients.pem"), secured.clients.pem.clone() + &secured.clients.revoke(&first)).unwrap();
+    fs::write(
+        secured.home.path("clients.pem"),
+        secured.clients.pem.clone() + &secured.clients.revoke(&first),
+    )
+    .unwrap();
     reload();
     let refused = open[0].ask("POST /ids/flax").await;
-    assert!(refused.status == 401 && refused.text.contains("invalid_certificate"), "{}", refused.text);
-    assert!(secured.client(&service, Some(&first)).try_ask("POST /ids/flax").await.is_err(), "an alert");
+    assert!(
+        refused.status == 401 && refused.text.contains("invalid_certificate"),
+        "{}",
+        refused.text
+    );
+    assert!(
+        secured
+            .client(&service, Some(&first))
+            .try_ask("POST /ids/flax")
+            .await
+            .is_err(),
+        "an alert"
+    );
     assert_eq!(open[1].ask("POST /ids/flax").await.status, 200);
 
-    secured.home.serve_with(&secured.client_settings(&format!("'{BILLING}' = ['decode']")));
+    secured
+        .home
+        .serve_with(&secured.client_settings(&format!("'{BILLING}' = ['decode']")));
     reload();
-    assert_eq!(open[1].ask("POST /ids/flax").await.status, 403, "the scope was withdrawn");
+    assert_eq!(
+        open[1].ask("POST /ids/flax").await.status,
+        403,
+        "the scope was withdrawn"
+    );
     secured.home.serve_with(&secured.asking_clients());
-    fs::write(secured.home.path("clients.pem"), &Authority::new("another").pem).unwrap();
+    fs::write(
+        secured.home.path("clients.pem"),
+        &Authority::new("another").pem,
+    )
+    .unwrap();
     reload();
-    assert_eq!(open[2].ask("POST /ids/flax").await.status, 401, "the authority was withdrawn");
+    assert_eq!(
+        open[2].ask("POST /ids/flax").await.status,
+        401,
+        "the authority was withdrawn"
+    );
 }
 
 #[tokio::test]
@@ -355,26 +576,45 @@ async fn with_client_certificates_other_machines_may_be_served_and_wrong_setting
         command.arg(secured.home.data_dir());
         command
     };
-    run(start(&(public.to_owned() + &secured.settings()))).assert(78, &["neither token nor certificate"]);
+    run(start(&(public.to_owned() + &secured.settings())))
+        .assert(78, &["neither token nor certificate"]);
     for (settings, said) in [
-        ("http.tls.key = 'k'".to_owned(), "tls.key needs tls.certificate"),
-        ("http.tls.certificate = 'c'".to_owned(), "tls.certificate needs tls.key"),
-        ("http.tls.client_ca = 'c'".to_owned(), "tls.client_ca needs tls.certificate"),
+        (
+            "http.tls.key = 'k'".to_owned(),
+            "tls.key needs tls.certificate",
+        ),
+        (
+            "http.tls.certificate = 'c'".to_owned(),
+            "tls.certificate needs tls.key",
+        ),
+        (
+            "http.tls.client_ca = 'c'".to_owned(),
+            "tls.client_ca needs tls.certificate",
+        ),
         (
             "http.tls = { certificate = '/nonexistent/c', key = 'k' }".to_owned(),
             "http.tls.certificate: /nonexistent/c cannot be",
         ),
-        (secured.client_settings(""), "tls.client_ca needs tls.client_scopes"),
+        (
+            secured.client_settings(""),
+            "tls.client_ca needs tls.client_scopes",
+        ),
         (
             secured.client_settings("'a.example' = []"),
             "must have one of mint, ledger, decode, metrics, import and number",
         ),
-        (secured.client_settings("'a b' = ['mint']"), "must be a DNS name"),
+        (
+            secured.client_settings("'a b' = ['mint']"),
+            "must be a DNS name",
+        ),
         (
             secured.settings() + "http.tls.client_scopes = { 'a.example' = ['mint'] }",
             "tls.client_scopes needs tls.client_ca",
         ),
-        ("http.rate = 0".to_owned(), "a whole number from 1 to 1000000"),
+        (
+            "http.rate = 0".to_owned(),
+            "a whole number from 1 to 1000000",
+        ),
     ] {
         run(start(&settings)).assert(78, &[said]);
     }
@@ -386,7 +626,10 @@ async fn with_client_certificates_other_machines_may_be_served_and_wrong_setting
     assert_eq!(client.ask("POST /ids/flax").await.status, 401);
     let checked = run(idmint(&["check", "--config", &secured.path("public.toml")]));
     checked.assert(0, &[]);
-    for said in ["listens on        https://0.0.0.0:0\n", "callers           2 certificate names\n"] {
+    for said in [
+        "listens on        https://0.0.0.0:0\n",
+        "callers           2 certificate names\n",
+    ] {
         assert!(checked.out.contains(said), "{}", checked.out);
     }
     service.send(Signal::TERM);
@@ -394,8 +637,18 @@ async fn with_client_certificates_other_machines_may_be_served_and_wrong_setting
 
     let files = ["service.crt", "service.key", "clients.pem"].map(|name| secured.path(name));
     let mut by_flags = secured.home.serve();
-    by_flags.args(["--tls-certificate", &files[0], "--tls-key", &files[1], "--tls-client-ca", &files[2]]);
-    by_flags.env("IDMINT_HTTP__TLS__CLIENT_SCOPES", format!("{{ '{BILLING}' = ['mint'] }}"));
+    by_flags.args([
+        "--tls-certificate",
+        &files[0],
+        "--tls-key",
+        &files[1],
+        "--tls-client-ca",
+        &files[2],
+    ]);
+    by_flags.env(
+        "IDMINT_HTTP__TLS__CLIENT_SCOPES",
+        format!("{{ '{BILLING}' = ['mint'] }}"),
+    );
     let service = Service::start(by_flags);
     let client = secured.client(&service, Some(&secured.clients.sign(&[BILLING])));
     client.wait_until_ready().await;

@@ -44,14 +44,21 @@ pub(crate) struct Answer {
 
 impl TlsClient {
     /// One that trusts this authority, and shows this.
-    pub(crate) fn new(address: SocketAddr, trusted: &Authority, shown: Option<&Identity>) -> TlsClient {
+    pub(crate) fn new(
+        address: SocketAddr,
+        trusted: &Authority,
+        shown: Option<&Identity>,
+    ) -> TlsClient {
         let builder = trusting(trusted, &[&TLS12, &TLS13]);
         let config = match shown {
             None => builder.with_no_client_auth(),
             Some(shown) => {
-                let certificate = CertificateDer::from_pem_slice(shown.certificate.as_bytes()).unwrap();
+                let certificate =
+                    CertificateDer::from_pem_slice(shown.certificate.as_bytes()).unwrap();
                 let key = PrivateKeyDer::from_pem_slice(shown.key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(vec![certificate], key).unwrap()
+                builder
+                    .with_client_auth_cert(vec![certificate], key)
+                    .unwrap()
             }
         };
         TlsClient { address, config }
@@ -59,7 +66,10 @@ impl TlsClient {
 
     /// One that shows nothing, and knows no TLS 1.3.
     pub(crate) fn of_tls12(address: SocketAddr, trusted: &Authority) -> TlsClient {
-        TlsClient { address, config: trusting(trusted, &[&TLS12]).with_no_client_auth() }
+        TlsClient {
+            address,
+            config: trusting(trusted, &[&TLS12]).with_no_client_auth(),
+        }
     }
 
     /// The same, which asks for this protocol.
@@ -77,17 +87,21 @@ impl TlsClient {
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let stream = TokioIo::new(stream);
             Ok(if is_http2 {
-                let (sender, connection) =
-                    http2::handshake(TokioExecutor::new(), stream).await.map_err(io::Error::other)?;
+                let (sender, connection) = http2::handshake(TokioExecutor::new(), stream)
+                    .await
+                    .map_err(io::Error::other)?;
                 tokio::spawn(connection);
                 Connection::Http2(sender)
             } else {
-                let (sender, connection) = http1::handshake(stream).await.map_err(io::Error::other)?;
+                let (sender, connection) =
+                    http1::handshake(stream).await.map_err(io::Error::other)?;
                 tokio::spawn(connection);
                 Connection::Http1(sender)
             })
         };
-        tokio::time::timeout(LONG, connecting).await.expect("a handshake ends")
+        tokio::time::timeout(LONG, connecting)
+            .await
+            .expect("a handshake ends")
     }
 
     pub(crate) async fn connect(&self) -> Connection {
@@ -96,7 +110,10 @@ impl TlsClient {
 
     /// One request on a connection of its own.
     pub(crate) async fn try_ask(&self, method_and_path: &str) -> io::Result<Answer> {
-        self.try_connect().await?.try_ask(method_and_path, &[]).await
+        self.try_connect()
+            .await?
+            .try_ask(method_and_path, &[])
+            .await
     }
 
     /// The same, which must be answered.
@@ -119,9 +136,17 @@ impl Connection {
     }
 
     /// One request on it.
-    pub(crate) async fn try_ask(&mut self, method_and_path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
+    pub(crate) async fn try_ask(
+        &mut self,
+        method_and_path: &str,
+        headers: &[(&str, &str)],
+    ) -> io::Result<Answer> {
         let (method, path) = method_and_path.split_once(' ').unwrap();
-        let uri = if self.is_http2() { format!("https://localhost{path}") } else { path.to_owned() };
+        let uri = if self.is_http2() {
+            format!("https://localhost{path}")
+        } else {
+            path.to_owned()
+        };
         let mut request = Request::builder().method(method).uri(uri);
         if !self.is_http2() {
             request = request.header("host", "localhost");
@@ -129,7 +154,10 @@ impl Connection {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.header("accept", "text/plain, */*;q=0.5").body(Body::empty()).unwrap();
+        let request = request
+            .header("accept", "text/plain, */*;q=0.5")
+            .body(Body::empty())
+            .unwrap();
         let asking = async {
             let answer = match self {
                 Connection::Http1(sender) => sender.send_request(request).await,
@@ -138,9 +166,14 @@ impl Connection {
             let (head, body) = answer.map_err(io::Error::other)?.into_parts();
             let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
             let text = String::from_utf8_lossy(&body).into_owned();
-            Ok(Answer { status: head.status.as_u16(), text })
+            Ok(Answer {
+                status: head.status.as_u16(),
+                text,
+            })
         };
-        tokio::time::timeout(LONG, asking).await.expect("an answer, or the end of the connection")
+        tokio::time::timeout(LONG, asking)
+            .await
+            .expect("an answer, or the end of the connection")
     }
 
     pub(crate) async fn ask(&mut self, method_and_path: &str) -> Answer {
@@ -154,7 +187,12 @@ fn trusting(
     versions: &[&'static SupportedProtocolVersion],
 ) -> ConfigBuilder<ClientConfig, WantsClientCert> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(trusted.pem.as_bytes()).unwrap()).unwrap();
+    roots
+        .add(CertificateDer::from_pem_slice(trusted.pem.as_bytes()).unwrap())
+        .unwrap();
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    builder.with_protocol_versions(versions).unwrap().with_root_certificates(roots)
+    builder
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
 }

@@ -22,7 +22,14 @@ impl Guarded {
     /// A token that is in the file from now on; the service is not told yet.
     fn token(&self, arguments: &[&str]) -> String {
         let file = self.file();
-        let mut command = idmint(&["token", "new", "--name", "billing", "--file", file.to_str().unwrap()]);
+        let mut command = idmint(&[
+            "token",
+            "new",
+            "--name",
+            "billing",
+            "--file",
+            file.to_str().unwrap(),
+        ]);
         command.args(arguments);
         let made = run(command);
         made.assert(0, &[]);
@@ -30,7 +37,10 @@ impl Guarded {
     }
 
     fn start(&self) -> Service {
-        let service = Service::start(self.0.serve_with(&format!("http.tokens = '{}'", self.file().display())));
+        let service = Service::start(
+            self.0
+                .serve_with(&format!("http.tokens = '{}'", self.file().display())),
+        );
         service.wait_until_ready();
         service
     }
@@ -38,7 +48,9 @@ impl Guarded {
 
 fn mint(service: &Service, token: &str) -> u16 {
     let headers = format!("authorization: Bearer {token}\r\n{PREFER_TEXT}");
-    Client::connect(service.address()).exchange(request("POST /ids/payment", &headers, "")).status
+    Client::connect(service.address())
+        .exchange(request("POST /ids/payment", &headers, ""))
+        .status
 }
 
 /// Four callers who mint with the token that is given out, one id after the other on a connection that they keep.
@@ -51,24 +63,35 @@ struct Callers {
 
 impl Callers {
     fn start(service: &Service, token: &str) -> Callers {
-        let (token, stop) = (Arc::new(Mutex::new(token.to_owned())), Arc::new(AtomicBool::new(false)));
+        let (token, stop) = (
+            Arc::new(Mutex::new(token.to_owned())),
+            Arc::new(AtomicBool::new(false)),
+        );
         let minted = Arc::new(AtomicU64::new(0));
         let threads = (0..4).map(|_| {
-            let (token, stop, minted) = (Arc::clone(&token), Arc::clone(&stop), Arc::clone(&minted));
+            let (token, stop, minted) =
+                (Arc::clone(&token), Arc::clone(&stop), Arc::clone(&minted));
             let mut client = Client::connect(service.address());
             thread::spawn(move || {
                 let mut failed = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
                     let headers = format!("authorization: Bearer {}\r\n", token.lock().unwrap());
                     match client.try_exchange(request("POST /ids/flax", &headers, "")) {
-                        Ok(answer) if answer.status == 200 => drop(minted.fetch_add(1, Ordering::Relaxed)),
+                        Ok(answer) if answer.status == 200 => {
+                            drop(minted.fetch_add(1, Ordering::Relaxed))
+                        }
                         other => failed.push(format!("{other:?}")),
                     }
                 }
                 failed
             })
         });
-        Callers { threads: threads.collect(), token, minted, stop }
+        Callers {
+            threads: threads.collect(),
+            token,
+            minted,
+            stop,
+        }
     }
 
     fn use_token(&self, token: &str) {
@@ -85,7 +108,10 @@ impl Callers {
 
     fn stop(self) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        self.threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
     }
 }
 
@@ -101,7 +127,10 @@ fn remove_first_entry(path: &Path) {
 fn a_token_is_rotated_under_load_without_a_failed_request() {
     let guarded = Guarded(Home::new());
     let old = guarded.token(&["--scopes", "mint"]);
-    assert_eq!(fs::metadata(guarded.file()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(guarded.file()).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     let service = guarded.start();
     let callers = Callers::start(&service, &old);
     callers.go_on();
@@ -127,13 +156,23 @@ fn a_token_is_rotated_under_load_without_a_failed_request() {
     let minted = callers.minted.load(Ordering::Relaxed);
     assert_eq!(callers.stop(), Vec::<String>::new());
     println!("{minted} ids by four callers through three reloads");
-    assert!(!service.log().contains(&old) && !service.log().contains(&new), "no log has a token");
+    assert!(
+        !service.log().contains(&old) && !service.log().contains(&new),
+        "no log has a token"
+    );
 }
 
 #[test]
 fn commands_show_the_token_of_a_file() {
     let guarded = Guarded(Home::new());
-    let token = guarded.token(&["--scopes", "mint", "--formats", "payment", "--expires", "2100-01-01T00:00:00Z"]);
+    let token = guarded.token(&[
+        "--scopes",
+        "mint",
+        "--formats",
+        "payment",
+        "--expires",
+        "2100-01-01T00:00:00Z",
+    ]);
     let service = guarded.start();
     let token_file = guarded.0.path("billing.token");
     fs::write(&token_file, format!("{token}\n")).unwrap();
@@ -159,7 +198,11 @@ fn with_tokens_other_machines_may_be_served_and_a_file_that_is_no_good_is_a_wron
     let guarded = Guarded(Home::new());
     let config = guarded.0.path("public.toml");
     let settings = "http.listen = '0.0.0.0:0'\nworker.exclusive = true\nhttp.tokens = ";
-    fs::write(&config, format!("{settings}'{}'\n", guarded.file().display())).unwrap();
+    fs::write(
+        &config,
+        format!("{settings}'{}'\n", guarded.file().display()),
+    )
+    .unwrap();
     let start = || {
         let data_dir = guarded.0.data_dir();
         let mut command = idmint(&["serve", "--config", config.to_str().unwrap(), "--data-dir"]);
@@ -177,7 +220,11 @@ fn with_tokens_other_machines_may_be_served_and_a_file_that_is_no_good_is_a_wron
     assert_eq!(refused.status, 401);
     let checked = run(idmint(&["check", "--config", config.to_str().unwrap()]));
     checked.assert(0, &[]);
-    assert!(checked.out.contains("callers           1 tokens"), "{}", checked.out);
+    assert!(
+        checked.out.contains("callers           1 tokens"),
+        "{}",
+        checked.out
+    );
     service.send(Signal::TERM);
     service.wait().assert(0, &[]);
 }
@@ -194,11 +241,23 @@ fn a_hangup_without_tokens_ends_nothing() {
 
 #[test]
 fn a_token_is_made_with_its_entry() {
-    let made = run(idmint(&["token", "new", "--name", "audit", "--scopes", "ledger,decode", "--ledgers", "aa77f99c"]));
+    let made = run(idmint(&[
+        "token",
+        "new",
+        "--name",
+        "audit",
+        "--scopes",
+        "ledger,decode",
+        "--ledgers",
+        "aa77f99c",
+    ]));
     made.assert(0, &[]);
     let (token, entry) = made.out.split_once("\n\n").unwrap();
     assert!(token.starts_with("idmint_") && token.len() == 71, "{token}");
-    assert!(entry.contains("scopes = [\"ledger\", \"decode\"]\nledgers = [\"aa77f99c\"]"), "{entry}");
+    assert!(
+        entry.contains("scopes = [\"ledger\", \"decode\"]\nledgers = [\"aa77f99c\"]"),
+        "{entry}"
+    );
     for (arguments, said) in [
         (
             ["--name", "audit", "--scopes", "all"],
@@ -216,7 +275,9 @@ fn a_token_is_made_with_its_entry() {
 /// Where an operator can have pasted the token itself, each as an entry.
 fn pasted(token: &str) -> [String; 7] {
     let good = "9450637a6cfce60f2c2b31b97578c94080d28a202656cde6fa812ac38aa9eb24";
-    let entry = |sha256: &str| format!("[[token]]\nname = 'billing'\nscopes = ['mint']\nsha256 = {sha256}\n");
+    let entry = |sha256: &str| {
+        format!("[[token]]\nname = 'billing'\nscopes = ['mint']\nsha256 = {sha256}\n")
+    };
     [
         entry(&format!("'{token}'")),
         entry(&format!("\"{token}")),
@@ -247,7 +308,10 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
         for ended in [checked, run(other.serve_with(&settings))] {
             ended.assert(78, &["http.tokens: ", "tokens.toml: "]);
             let said = format!("{}{}", ended.out, ended.err);
-            assert!(!said.contains(secret) && !said.contains("hunter2"), "{place}: {said}");
+            assert!(
+                !said.contains(secret) && !said.contains("hunter2"),
+                "{place}: {said}"
+            );
         }
         service.send(Signal::HUP);
         // Where a digest belongs, the line is named.
@@ -267,10 +331,31 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
 fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
     let guarded = Guarded(Home::new());
     for arguments in [
-        &["--name", "untouched", "--scopes", "mint,decode", "--formats", "payment"][..],
+        &[
+            "--name",
+            "untouched",
+            "--scopes",
+            "mint,decode",
+            "--formats",
+            "payment",
+        ][..],
         &["--name", "operator", "--scopes", "ledger,metrics,import"],
-        &["--name", "paying", "--scopes", "mint,ledger,metrics", "--formats", "payment"],
-        &["--name", "of-one-ledger", "--scopes", "ledger,import", "--ledgers", "aa77f99c"],
+        &[
+            "--name",
+            "paying",
+            "--scopes",
+            "mint,ledger,metrics",
+            "--formats",
+            "payment",
+        ],
+        &[
+            "--name",
+            "of-one-ledger",
+            "--scopes",
+            "ledger,import",
+            "--ledgers",
+            "aa77f99c",
+        ],
         &["--name", "plain", "--scopes", "ledger"],
     ] {
         let mut command = idmint(&["token", "new", "--file", guarded.file().to_str().unwrap()]);
@@ -278,10 +363,18 @@ fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
         run(command).assert(0, &[]);
     }
     let config = guarded.0.path("checked.toml");
-    fs::write(&config, format!("http.tokens = '{}'\n", guarded.file().display())).unwrap();
+    fs::write(
+        &config,
+        format!("http.tokens = '{}'\n", guarded.file().display()),
+    )
+    .unwrap();
     let checked = run(idmint(&["check", "--config", config.to_str().unwrap()]));
     checked.assert(0, &[]);
-    let named: Vec<_> = checked.out.lines().filter_map(|line| line.trim().strip_prefix("the token ")).collect();
+    let named: Vec<_> = checked
+        .out
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("the token "))
+        .collect();
     assert_eq!(
         named,
         [

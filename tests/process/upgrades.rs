@@ -21,7 +21,11 @@ fn file_of(shown: &str) -> Vec<u8> {
     let mut file = Vec::new();
     for (at, hex) in shown.lines().filter_map(|line| line.split_once(": ")) {
         file.resize(usize::from_str_radix(at, 16).unwrap(), 0);
-        file.extend((0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()));
+        file.extend(
+            (0..hex.len())
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()),
+        );
     }
     file
 }
@@ -42,13 +46,19 @@ fn post(service: &Service, target: &str, key: &str, body: &Value) -> (u16, Value
     let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
     let asked = request(&format!("POST {target}"), &headers, &body.to_string());
     let answer = Client::connect(service.address()).exchange(asked);
-    assert!([200, 201].contains(&answer.status), "{target}: {}", answer.text());
+    assert!(
+        [200, 201].contains(&answer.status),
+        "{target}: {}",
+        answer.text()
+    );
     (answer.status, answer.json())
 }
 
 /// The events that were sent with one key.
 fn events(count: &Value) -> Value {
-    (0..count.as_u64().unwrap()).map(|number| json!({ "event": format!("E{number}"), "entities": {} })).collect()
+    (0..count.as_u64().unwrap())
+        .map(|number| json!({ "event": format!("E{number}"), "entities": {} }))
+        .collect()
 }
 
 fn chain(service: &Service, ledger: &str) -> Vec<Value> {
@@ -71,12 +81,30 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
             told.extend(append["ids"].as_array().unwrap().iter().cloned());
         }
         let there = chain(service, name);
-        assert!(there.starts_with(&told), "{name} has {} events, and {} were told", there.len(), told.len());
-        assert!(there.len() <= told.len() + round, "{name} has {} events in round {round}", there.len());
+        assert!(
+            there.starts_with(&told),
+            "{name} has {} events, and {} were told",
+            there.len(),
+            told.len()
+        );
+        assert!(
+            there.len() <= told.len() + round,
+            "{name} has {} events in round {round}",
+            there.len()
+        );
         for append in ledger["appends"].as_array().unwrap() {
             let body = json!({ "ledger": name, "events": events(&append["events"]) });
-            let (status, answer) = post(service, "/ids/evently", append["key"].as_str().unwrap(), &body);
-            assert_eq!((status, &answer["ids"]), (200, &append["ids"]), "a key that was answered is answered alike");
+            let (status, answer) = post(
+                service,
+                "/ids/evently",
+                append["key"].as_str().unwrap(),
+                &body,
+            );
+            assert_eq!(
+                (status, &answer["ids"]),
+                (200, &append["ids"]),
+                "a key that was answered is answered alike"
+            );
         }
         let (status, _) = post(
             service,
@@ -87,15 +115,28 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
         assert_eq!((status, chain(service, name).len()), (201, there.len() + 1));
     }
     // Series there were none of, and they begin at 1.
-    let asked = request("POST /numbers/after", &format!("idempotency-key: round-{round}\r\n"), "");
+    let asked = request(
+        "POST /numbers/after",
+        &format!("idempotency-key: round-{round}\r\n"),
+        "",
+    );
     let given = Client::connect(service.address()).exchange(asked);
-    assert_eq!((given.status, &given.json()["number"]), (201, &json!((round + 1).to_string())));
+    assert_eq!(
+        (given.status, &given.json()["number"]),
+        (201, &json!((round + 1).to_string()))
+    );
     for report in kept["reports"].as_array().unwrap() {
         let (_, answer) = post(service, "/ids/conjunction", "none", &report["report"]);
-        assert_eq!((&answer["ids"][0], &answer["details"][0]["created"]), (&report["id"], &json!(false)));
+        assert_eq!(
+            (&answer["ids"][0], &answer["details"][0]["created"]),
+            (&report["id"], &json!(false))
+        );
     }
     let listed = service.get("/conjunctions").json();
-    assert_eq!(listed["conjunctions"].as_array().unwrap().len(), kept["reports"].as_array().unwrap().len());
+    assert_eq!(
+        listed["conjunctions"].as_array().unwrap().len(),
+        kept["reports"].as_array().unwrap().len()
+    );
 }
 
 /// Ids of each format, which must all be above those of the build before and of earlier rounds.
@@ -103,16 +144,28 @@ fn assert_above(service: &Service, kept: &mut Value) {
     for (order, newest) in kept["minted"].as_object_mut().unwrap() {
         let id = service.mint(order).remove(0);
         let before = newest.as_str().unwrap();
-        assert!((id.len(), id.as_str()) > (before.len(), before), "{order}: {id} is not above {before}");
+        assert!(
+            (id.len(), id.as_str()) > (before.len(), before),
+            "{order}: {id} is not above {before}"
+        );
         *newest = json!(id);
     }
 }
 
 #[test]
 fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
-    let mut folders: Vec<_> = fs::read_dir(FOLDERS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<_> = fs::read_dir(FOLDERS)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     folders.sort();
-    assert_eq!(folders.iter().map(|path| path.file_name().unwrap()).collect::<Vec<_>>(), ["a157b41"]);
+    assert_eq!(
+        folders
+            .iter()
+            .map(|path| path.file_name().unwrap())
+            .collect::<Vec<_>>(),
+        ["a157b41"]
+    );
     for folder in folders {
         let (home, mut kept) = unpack(&folder);
         let serve = || {
@@ -122,8 +175,11 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
         };
         // At moments all over the first start on it.
         for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
-            let mut child =
-                serve().stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+            let mut child = serve()
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
             std::thread::sleep(Duration::from_millis(delay_ms));
             child.kill().unwrap();
             child.wait().unwrap();
@@ -131,7 +187,11 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
         for round in 0..3 {
             let service = Service::start(serve());
             service.wait_until_ready();
-            assert_eq!(service.metric("idmint_horizon_cold_starts_total"), 0.0, "its horizon is read");
+            assert_eq!(
+                service.metric("idmint_horizon_cold_starts_total"),
+                0.0,
+                "its horizon is read"
+            );
             assert_above(&service, &mut kept);
             assert_kept(&service, &kept, round);
             service.kill();
@@ -139,7 +199,10 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
         // Its formats are those of the folder: a changed one is refused.
         run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
             .assert(78, &["\"payment\"", "epoch: kept"]);
-        println!("{}: opened after 10 kills, and in 3 rounds", folder.display());
+        println!(
+            "{}: opened after 10 kills, and in 3 rounds",
+            folder.display()
+        );
     }
 }
 
@@ -158,13 +221,20 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     let sum = crc32c::crc32c(&later[..16]);
     later[16..20].copy_from_slice(&sum.to_be_bytes());
     let cases = [
-        (engine_alone, ["a build before a157b41", "with a build of a157b41"]),
+        (
+            engine_alone,
+            ["a build before a157b41", "with a build of a157b41"],
+        ),
         (later, ["has layout 2", "the version that wrote it"]),
     ];
     for (file, words) in cases {
         fs::write(&database, &file).unwrap();
         run(home.serve()).assert(78, &[&words[..], &["idmint.redb", NEVER_DELETE]].concat());
-        assert!(fs::read(&database).unwrap() == file, "{} was changed", words[0]);
+        assert!(
+            fs::read(&database).unwrap() == file,
+            "{} was changed",
+            words[0]
+        );
     }
     fs::write(&database, &whole).unwrap();
 
@@ -184,12 +254,20 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     };
     fs::write(&horizon, with_version(4)).unwrap();
     run(home.serve()).assert(78, &["horizon", "later version", "version 4", NEVER_DELETE]);
-    assert!(fs::read(&horizon).unwrap() == with_version(4), "the horizon was changed");
+    assert!(
+        fs::read(&horizon).unwrap() == with_version(4),
+        "the horizon was changed"
+    );
     fs::write(&horizon, with_version(1)).unwrap();
     let mut command = home.serve();
     command.arg("--run-ahead");
     let service = Service::start(command);
     service.wait_until_ready();
-    let drawn = service.get(&format!("/decode/{}?format=snowflake", service.mint("snowflake")[0])).text();
+    let drawn = service
+        .get(&format!(
+            "/decode/{}?format=snowflake",
+            service.mint("snowflake")[0]
+        ))
+        .text();
     assert!(drawn.contains("2045-01-01T"), "{drawn}");
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use idmint::id::{
-    DecodeFilter, Decoder, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format, FormatDefinition, Match, PRESETS,
-    Rejection, Rule,
+    DecodeFilter, Decoder, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format,
+    FormatDefinition, Match, PRESETS, Rejection, Rule,
 };
 use idmint::time::UnixNanos;
 use idmint::wire::{AnswerParts, BriefReading, DecodeAnswer, FieldWidth, KnownDomains};
@@ -105,16 +105,30 @@ struct Rejected<'a> {
     reason: Rejection,
 }
 
-fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<Cow<'a, str>> {
+fn label<'a>(
+    found: &Match<'a>,
+    field: &Field,
+    value: u128,
+    domains: &'a KnownDomains,
+) -> Option<Cow<'a, str>> {
     let format = found.format();
     let name = match field.kind {
         FieldKind::Ledger if format.rule == Rule::Chained => {
             return Some(format!("{:08x}", found.id() & 0xffff_ffff).into());
         }
-        FieldKind::Qualifier => Some(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")),
+        FieldKind::Qualifier => Some(
+            format
+                .variant_of(found.id())
+                .name
+                .as_deref()
+                .unwrap_or("unassigned"),
+        ),
         FieldKind::Worker => format.labels.get(&value).map(String::as_str),
         FieldKind::Object if format.rule == Rule::Sequenced => {
-            let known = domains.iter().find(|(hash, _)| u128::from(**hash) == value).map(|(_, name)| name.as_str());
+            let known = domains
+                .iter()
+                .find(|(hash, _)| u128::from(**hash) == value)
+                .map(|(_, name)| name.as_str());
             known.or((value == u128::from(DomainHash::DEVELOPMENT.get())).then_some("development"))
         }
         _ => None,
@@ -125,7 +139,11 @@ fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDo
 /// Members in the order of the format's encodings, which a map of serde_json would not keep.
 fn encodings(format: &Format, prefix: &str, id: u128) -> Box<RawValue> {
     let member = |(at, encoding): (usize, &Encoding)| {
-        let text = format!("{}{}", if at == 0 { prefix } else { "" }, encoding.to_text(id));
+        let text = format!(
+            "{}{}",
+            if at == 0 { prefix } else { "" },
+            encoding.to_text(id)
+        );
         format!("{}:{}", Value::from(encoding.name()), Value::from(text))
     };
     let members: Vec<_> = format.encodings.iter().enumerate().map(member).collect();
@@ -134,7 +152,12 @@ fn encodings(format: &Format, prefix: &str, id: u128) -> Box<RawValue> {
 
 fn time(found: &Match<'_>) -> Option<String> {
     let digits = found.format().tick.map_or(0, |tick| tick.second_digits());
-    found.format().split(found.id()).unwrap().time?.to_text(digits)
+    found
+        .format()
+        .split(found.id())
+        .unwrap()
+        .time?
+        .to_text(digits)
 }
 
 fn fields<'a>(found: &Match<'a>, domains: &'a KnownDomains) -> Vec<FieldOfReading<'a>> {
@@ -156,7 +179,9 @@ fn beginning(found: &Match<'_>, text: &str) -> BTreeMap<&'static str, String> {
     let told = match (is_canonical, found.format().prefixes.are_types()) {
         (false, _) => None,
         (true, true) => Some(("type", prefix.trim_end_matches('_').to_owned())),
-        (true, false) => Some(("prefix", prefix.to_owned())).filter(|(_, prefix)| !prefix.is_empty()),
+        (true, false) => {
+            Some(("prefix", prefix.to_owned())).filter(|(_, prefix)| !prefix.is_empty())
+        }
     };
     told.into_iter().collect()
 }
@@ -172,7 +197,9 @@ fn reading<'a>(found: &Match<'a>, text: &str, domains: &'a KnownDomains) -> Read
         canonical: format!("{prefix}{}", format.canonical().to_text(id)),
         value: id.to_string(),
         time: time(found),
-        time_unix_seconds: parts.time.map(|time| time.nanos().div_euclid(1_000_000_000).to_string()),
+        time_unix_seconds: parts
+            .time
+            .map(|time| time.nanos().div_euclid(1_000_000_000).to_string()),
         fields: fields(found, domains),
         encodings: encodings(format, prefix, id),
         plausible: found.is_plausible(),
@@ -183,7 +210,13 @@ fn reading<'a>(found: &Match<'a>, text: &str, domains: &'a KnownDomains) -> Read
 
 /// The empty text is no id.
 fn read(encoding: &Encoding, text: &str) -> Result<u128, Rejection> {
-    encoding.read(text).and_then(|id| if text.is_empty() { Err(Rejection::WrongLength) } else { Ok(id) })
+    encoding.read(text).and_then(|id| {
+        if text.is_empty() {
+            Err(Rejection::WrongLength)
+        } else {
+            Ok(id)
+        }
+    })
 }
 
 fn is_told(text: &str, best: &Match<'_>) -> bool {
@@ -208,13 +241,22 @@ fn evidence(found: &Match<'_>) -> &'static str {
         return "hardly any";
     }
     let words = [(-4.0, "weak"), (4.0, "fair"), (20.0, "good")];
-    words.iter().find(|(below, _)| found.evidence_bits() < *below).map_or("strong", |(_, words)| words)
+    words
+        .iter()
+        .find(|(below, _)| found.evidence_bits() < *below)
+        .map_or("strong", |(_, words)| words)
 }
 
 fn unlikely<'a>(found: &Match<'a>) -> Unlikely<'a> {
     let evidence_bits = (found.evidence_bits() * 10.0).round() / 10.0;
     let (format, encoding) = (&found.format().name, found.encoding().name());
-    Unlikely { format, encoding, time: time(found), evidence_bits, evidence: evidence(found) }
+    Unlikely {
+        format,
+        encoding,
+        time: time(found),
+        evidence_bits,
+        evidence: evidence(found),
+    }
 }
 
 /// Tries each encoding of each format by itself: what it reads is a match, and a format without any has the reason of a
@@ -224,13 +266,24 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
     let mut found: BTreeMap<_, _> = decoded
         .matches
         .iter()
-        .map(|found| ((found.format().name.as_str(), found.encoding().name()), found.id()))
+        .map(|found| {
+            (
+                (found.format().name.as_str(), found.encoding().name()),
+                found.id(),
+            )
+        })
         .collect();
     assert_eq!(found.len(), decoded.matches.len(), "{text:?}");
     let mut rejected = decoded.rejected.iter();
-    for format in decoder.formats().iter().filter(|format| filter.format.is_none_or(|name| name == format.name)) {
-        let tried =
-            format.encodings.iter().filter(|encoding| filter.encoding.is_none_or(|name| name == encoding.name()));
+    for format in decoder
+        .formats()
+        .iter()
+        .filter(|format| filter.format.is_none_or(|name| name == format.name))
+    {
+        let tried = format
+            .encodings
+            .iter()
+            .filter(|encoding| filter.encoding.is_none_or(|name| name == encoding.name()));
         let mut reasons = Vec::new();
         let (mut is_tried, mut is_read) = (false, false);
         for encoding in tried {
@@ -238,13 +291,18 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
             match read(encoding, text).and_then(|id| format.split(id).map(|_| id)) {
                 Ok(id) => {
                     is_read = true;
-                    assert_eq!(found.remove(&(&*format.name, encoding.name())), Some(id), "{text:?}");
+                    assert_eq!(
+                        found.remove(&(&*format.name, encoding.name())),
+                        Some(id),
+                        "{text:?}"
+                    );
                 }
                 Err(why) => reasons.push(why),
             }
         }
         let canonical = Some(format.canonical());
-        let canonical = canonical.filter(|canonical| filter.encoding.is_none_or(|name| name == canonical.name()));
+        let canonical = canonical
+            .filter(|canonical| filter.encoding.is_none_or(|name| name == canonical.name()));
         let behind = canonical.and_then(|canonical| format.prefixes.read(text, canonical));
         let behind = behind.map(|read| match read? {
             (_, id) if id > format.greatest() => Err(Rejection::OutOfRange),
@@ -252,21 +310,41 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
         });
         if let Some(Ok(id)) = behind {
             is_read = true;
-            assert_eq!(found.remove(&(&*format.name, format.canonical().name())), Some(id), "{text:?}");
+            assert_eq!(
+                found.remove(&(&*format.name, format.canonical().name())),
+                Some(id),
+                "{text:?}"
+            );
         }
         if let (Some(Err(expected)), false) = (behind, is_read) {
-            let (of, why) = rejected.next().unwrap_or_else(|| panic!("{} and {text:?}", format.name));
-            assert_eq!((&of.name, *why), (&format.name, expected), "{text:?}: what is behind the prefix says why");
+            let (of, why) = rejected
+                .next()
+                .unwrap_or_else(|| panic!("{} and {text:?}", format.name));
+            assert_eq!(
+                (&of.name, *why),
+                (&format.name, expected),
+                "{text:?}: what is behind the prefix says why"
+            );
         } else if is_tried && !is_read {
-            let (of, why) = rejected.next().unwrap_or_else(|| panic!("{} and {text:?}", format.name));
+            let (of, why) = rejected
+                .next()
+                .unwrap_or_else(|| panic!("{} and {text:?}", format.name));
             // Another length is as near as other letters.
-            let nearness = |why: &Rejection| why.nearness() + u8::from(*why == Rejection::WrongLength);
+            let nearness =
+                |why: &Rejection| why.nearness() + u8::from(*why == Rejection::WrongLength);
             let nearest = reasons.iter().map(nearness).max();
-            assert_eq!((&of.name, Some(nearness(why))), (&format.name, nearest), "{text:?}: {why} of {reasons:?}");
+            assert_eq!(
+                (&of.name, Some(nearness(why))),
+                (&format.name, nearest),
+                "{text:?}: {why} of {reasons:?}"
+            );
             assert!(reasons.contains(why), "{text:?}: {why} of {reasons:?}");
         }
     }
-    assert!(found.is_empty() && rejected.next().is_none(), "{text:?}: {found:?}");
+    assert!(
+        found.is_empty() && rejected.next().is_none(),
+        "{text:?}: {found:?}"
+    );
 }
 
 fn assert_answers(
@@ -280,7 +358,8 @@ fn assert_answers(
     let is_pinned = filter.format.is_some() || filter.encoding.is_some();
     let did_you_mean = match decoded.matches.first() {
         Some(best)
-            if best.is_plausible() && (is_pinned || decoded.matches.iter().any(|found| is_told(text, found))) =>
+            if best.is_plausible()
+                && (is_pinned || decoded.matches.iter().any(|found| is_told(text, found))) =>
         {
             None
         }
@@ -290,21 +369,40 @@ fn assert_answers(
         Some(near) if near.is_empty() => at.shaped_like(text, filter),
         _ => Vec::new(),
     };
-    let is_told = is_pinned || decoded.matches.iter().any(|found| is_told(text, found)) || decoded.matches.is_empty();
+    let is_told = is_pinned
+        || decoded.matches.iter().any(|found| is_told(text, found))
+        || decoded.matches.is_empty();
     let is_ambiguous = decoded.is_ambiguous();
-    let (matches, withheld) = if is_told { (decoded.matches, Vec::new()) } else { (Vec::new(), decoded.matches) };
+    let (matches, withheld) = if is_told {
+        (decoded.matches, Vec::new())
+    } else {
+        (Vec::new(), decoded.matches)
+    };
     let expected = Answer {
         id: text,
-        matches: matches.iter().map(|found| reading(found, text, domains)).collect(),
+        matches: matches
+            .iter()
+            .map(|found| reading(found, text, domains))
+            .collect(),
         ambiguous: is_told && is_ambiguous,
-        rejected: decoded.rejected.iter().map(|(of, why)| Rejected { format: &of.name, reason: *why }).collect(),
+        rejected: decoded
+            .rejected
+            .iter()
+            .map(|(of, why)| Rejected {
+                format: &of.name,
+                reason: *why,
+            })
+            .collect(),
         did_you_mean: did_you_mean.clone().unwrap_or_default(),
         shaped_like,
         unlikely: withheld.iter().map(unlikely).collect(),
     };
     let mut written = Vec::new();
     DecodeAnswer::new(text, at, filter, parts).write_json(&mut written);
-    assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&expected).unwrap());
+    assert_eq!(
+        String::from_utf8(written).unwrap(),
+        serde_json::to_string(&expected).unwrap()
+    );
 
     let best = matches.first();
     let expected = Brief {
@@ -319,23 +417,43 @@ fn assert_answers(
     };
     let mut written = Vec::new();
     BriefReading::new(text, at, filter, parts).write_json(&mut written);
-    assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&expected).unwrap());
+    assert_eq!(
+        String::from_utf8(written).unwrap(),
+        serde_json::to_string(&expected).unwrap()
+    );
 }
 
 #[test]
 fn every_answer_is_what_serde_makes_of_its_parts() {
-    let compiled = |name: &str, toml: &str| FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap();
-    let mut formats: Vec<_> = PRESETS.iter().map(|preset| Arc::new(compiled(preset.name, preset.toml))).collect();
+    let compiled = |name: &str, toml: &str| {
+        FormatDefinition::from_toml(name, toml)
+            .unwrap()
+            .compile(name)
+            .unwrap()
+    };
+    let mut formats: Vec<_> = PRESETS
+        .iter()
+        .map(|preset| Arc::new(compiled(preset.name, preset.toml)))
+        .collect();
     formats.push(Arc::new(compiled("quoted", QUOTED)));
-    let instagram = PRESETS.iter().find(|preset| preset.name == "instagram").unwrap();
+    let instagram = PRESETS
+        .iter()
+        .find(|preset| preset.name == "instagram")
+        .unwrap();
     let prefixed = format!("prefixes = ['pi_', 'user_']\n{}", instagram.toml);
     formats.push(Arc::new(compiled("prefixed", &prefixed)));
     let decoder = Decoder::new(formats);
-    let domains = KnownDomains::from([(3, "a \"b\" \\ c".to_owned()), (u32::MAX, "é\n\u{7f}\u{2028}".to_owned())]);
+    let domains = KnownDomains::from([
+        (3, "a \"b\" \\ c".to_owned()),
+        (u32::MAX, "é\n\u{7f}\u{2028}".to_owned()),
+    ]);
     let parts = AnswerParts::new(decoder.formats(), domains.clone());
 
     let mut random = StdRng::seed_from_u64(5);
-    let targets = Target::all_of(decoder.formats().iter().map(|format| &**format), &mut random);
+    let targets = Target::all_of(
+        decoder.formats().iter().map(|format| &**format),
+        &mut random,
+    );
     let mut text = String::new();
     for _ in 0..TEXTS {
         // From before the first epoch to after the last tick of most formats.

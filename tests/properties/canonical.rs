@@ -37,7 +37,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 64, 8, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..8).prop_map(Value::from),
-            btree_map(any_text(), inner, 0..8).prop_map(|members| Value::Object(Map::from_iter(members))),
+            btree_map(any_text(), inner, 0..8)
+                .prop_map(|members| Value::Object(Map::from_iter(members))),
         ]
     })
 }
@@ -59,7 +60,10 @@ impl Choices<'_> {
         for c in text.chars() {
             let must = matches!(c, '"' | '\\' | '\0'..='\u{1f}');
             match self.pick(4) {
-                0 => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| write!(out, "\\u{unit:04X}").unwrap()),
+                0 => c
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .for_each(|unit| write!(out, "\\u{unit:04X}").unwrap()),
                 1 if c == '/' => out.push_str("\\/"),
                 _ if must => {
                     let quoted = serde_json::to_string(&c).unwrap();
@@ -119,9 +123,13 @@ fn says_the_same(a: &Value, b: &Value) -> bool {
             let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
             a == b || a.to_bits().abs_diff(b.to_bits()) <= 16
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| says_the_same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| says_the_same(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| says_the_same(a, b)))
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(key, a)| b.get(key).is_some_and(|b| says_the_same(a, b)))
         }
         _ => a == b,
     }
@@ -207,7 +215,12 @@ fn nesting_has_a_bound_and_is_refused_beyond_it() {
     assert_eq!(error.reason(), "invalid_json");
     assert!(error.to_string().contains("inside 64 others"), "{error}");
     assert!(canonical_json("[".repeat(1_000_000).as_bytes()).is_err());
-    let event = |depth| format!(r#"{{"event":"a","entities":{{}},"data":{}}}"#, nested(depth));
+    let event = |depth| {
+        format!(
+            r#"{{"event":"a","entities":{{}},"data":{}}}"#,
+            nested(depth)
+        )
+    };
     assert!(Event::from_json(event(63).as_bytes()).is_ok());
     assert!(Event::from_json(event(64).as_bytes()).is_err());
 }
@@ -215,7 +228,10 @@ fn nesting_has_a_bound_and_is_refused_beyond_it() {
 #[test]
 fn a_number_that_other_readers_miss_is_kept() {
     // serde_json reads one two units further in the last place.
-    assert_eq!(canonical_json(b"9.267513576289265e-35").as_deref(), Ok("9.267513576289265e-35"));
+    assert_eq!(
+        canonical_json(b"9.267513576289265e-35").as_deref(),
+        Ok("9.267513576289265e-35")
+    );
 }
 
 #[test]
@@ -225,7 +241,15 @@ fn keys_are_ordered_and_told_apart_by_what_they_say() {
         canonical_json(br##"{"#":1,"\"":2,"\u0001":3,"a":4}"##).as_deref(),
         Ok(r##"{"\u0001":3,"\"":2,"#":1,"a":4}"##)
     );
-    for json in [r#"{"a":1,"\u0061":2}"#, r#"{"b":1,"a":2,"b":3}"#, r#"{"\n":1,"a":2,"\u000A":3}"#] {
-        assert_eq!(canonical_json(json.as_bytes()).unwrap_err().reason(), "duplicate_key", "{json}");
+    for json in [
+        r#"{"a":1,"\u0061":2}"#,
+        r#"{"b":1,"a":2,"b":3}"#,
+        r#"{"\n":1,"a":2,"\u000A":3}"#,
+    ] {
+        assert_eq!(
+            canonical_json(json.as_bytes()).unwrap_err().reason(),
+            "duplicate_key",
+            "{json}"
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! Conjunction Data Messages out of a seed, in every form and spacing that the forms allow.
 
-use idmint::conjunction::{CONJUNCTION_ID_KEY, CdmForm, Document, EVENT_ID_KEY, Message, SentReport};
+use idmint::conjunction::{
+    CONJUNCTION_ID_KEY, CdmForm, Document, EVENT_ID_KEY, Message, SentReport,
+};
 use idmint::time::UnixTime;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -18,37 +20,68 @@ const OURS: &str = "there-";
 
 /// The id of ours that a message has: in a comment, or in a keyword, which may also have another originator's.
 pub(crate) fn noted(message: &Message) -> Option<&str> {
-    let keyword = message.conjunction_id().filter(|keyword| keyword.text.starts_with(OURS));
-    message.existing_id().or(keyword).map(|noted| noted.text.as_str())
+    let keyword = message
+        .conjunction_id()
+        .filter(|keyword| keyword.text.starts_with(OURS));
+    message
+        .existing_id()
+        .or(keyword)
+        .map(|noted| noted.text.as_str())
 }
 
 /// The document with these ids in the messages that have none of ours.
 pub(crate) fn annotate<B: AsRef<[u8]>>(document: &Document<B>, ids: &[impl AsRef<str>]) -> Vec<u8> {
     let is_noted = |(message, id): (&Message, &str)| {
-        noted(message).is_some() || message.conjunction_id().is_some_and(|keyword| keyword.text == id)
+        noted(message).is_some()
+            || message
+                .conjunction_id()
+                .is_some_and(|keyword| keyword.text == id)
     };
     let sent_report = |(message, id): (&Message, _)| SentReport {
         report: *message.report(),
         noted: is_noted((message, AsRef::as_ref(&id))).then_some(0),
     };
-    document.annotate(&document.messages().iter().zip(ids).map(sent_report).collect::<Vec<_>>(), ids)
+    document.annotate(
+        &document
+            .messages()
+            .iter()
+            .zip(ids)
+            .map(sent_report)
+            .collect::<Vec<_>>(),
+        ids,
+    )
 }
 
 /// A document of one to four messages.
 pub(crate) fn random_document(form: CdmForm, random: &mut StdRng) -> Made {
-    let mut made = Made { text: Vec::new(), reports: Vec::new(), noted: Vec::new() };
+    let mut made = Made {
+        text: Vec::new(),
+        reports: Vec::new(),
+        noted: Vec::new(),
+    };
     let count = random.random_range(1..=4);
-    let texts: Vec<_> = (0..count).map(|_| message(form, &mut made, random)).collect();
+    let texts: Vec<_> = (0..count)
+        .map(|_| message(form, &mut made, random))
+        .collect();
     let bom = if one_of(random, 10) { "\u{feff}" } else { "" };
     let text = match form {
         CdmForm::Kvn => {
             let text = texts.concat();
-            if one_of(random, 3) { text.trim_end_matches(['\r', '\n']).to_owned() } else { text }
+            if one_of(random, 3) {
+                text.trim_end_matches(['\r', '\n']).to_owned()
+            } else {
+                text
+            }
         }
-        CdmForm::Xml if count == 1 && one_of(random, 2) => format!("<?xml version='1.0'?>{}", texts[0]),
+        CdmForm::Xml if count == 1 && one_of(random, 2) => {
+            format!("<?xml version='1.0'?>{}", texts[0])
+        }
         CdmForm::Xml => {
             let prefix = pick(random, &["", "ndm:", "n-1:"]);
-            format!("<{prefix}ndm a='<!-- -->'>{}</{prefix}ndm>", texts.join("<!-- <cdm> & --><opm><TCA/></opm>"))
+            format!(
+                "<{prefix}ndm a='<!-- -->'>{}</{prefix}ndm>",
+                texts.join("<!-- <cdm> & --><opm><TCA/></opm>")
+            )
         }
         CdmForm::SpaceTrack if count == 1 && one_of(random, 2) => texts[0].clone(),
         CdmForm::SpaceTrack => format!("[{}]", texts.join(pick(random, &[",", " ,\r\n\t"]))),
@@ -72,9 +105,19 @@ fn time(random: &mut StdRng) -> (UnixTime, String) {
     let text = instant.to_text(6).unwrap();
     let text = text.trim_end_matches('Z');
     let date: jiff::civil::Date = text[..10].parse().unwrap();
-    let day =
-        if one_of(random, 2) { text[..10].to_owned() } else { format!("{}-{:03}", &text[..4], date.day_of_year()) };
-    (instant, format!("{day}{}{}", &text[10..], pick(random, &["", "Z", "9", "000999", "9Z"])))
+    let day = if one_of(random, 2) {
+        text[..10].to_owned()
+    } else {
+        format!("{}-{:03}", &text[..4], date.day_of_year())
+    };
+    (
+        instant,
+        format!(
+            "{day}{}{}",
+            &text[10..],
+            pick(random, &["", "Z", "9", "000999", "9Z"])
+        ),
+    )
 }
 
 fn message(form: CdmForm, made: &mut Made, random: &mut StdRng) -> String {
@@ -82,10 +125,14 @@ fn message(form: CdmForm, made: &mut Made, random: &mut StdRng) -> String {
     let primary = random.random_range(1..4_194_304_u64);
     let secondary = primary % 4_194_303 + 1;
     made.reports.push((tca, primary, secondary));
-    made.noted.push(one_of(random, 4).then(|| format!("{OURS}{}", made.noted.len())));
+    made.noted
+        .push(one_of(random, 4).then(|| format!("{OURS}{}", made.noted.len())));
     let noted = made.noted.last().unwrap().clone();
     let zeros = |random: &mut StdRng, number: u64| {
-        format!("{}{number}", pick(random, &["", "", "0", "0000000000000000000000"]))
+        format!(
+            "{}{number}",
+            pick(random, &["", "", "0", "0000000000000000000000"])
+        )
     };
     let objects = [zeros(random, primary), zeros(random, secondary)];
     match form {
@@ -100,19 +147,30 @@ const VERSIONS: [&str; 4] = ["1.0", "1.0", "2.0", "2.7"];
 /// Ids of other originators, whose keyword may be empty, too.
 const THEIRS: [&str; 4] = ["", "7", "2024 A = B", "CONJUNCTION_ID"];
 
-const COMMENTS: [&str; 5] = ["", " ", " TCA = 2000-01-01T00:00:00", " é = <OBJECT>", " CONJUNCTION_EVENT_ID_OLD = x"];
+const COMMENTS: [&str; 5] = [
+    "",
+    " ",
+    " TCA = 2000-01-01T00:00:00",
+    " é = <OBJECT>",
+    " CONJUNCTION_EVENT_ID_OLD = x",
+];
 
 fn kvn(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRng) -> String {
     let mut out = String::new();
     let end = pick(random, &["\n", "\r\n", "\r", "\n\r"]);
     let mut line = |text: &str, random: &mut StdRng| {
-        out += &format!("{}{text}{}{end}", pick(random, &["", "", " ", "\t"]), pick(random, &["", "", "  ", "\t"]));
+        out += &format!(
+            "{}{text}{}{end}",
+            pick(random, &["", "", " ", "\t"]),
+            pick(random, &["", "", "  ", "\t"])
+        );
         if one_of(random, 8) {
             out += end;
         }
     };
-    let key =
-        |random: &mut StdRng, key: &str, value: &str| format!("{key}{}{value}", pick(random, &[" = ", "=", "   =\t"]));
+    let key = |random: &mut StdRng, key: &str, value: &str| {
+        format!("{key}{}{value}", pick(random, &[" = ", "=", "   =\t"]))
+    };
     let comment = |random: &mut StdRng| format!("COMMENT{}", pick(random, &COMMENTS));
     let version = pick(random, &VERSIONS);
     line(&key(random, "CCSDS_CDM_VERS", version), random);
@@ -123,9 +181,21 @@ fn kvn(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRn
     let in_keyword = noted.filter(|_| one_of(random, 2));
     let noted = noted.filter(|_| in_keyword.is_none());
     if let Some(id) = noted.filter(|_| !is_late) {
-        line(&format!("COMMENT {EVENT_ID_KEY}{}{id}", pick(random, &["=", " = ", "  =  "])), random);
+        line(
+            &format!(
+                "COMMENT {EVENT_ID_KEY}{}{id}",
+                pick(random, &["=", " = ", "  =  "])
+            ),
+            random,
+        );
     }
-    for name in ["CLASSIFICATION", "CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR", "MESSAGE_ID"] {
+    for name in [
+        "CLASSIFICATION",
+        "CREATION_DATE",
+        "ORIGINATOR",
+        "MESSAGE_FOR",
+        "MESSAGE_ID",
+    ] {
         if !one_of(random, 3) {
             line(&key(random, name, "a = b [m]"), random);
         }
@@ -167,50 +237,112 @@ fn xml(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRn
     let mut value = |text: &str| match random.random_range(0..4) {
         0 => format!(" {text}\n"),
         1 => format!("<![CDATA[{text}]]>"),
-        2 => format!("<!-- {text} -->&#{};{}", u32::from(text.as_bytes()[0]), &text[1..]),
+        2 => format!(
+            "<!-- {text} -->&#{};{}",
+            u32::from(text.as_bytes()[0]),
+            &text[1..]
+        ),
         _ => text.to_owned(),
     };
     let (tca, objects) = (value(tca), [value(&objects[0]), value(&objects[1])]);
     let noted = noted.map(|id| value(&format!("{EVENT_ID_KEY} = {id}")));
     let is_late = one_of(random, 4);
     let element = |name: &str, text: &str| format!("<{prefix}{name}>{text}</{prefix}{name}>{gap}");
-    let comment = noted.map(|text| element("COMMENT", &text)).unwrap_or_default();
-    let (in_header, later) = if is_late { (String::new(), comment) } else { (comment, String::new()) };
-    let header = element("COMMENT", "&lt;TCA/&gt; &amp; é") + &in_header + &element("CREATION_DATE", "x");
+    let comment = noted
+        .map(|text| element("COMMENT", &text))
+        .unwrap_or_default();
+    let (in_header, later) = if is_late {
+        (String::new(), comment)
+    } else {
+        (comment, String::new())
+    };
+    let header =
+        element("COMMENT", "&lt;TCA/&gt; &amp; é") + &in_header + &element("CREATION_DATE", "x");
     let order = if one_of(random, 4) { [1, 0] } else { [0, 1] };
     let segments = order.map(|at| {
-        let metadata = element("OBJECT", &format!("OBJECT{}", at + 1)) + &element("OBJECT_DESIGNATOR", &objects[at]);
-        element("segment", &(element("metadata", &metadata) + "<data><x TCA=\"'>'\"/></data>"))
+        let metadata = element("OBJECT", &format!("OBJECT{}", at + 1))
+            + &element("OBJECT_DESIGNATOR", &objects[at]);
+        element(
+            "segment",
+            &(element("metadata", &metadata) + "<data><x TCA=\"'>'\"/></data>"),
+        )
     });
-    let keyword = keyword.map(|id| element(CONJUNCTION_ID_KEY, id)).unwrap_or_default();
-    let comments = pick(random, &["", "<!-- <TCA/> -->", "<COMMENT/>", "<COMMENT>x</COMMENT>\n<COMMENT>y</COMMENT>"]);
+    let keyword = keyword
+        .map(|id| element(CONJUNCTION_ID_KEY, id))
+        .unwrap_or_default();
+    let comments = pick(
+        random,
+        &[
+            "",
+            "<!-- <TCA/> -->",
+            "<COMMENT/>",
+            "<COMMENT>x</COMMENT>\n<COMMENT>y</COMMENT>",
+        ],
+    );
     let in_relative = match one_of(random, 2) {
         true => later + comments + &keyword + &element("TCA", &tca),
         false => later + comments + &element("TCA", &tca) + &keyword,
     };
-    let relative = element("relativeMetadataData", &(in_relative + "<MISS_DISTANCE units=\"m\">7</MISS_DISTANCE>"));
+    let relative = element(
+        "relativeMetadataData",
+        &(in_relative + "<MISS_DISTANCE units=\"m\">7</MISS_DISTANCE>"),
+    );
     let body = element("body", &(relative + &segments.concat()));
-    let attributes =
-        pick(random, &["version=\"1.0\"", "id = 'CCSDS_CDM_VERS'\n version='1.0'", "a='version' version=\"1.0\""])
-            .replace("1.0", pick(random, &VERSIONS));
-    format!("<{prefix}cdm {attributes}><{prefix}header{gap}>{gap}{header}</{prefix}header>{body}</{prefix}cdm>{gap}")
+    let attributes = pick(
+        random,
+        &[
+            "version=\"1.0\"",
+            "id = 'CCSDS_CDM_VERS'\n version='1.0'",
+            "a='version' version=\"1.0\"",
+        ],
+    )
+    .replace("1.0", pick(random, &VERSIONS));
+    format!(
+        "<{prefix}cdm {attributes}><{prefix}header{gap}>{gap}{header}</{prefix}header>{body}</{prefix}cdm>{gap}"
+    )
 }
 
-fn space_track(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRng) -> String {
-    let names =
-        if one_of(random, 2) { ["SAT_1_ID", "SAT_2_ID"] } else { ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"] };
+fn space_track(
+    tca: &str,
+    objects: &[String; 2],
+    noted: Option<&str>,
+    random: &mut StdRng,
+) -> String {
+    let names = if one_of(random, 2) {
+        ["SAT_1_ID", "SAT_2_ID"]
+    } else {
+        ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"]
+    };
     let mut members = vec![
         ("TCA".to_owned(), format!("\"{tca}\"")),
         (names[0].to_owned(), format!("\"{}\"", objects[0])),
-        (names[1].to_owned(), objects[1].trim_start_matches('0').to_owned()),
-        ("MESSAGE \\\"FOR\\\"".to_owned(), "\"a\\\\,\\\":{}\"".to_owned()),
-        ("PC".to_owned(), pick(random, &["null", "[1,{\"TCA\":[]}]", "1e-5", "{}", "\"é\""]).to_owned()),
+        (
+            names[1].to_owned(),
+            objects[1].trim_start_matches('0').to_owned(),
+        ),
+        (
+            "MESSAGE \\\"FOR\\\"".to_owned(),
+            "\"a\\\\,\\\":{}\"".to_owned(),
+        ),
+        (
+            "PC".to_owned(),
+            pick(random, &["null", "[1,{\"TCA\":[]}]", "1e-5", "{}", "\"é\""]).to_owned(),
+        ),
     ];
     members.extend(noted.map(|id| (EVENT_ID_KEY.to_owned(), format!("\"{id}\""))));
     for at in (1..members.len()).rev() {
         members.swap(at, random.random_range(0..=at));
     }
-    let (gap, colon) = (pick(random, &["", " ", "\n  ", "\r\n\t"]), pick(random, &[":", ": ", " :\n"]));
-    let members: Vec<_> = members.iter().map(|(name, value)| format!("{gap}\"{name}\"{colon}{value}")).collect();
-    format!("{{{}{gap}}}", members.join(&format!("{},", pick(random, &["", " "]))))
+    let (gap, colon) = (
+        pick(random, &["", " ", "\n  ", "\r\n\t"]),
+        pick(random, &[":", ": ", " :\n"]),
+    );
+    let members: Vec<_> = members
+        .iter()
+        .map(|(name, value)| format!("{gap}\"{name}\"{colon}{value}"))
+        .collect();
+    format!(
+        "{{{}{gap}}}",
+        members.join(&format!("{},", pick(random, &["", " "])))
+    )
 }

@@ -25,7 +25,13 @@ const SINCE: u64 = NOW_NANOS - 5 * 365 * 86_400 * 1_000_000_000;
 static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
     let config = Config::load(None, std::iter::empty(), toml::Table::new()).unwrap();
     let clock = Arc::new(ManualClock::at(NOW).clock());
-    assemble(&config, clock, &Randomness::seeded(1), &prometheus::Registry::new()).unwrap()
+    assemble(
+        &config,
+        clock,
+        &Randomness::seeded(1),
+        &prometheus::Registry::new(),
+    )
+    .unwrap()
 });
 
 fn is_minted(format: &Format) -> bool {
@@ -34,21 +40,32 @@ fn is_minted(format: &Format) -> bool {
 
 /// An id as it would be minted at that moment.
 fn mint_at(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
-    let assigned: Vec<_> = format.variants.iter().filter(|variant| variant.assigned).collect();
+    let assigned: Vec<_> = format
+        .variants
+        .iter()
+        .filter(|variant| variant.assigned)
+        .collect();
     let layout = &assigned[random.random_range(0..assigned.len())].layout;
     let workers = SERVICE.formats().named(&format.name).unwrap().workers();
-    let values = layout.fields().iter().map(|field| match (field.kind, field.constant) {
-        (_, Some(constant)) => constant,
-        (FieldKind::Time, _) => format.ticks_at(UnixTime::from(at)).unwrap(),
-        (FieldKind::Worker, _) => workers[random.random_range(0..workers.len())].into(),
-        (FieldKind::Shard, _) => 0,
-        // The first of a tick, as often as not.
-        (FieldKind::Sequence, _) if random.random() => random.random_range(0..format.sequence_spread).into(),
-        // Catalogue numbers have reached 70 000 by now; the other objects are the domain, which is not configured.
-        (FieldKind::Object, _) if format.rule == Rule::Grouped => random.random_range(1..70_000),
-        (FieldKind::Object, _) => 0,
-        _ => random.random_range(0..=field.max),
-    });
+    let values = layout
+        .fields()
+        .iter()
+        .map(|field| match (field.kind, field.constant) {
+            (_, Some(constant)) => constant,
+            (FieldKind::Time, _) => format.ticks_at(UnixTime::from(at)).unwrap(),
+            (FieldKind::Worker, _) => workers[random.random_range(0..workers.len())].into(),
+            (FieldKind::Shard, _) => 0,
+            // The first of a tick, as often as not.
+            (FieldKind::Sequence, _) if random.random() => {
+                random.random_range(0..format.sequence_spread).into()
+            }
+            // Catalogue numbers have reached 70 000 by now; the other objects are the domain, which is not configured.
+            (FieldKind::Object, _) if format.rule == Rule::Grouped => {
+                random.random_range(1..70_000)
+            }
+            (FieldKind::Object, _) => 0,
+            _ => random.random_range(0..=field.max),
+        });
     layout.pack(&values.collect::<Vec<_>>()).unwrap()
 }
 
@@ -67,7 +84,13 @@ struct Row {
 fn confusion(seed: u64) -> BTreeMap<String, Row> {
     let mut random = StdRng::seed_from_u64(seed);
     let decoder = SERVICE.decoding().decoder().at(NOW);
-    let formats: Vec<_> = SERVICE.decoding().decoder().formats().iter().filter(|format| is_minted(format)).collect();
+    let formats: Vec<_> = SERVICE
+        .decoding()
+        .decoder()
+        .formats()
+        .iter()
+        .filter(|format| is_minted(format))
+        .collect();
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for at in 0..IDS {
         let format = formats[at % formats.len()];
@@ -76,7 +99,12 @@ fn confusion(seed: u64) -> BTreeMap<String, Row> {
         let instant = UnixNanos::new(random.random_range(since..NOW_NANOS));
         let id = mint_at(format, instant, &mut random);
         let decoded = decoder.decode(&format.canonical().to_text(id), DecodeFilter::default());
-        assert!(decoded.matches.iter().any(|found| found.format().name == format.name && found.id() == id));
+        assert!(
+            decoded
+                .matches
+                .iter()
+                .any(|found| found.format().name == format.name && found.id() == id)
+        );
         let row = rows.entry(format.name.clone()).or_default();
         row.ids += 1;
         let first = decoded.matches[0].format();
@@ -92,7 +120,13 @@ fn the_right_format_comes_first_unless_there_is_a_doubt() {
     let rows = confusion(7);
     assert_eq!(rows.values().map(|row| row.ids).sum::<usize>(), IDS);
     let is_decimal = |name: &str| {
-        let format = SERVICE.decoding().decoder().formats().iter().find(|format| format.name == name).unwrap();
+        let format = SERVICE
+            .decoding()
+            .decoder()
+            .formats()
+            .iter()
+            .find(|format| format.name == name)
+            .unwrap();
         format.canonical().name() == "decimal"
     };
     let (mut clear, mut right, mut others, mut others_ambiguous) = (0, 0, 0, 0);
@@ -104,8 +138,14 @@ fn the_right_format_comes_first_unless_there_is_a_doubt() {
             others_ambiguous += row.ambiguous;
         }
     }
-    assert!(right * 100 >= clear * 99, "{right} of {clear} without doubt are right");
-    assert!(others_ambiguous * 10 <= others, "{others_ambiguous} of {others} that are no decimal numbers are in doubt");
+    assert!(
+        right * 100 >= clear * 99,
+        "{right} of {clear} without doubt are right"
+    );
+    assert!(
+        others_ambiguous * 10 <= others,
+        "{others_ambiguous} of {others} that are no decimal numbers are in doubt"
+    );
     assert_generated("docs/FORMATS.md", "detection", &table(&rows));
 }
 
@@ -116,8 +156,11 @@ fn table(rows: &BTreeMap<String, Row>) -> String {
     text += &format!("\n|---|---|{}\n", "---|".repeat(firsts.len()));
     for (name, row) in rows {
         text += &format!("| {name}, {} | {} |", row.ids, row.ambiguous);
-        let count =
-            |first: &&String| row.first.get(*first).map_or_else(|| " |".to_owned(), |count| format!(" {count} |"));
+        let count = |first: &&String| {
+            row.first
+                .get(*first)
+                .map_or_else(|| " |".to_owned(), |count| format!(" {count} |"))
+        };
         text.extend(firsts.iter().map(count));
         text.push('\n');
     }
@@ -137,26 +180,52 @@ fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, R
     // A reason of the canonical encoding, the first, counts for more than others that are as near; another length is as near as
     // other letters.
     let readings_by_place = readings.iter().enumerate();
-    let refusals = readings_by_place.filter_map(|(at, reading)| Some((at, reading.as_ref().err().copied()?)));
+    let refusals =
+        readings_by_place.filter_map(|(at, reading)| Some((at, reading.as_ref().err().copied()?)));
     let nearest = refusals
-        .max_by_key(|(at, why)| (why.nearness() + u8::from(*why == Rejection::WrongLength), *at == 0))
+        .max_by_key(|(at, why)| {
+            (
+                why.nearness() + u8::from(*why == Rejection::WrongLength),
+                *at == 0,
+            )
+        })
         .map(|(_, why)| why);
     let read: Vec<_> = readings.into_iter().filter_map(Result::ok).collect();
-    if read.is_empty() { Err(nearest.unwrap()) } else { Ok(read) }
+    if read.is_empty() {
+        Err(nearest.unwrap())
+    } else {
+        Ok(read)
+    }
 }
 
 #[test]
 fn reading_spellings_together_gives_what_each_gives_by_itself() {
     let mut random = StdRng::seed_from_u64(11);
     let decoder = SERVICE.decoding().decoder().at(NOW);
-    let ids = SERVICE.decoding().decoder().formats().iter().flat_map(|format| {
-        let id = random.random_range(0..=format.greatest());
-        format.encodings.iter().map(move |encoding| encoding.to_text(id))
-    });
+    let ids = SERVICE
+        .decoding()
+        .decoder()
+        .formats()
+        .iter()
+        .flat_map(|format| {
+            let id = random.random_range(0..=format.greatest());
+            format
+                .encodings
+                .iter()
+                .map(move |encoding| encoding.to_text(id))
+        });
     let mut texts: Vec<String> = ids.collect();
-    texts.extend(cases::valid().into_iter().flat_map(|case| case.encodings).map(|(_, text)| text));
+    texts.extend(
+        cases::valid()
+            .into_iter()
+            .flat_map(|case| case.encodings)
+            .map(|(_, text)| text),
+    );
     texts.extend(cases::unreadable().into_iter().map(|case| case.text));
-    let halves: Vec<_> = texts.iter().map(|text| text.chars().take(text.chars().count() / 2).collect()).collect();
+    let halves: Vec<_> = texts
+        .iter()
+        .map(|text| text.chars().take(text.chars().count() / 2).collect())
+        .collect();
     texts.extend(halves);
     assert!(texts.len() > 1_000);
     for text in &texts {
@@ -168,7 +237,10 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
                 .filter(|found| found.format().name == format.name)
                 .map(|found| (found.encoding().name().to_owned(), found.id()))
                 .collect();
-            let why = decoded.rejected.iter().find(|(rejected, _)| rejected.name == format.name);
+            let why = decoded
+                .rejected
+                .iter()
+                .find(|(rejected, _)| rejected.name == format.name);
             match read_one_by_one(format, text) {
                 Ok(mut read) => {
                     read.sort();
@@ -177,7 +249,12 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
                     assert!(why.is_none());
                 }
                 Err(expected) => {
-                    assert_eq!(why.map(|(_, why)| *why), Some(expected), "{text:?} as {}", format.name);
+                    assert_eq!(
+                        why.map(|(_, why)| *why),
+                        Some(expected),
+                        "{text:?} as {}",
+                        format.name
+                    );
                     assert!(found.is_empty());
                 }
             }
@@ -185,7 +262,8 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
         let best = decoder.best(text, DecodeFilter::default());
         let first = decoded.matches.first();
         assert_eq!(
-            best.as_ref().map(|best| (&best.format().name, best.encoding().name(), best.id())),
+            best.as_ref()
+                .map(|best| (&best.format().name, best.encoding().name(), best.id())),
             first.map(|first| (&first.format().name, first.encoding().name(), first.id())),
             "{text:?}"
         );
@@ -197,10 +275,19 @@ fn a_copy_with_a_slip_leads_to_the_id() {
     let decoder = SERVICE.decoding().decoder().at(NOW);
     for (copied, meant) in [
         (" 175928847299117063\n", "175928847299117063"),
-        ("\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        (
+            "\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",",
+            "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        ),
         ("01arz3ndektsv4rrffq69g5fav", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
-        ("017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
-        ("{017f22e279b07cc398c4dc0c0c07398f}", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
+        (
+            "017F22E2-79B0-7CC3-98C4-DC0C0C07398F",
+            "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+        ),
+        (
+            "{017f22e279b07cc398c4dc0c0c07398f}",
+            "017f22e2-79b0-7cc3-98c4-dc0c0c07398f",
+        ),
         ("ZWWQLZZPJJMXMDLKPVWQ", "zwwqlzz-pjjmxmd-lkpvwq"),
         ("zwwqlzz pjjmxmd lkpvwq", "zwwqlzz-pjjmxmd-lkpvwq"),
         ("1i9zc1002", "1I9ZC1002"),
@@ -209,10 +296,20 @@ fn a_copy_with_a_slip_leads_to_the_id() {
         let near = decoder.did_you_mean(copied, DecodeFilter::default());
         assert_eq!(near[0], meant, "{copied:?}: {near:?}");
         assert!(near.len() <= 4);
-        assert!(near.iter().all(|text| decoder.best(text, DecodeFilter::default()).is_some()));
+        assert!(
+            near.iter()
+                .all(|text| decoder.best(text, DecodeFilter::default()).is_some())
+        );
     }
     assert!(decoder.did_you_mean("", DecodeFilter::default()).is_empty());
-    assert!(decoder.did_you_mean("no id at all, whatever is done to it", DecodeFilter::default()).is_empty());
+    assert!(
+        decoder
+            .did_you_mean(
+                "no id at all, whatever is done to it",
+                DecodeFilter::default()
+            )
+            .is_empty()
+    );
 }
 
 #[test]
@@ -245,8 +342,11 @@ fn the_evidence_of_published_ids_names_their_format() {
         ("507f1f77bcf86cd799439011", "objectid"),
     ] {
         let decoded = decoder.decode(text, DecodeFilter::default());
-        let readings: Vec<_> =
-            decoded.matches.iter().map(|found| (&found.format().name, found.evidence_bits())).collect();
+        let readings: Vec<_> = decoded
+            .matches
+            .iter()
+            .map(|found| (&found.format().name, found.evidence_bits()))
+            .collect();
         assert_eq!(readings[0].0, format, "{text}: {readings:?}");
         println!("{text} ambiguous={} {readings:?}", decoded.is_ambiguous());
     }

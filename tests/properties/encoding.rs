@@ -1,13 +1,15 @@
 //! What every encoding of every layout keeps.
 
 use idmint::id::{
-    CheckMethod, Encoding, EncodingDefinition, EncodingKind, IdBlock, LetterCase, Progression, Rejection,
+    CheckMethod, Encoding, EncodingDefinition, EncodingKind, IdBlock, LetterCase, Progression,
+    Rejection,
 };
 use proptest::prelude::*;
 use regex_lite::Regex;
 
 /// Printable letters but the hyphen, which groups need for themselves.
-const LETTERS: &str = "!#$%&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~";
+const LETTERS: &str =
+    "!#$%&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~";
 
 /// Kinds that need nothing but the greatest value.
 const PLAIN: [EncodingKind; 14] = [
@@ -35,58 +37,79 @@ fn max() -> impl Strategy<Value = u128> {
 fn alphabet(least: usize) -> impl Strategy<Value = String> {
     let letters: Vec<char> = LETTERS.chars().collect();
     let count = letters.len();
-    proptest::sample::subsequence(letters, least..=count).prop_shuffle().prop_map(String::from_iter)
+    proptest::sample::subsequence(letters, least..=count)
+        .prop_shuffle()
+        .prop_map(String::from_iter)
 }
 
 /// An encoding of any kind with any settings, and the greatest value it was made for.
 fn encoding() -> impl Strategy<Value = (Encoding, u128)> {
     let plain = proptest::sample::select(PLAIN.to_vec()).prop_map(EncodingDefinition::from);
-    let wider = (0_usize..40, any::<bool>(), any::<bool>(), proptest::sample::select(PLAIN.to_vec())).prop_map(
-        |(more, is_upper, is_checked, kind)| {
+    let wider = (
+        0_usize..40,
+        any::<bool>(),
+        any::<bool>(),
+        proptest::sample::select(PLAIN.to_vec()),
+    )
+        .prop_map(|(more, is_upper, is_checked, kind)| {
             let mut definition = EncodingDefinition::from(kind);
             let takes = |key| kind.keys().contains(&key);
             definition.length = takes("length").then_some(128 + more);
             definition.bytes = takes("bytes").then_some(16 + more % 10);
-            definition.case = takes("case").then_some(if is_upper { LetterCase::Upper } else { LetterCase::Lower });
+            definition.case = takes("case").then_some(if is_upper {
+                LetterCase::Upper
+            } else {
+                LetterCase::Lower
+            });
             definition.check = (takes("check") && is_checked).then_some(CheckMethod::Mod97);
             definition
-        },
-    );
+        });
     let stripped = (2_usize..5).prop_map(|fives| {
         let mut definition = EncodingDefinition::from(EncodingKind::B32l);
         (definition.bytes, definition.strip) = (Some(10 + 5 * fives), Some(true));
         definition
     });
-    let radix =
-        (alphabet(2), proptest::option::of("[!-~]{1,8}"), any::<bool>()).prop_map(|(alphabet, prefix, is_checked)| {
+    let radix = (
+        alphabet(2),
+        proptest::option::of("[!-~]{1,8}"),
+        any::<bool>(),
+    )
+        .prop_map(|(alphabet, prefix, is_checked)| {
             let mut definition = EncodingDefinition::from(EncodingKind::Radix);
             definition.check = (is_checked && alphabet.len() >= 10).then_some(CheckMethod::Mod97);
             (definition.alphabet, definition.prefix) = (Some(alphabet), prefix);
             definition
         });
-    let hashids =
-        (alphabet(16), "[ -~]{0,40}", 0_usize..100, any::<bool>()).prop_map(|(alphabet, salt, min, is_grouped)| {
+    let hashids = (alphabet(16), "[ -~]{0,40}", 0_usize..100, any::<bool>()).prop_map(
+        |(alphabet, salt, min, is_grouped)| {
             let mut definition = EncodingDefinition::from(EncodingKind::Hashids);
             (definition.alphabet, definition.salt) = (Some(alphabet), Some(salt.into()));
             // 130 letters hold any number, whatever the alphabet.
             definition.min_length = Some(if is_grouped { 130 + min } else { min });
-            definition.groups =
-                is_grouped.then(|| vec![100, 30 + min]).map(|groups| groups.into_iter().filter(|g| *g > 0).collect());
+            definition.groups = is_grouped
+                .then(|| vec![100, 30 + min])
+                .map(|groups| groups.into_iter().filter(|g| *g > 0).collect());
             definition
-        });
+        },
+    );
     let sqids = (alphabet(3), 0_usize..200).prop_map(|(alphabet, min_length)| {
         let mut definition = EncodingDefinition::from(EncodingKind::Sqids);
         (definition.alphabet, definition.min_length) = (Some(alphabet), Some(min_length));
         definition
     });
-    let definition = prop_oneof![4 => plain, 3 => wider, 1 => stripped, 3 => radix, 3 => hashids, 2 => sqids];
+    let definition =
+        prop_oneof![4 => plain, 3 => wider, 1 => stripped, 3 => radix, 3 => hashids, 2 => sqids];
     let any_kind = (definition, max()).prop_map(|(definition, max)| {
-        let encoding = Encoding::new(&definition, max).expect("settings that hold any number of 128 bits");
+        let encoding =
+            Encoding::new(&definition, max).expect("settings that hold any number of 128 bits");
         (encoding, max)
     });
     let uuid8 = (max(), 6_u32..128).prop_map(|(max, cut)| {
         let max = max.min(u128::MAX >> cut);
-        (Encoding::new(&EncodingKind::Uuid8.into(), max).expect("122 bits at most"), max)
+        (
+            Encoding::new(&EncodingKind::Uuid8.into(), max).expect("122 bits at most"),
+            max,
+        )
     });
     prop_oneof![15 => any_kind, 1 => uuid8]
 }
@@ -133,16 +156,22 @@ impl OwnBlock {
 fn blocks(max: u128) -> impl Strategy<Value = Vec<OwnBlock>> {
     let unordered = proptest::collection::vec(at_most(max), 0..200).prop_map(OwnBlock::Ids);
     let power = (2_u128..=94, 1_u32..60, 0_u128..300).prop_map(move |(radix, exponent, before)| {
-        radix.checked_pow(exponent).map_or(max, |power| power.saturating_sub(before)).min(max)
+        radix
+            .checked_pow(exponent)
+            .map_or(max, |power| power.saturating_sub(before))
+            .min(max)
     });
     let first = prop_oneof![1 => at_most(max), 1 => Just(max.saturating_sub(100)), 3 => power];
-    let step =
-        prop_oneof![3 => Just(1_u128), 2 => 0_u128..40, 1 => any::<u16>().prop_map(u128::from), 1 => at_most(max)];
+    let step = prop_oneof![3 => Just(1_u128), 2 => 0_u128..40, 1 => any::<u16>().prop_map(u128::from), 1 => at_most(max)];
     let in_steps = (first, step, 0_u64..300).prop_map(move |(first, step, count)| {
-        let room = (max - first)
-            .checked_div(step)
-            .map_or(count, |steps| u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(1));
-        OwnBlock::Progression(Progression { first, step, count: count.min(room) })
+        let room = (max - first).checked_div(step).map_or(count, |steps| {
+            u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(1)
+        });
+        OwnBlock::Progression(Progression {
+            first,
+            step,
+            count: count.min(room),
+        })
     });
     // Several one after the other: an answer has ids of many ticks.
     proptest::collection::vec(prop_oneof![1 => unordered, 4 => in_steps], 1..4)

@@ -10,7 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use idmint::id::{FieldKind, Format, PRESETS, StartAfter};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session, SessionStart};
+use idmint::minting::{
+    Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session, SessionStart,
+};
 use idmint::time::{Clock, ManualClock, UnixNanos};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -53,13 +55,16 @@ fn place(format: &Format, id: u128) -> Place {
 /// The id of such a place, with any sequence.
 fn id_at(format: &Format, (worker, variant, tick): Place, random: &mut StdRng) -> u128 {
     let layout = &format.variants[variant].layout;
-    let values = layout.fields().iter().map(|field| match (field.constant, field.kind) {
-        (Some(constant), _) => constant,
-        (None, FieldKind::Time) => tick,
-        (None, FieldKind::Worker) => worker,
-        (None, FieldKind::Sequence) => random.random_range(0..=field.max),
-        (None, _) => 0,
-    });
+    let values = layout
+        .fields()
+        .iter()
+        .map(|field| match (field.constant, field.kind) {
+            (Some(constant), _) => constant,
+            (None, FieldKind::Time) => tick,
+            (None, FieldKind::Worker) => worker,
+            (None, FieldKind::Sequence) => random.random_range(0..=field.max),
+            (None, _) => 0,
+        });
     layout.pack(&values.collect::<Vec<_>>()).expect("each fits")
 }
 
@@ -71,29 +76,48 @@ impl Life {
         hand: &ManualClock,
         excluded: &[u128],
     ) -> Life {
-        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(lanes), shard: 0 };
+        let rule = LaneRule {
+            slot: 0,
+            slots: 1,
+            lanes: LaneCount::UpTo(lanes),
+            shard: 0,
+        };
         let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-        let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+        let settings = MintSettings {
+            wait_max,
+            lead_max,
+            window: Duration::from_secs(3),
+            shard: 0,
+        };
         let clock = Arc::new(hand.clock());
         let mut mint = Mint::new(Arc::clone(&clock), settings);
-        let minter = mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).expect("fits"));
+        let minter =
+            mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).expect("fits"));
         let now = clock.now();
         let mut ids = minter.excluded_ids(now).expect("it is sequenced");
         for id in excluded {
-            ids.read_line(&format.canonical().to_text(*id)).expect("sorted");
+            ids.read_line(&format.canonical().to_text(*id))
+                .expect("sorted");
         }
         minter.exclude(ids.ticks());
         let start = horizon.map_or(now, |horizon| horizon.max(now));
         let session = mint.prepare(SessionStart::at(start));
         mint_up_to(&session, now, start.after(Duration::from_nanos(1)));
         mint.begin(Arc::clone(&session));
-        Life { clock, minter, session }
+        Life {
+            clock,
+            minter,
+            session,
+        }
     }
 
     /// The ids of one request, none if it was refused.
     fn mint(&self, count: u32, of_type: Option<&str>, hand: &ManualClock) -> Vec<u128> {
         let count = NonZeroU32::new(count).expect("not zero");
-        let request = self.minter.request(count, of_type).expect("a sound request");
+        let request = self
+            .minter
+            .request(count, of_type)
+            .expect("a sound request");
         loop {
             match self.minter.reserve(&request) {
                 Ok(mut granted) => {
@@ -105,7 +129,9 @@ impl Life {
                     return ids;
                 }
                 Err(Denied::Refused(_)) => return Vec::new(),
-                Err(Denied::Horizon { needed }) => mint_up_to(&self.session, self.clock.now(), needed),
+                Err(Denied::Horizon { needed }) => {
+                    mint_up_to(&self.session, self.clock.now(), needed)
+                }
             }
         }
     }
@@ -124,7 +150,13 @@ fn assert_a_run(format: &Format, ids: &[u128]) {
         let layout = &format.variants[variant].layout;
         let sequence = layout.field_of(FieldKind::Sequence).expect("it counts");
         let values = layout.unpack(id).expect("splits");
-        (worker, tick * (sequence.max + 1) + layout.sum_of(FieldKind::Sequence, &values).expect("it counts"))
+        (
+            worker,
+            tick * (sequence.max + 1)
+                + layout
+                    .sum_of(FieldKind::Sequence, &values)
+                    .expect("it counts"),
+        )
     };
     for pair in ids.windows(2) {
         let ((one, before), (other, after)) = (stamp(pair[0]), stamp(pair[1]));
@@ -143,16 +175,29 @@ fn live(seed: u64, tally: &mut Tally) {
     let excluded: BTreeSet<u128> = (0..random.random_range(0..40))
         .map(|_| {
             let variant = random.random_range(0..format.variants.len());
-            let worker = if format.variants[0].layout.field_of(FieldKind::Worker).is_some() {
+            let worker = if format.variants[0]
+                .layout
+                .field_of(FieldKind::Worker)
+                .is_some()
+            {
                 u128::from(format.first_worker) + u128::from(random.random_range(0..lanes))
             } else {
                 0
             };
-            id_at(&format, (worker, variant, present + random.random_range(0..30)), random)
+            id_at(
+                &format,
+                (worker, variant, present + random.random_range(0..30)),
+                random,
+            )
         })
         .collect();
-    let after = random.random_bool(0.3).then(|| present + random.random_range(0..20));
-    format.start_after = after.map(|tick| StartAfter { id: String::new(), tick });
+    let after = random
+        .random_bool(0.3)
+        .then(|| present + random.random_range(0..20));
+    format.start_after = after.map(|tick| StartAfter {
+        id: String::new(),
+        tick,
+    });
     let format = Arc::new(format);
     let left_out: BTreeSet<Place> = excluded.iter().map(|id| place(&format, *id)).collect();
     let excluded: Vec<u128> = excluded.into_iter().collect();
@@ -160,14 +205,29 @@ fn live(seed: u64, tally: &mut Tally) {
     for _ in 0..LIVES {
         let life = Life::begin(&format, lanes, horizon, &hand, &excluded);
         let now = format.ticks_at(life.clock.now().into()).expect("a tick");
-        let workers = life.minter.lanes().expect("it is sequenced").workers().to_vec();
-        let is_held = |(worker, _, tick): &Place| *tick >= now && workers.iter().any(|own| u128::from(*own) == *worker);
+        let workers = life
+            .minter
+            .lanes()
+            .expect("it is sequenced")
+            .workers()
+            .to_vec();
+        let is_held = |(worker, _, tick): &Place| {
+            *tick >= now && workers.iter().any(|own| u128::from(*own) == *worker)
+        };
         let holds_some = left_out.iter().any(is_held);
         for _ in 0..STEPS {
             hand.advance(tick.duration() * random.random_range(0..4) / 2);
-            let types: Vec<_> = format.variants.iter().filter_map(|variant| variant.name.as_deref()).collect();
+            let types: Vec<_> = format
+                .variants
+                .iter()
+                .filter_map(|variant| variant.name.as_deref())
+                .collect();
             let of_type = (!types.is_empty()).then(|| types[random.random_range(0..types.len())]);
-            let count = if random.random_bool(0.2) { random.random_range(1..400) } else { random.random_range(1..20) };
+            let count = if random.random_bool(0.2) {
+                random.random_range(1..400)
+            } else {
+                random.random_range(1..20)
+            };
             let ids = life.mint(count, of_type, &hand);
             if holds_some {
                 assert_a_run(&format, &ids);
@@ -178,7 +238,10 @@ fn live(seed: u64, tally: &mut Tally) {
         horizon = Some(life.session.horizon());
     }
     let places: BTreeSet<Place> = all.iter().map(|id| place(&format, *id)).collect();
-    assert!(places.is_disjoint(&left_out), "an excluded tick was minted in");
+    assert!(
+        places.is_disjoint(&left_out),
+        "an excluded tick was minted in"
+    );
     assert!(
         after.is_none_or(|after| places.iter().all(|(_, _, tick)| *tick > after)),
         "minted at or below start_after"
@@ -188,11 +251,17 @@ fn live(seed: u64, tally: &mut Tally) {
     all.dedup();
     assert_eq!(all.len(), ids, "an id came twice");
     let mut minted: BTreeMap<(u128, usize), Vec<u128>> = BTreeMap::new();
-    places.iter().for_each(|(worker, variant, tick)| minted.entry((*worker, *variant)).or_default().push(*tick));
+    places.iter().for_each(|(worker, variant, tick)| {
+        minted.entry((*worker, *variant)).or_default().push(*tick)
+    });
     for (worker, variant, tick) in &left_out {
-        let ticks = minted.get(&(*worker, *variant)).map_or(&[][..], Vec::as_slice);
+        let ticks = minted
+            .get(&(*worker, *variant))
+            .map_or(&[][..], Vec::as_slice);
         let (first, last) = (ticks.first(), ticks.last());
-        tally.passed += usize::from(first.is_some_and(|first| first < tick) && last.is_some_and(|last| last > tick));
+        tally.passed += usize::from(
+            first.is_some_and(|first| first < tick) && last.is_some_and(|last| last > tick),
+        );
     }
     tally.ids += ids;
     tally.excluded += left_out.len();
@@ -201,7 +270,10 @@ fn live(seed: u64, tally: &mut Tally) {
 #[test]
 fn no_id_of_another_generator_is_minted_whatever_it_has_issued_and_whenever_a_start_is_killed() {
     let (seeds, is_whole) = match std::env::var("EXCLUSIONS_SEED") {
-        Ok(seed) => seed.parse().map(|seed| (seed..=seed, false)).expect("EXCLUSIONS_SEED is a number"),
+        Ok(seed) => seed
+            .parse()
+            .map(|seed| (seed..=seed, false))
+            .expect("EXCLUSIONS_SEED is a number"),
         Err(_) => (0..=SEEDS, true),
     };
     let mut tally = Tally::default();
@@ -210,24 +282,38 @@ fn no_id_of_another_generator_is_minted_whatever_it_has_issued_and_whenever_a_st
         live(seed, &mut tally);
     }
     println!("{tally:?}");
-    let is_enough = tally.ids > 100_000 && tally.excluded > 10_000 && tally.passed > 1_000 && tally.held_back > 500;
+    let is_enough = tally.ids > 100_000
+        && tally.excluded > 10_000
+        && tally.passed > 1_000
+        && tally.held_back > 500;
     assert!(!is_whole || is_enough, "{tally:?}");
 }
 
 /// Every other tick is left out, so that each caller comes past many, and others are at the same one at the same time.
 #[test]
 fn callers_at_once_get_runs_that_touch_no_excluded_tick() {
-    let preset = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("a built-in format");
+    let preset = PRESETS
+        .iter()
+        .find(|preset| preset.name == "snowflake")
+        .expect("a built-in format");
     let format = Arc::new(Format::built_in(preset.name).expect("it is sound"));
     let random = &mut StdRng::seed_from_u64(1);
     let present = format.ticks_at(START.into()).expect("a tick");
-    let left_out: BTreeSet<Place> =
-        (0..400).flat_map(|tick| [0, 1].map(|worker| (worker, 0, present + 1 + 2 * tick))).collect();
-    let mut excluded: Vec<u128> = left_out.iter().map(|at| id_at(&format, *at, random)).collect();
+    let left_out: BTreeSet<Place> = (0..400)
+        .flat_map(|tick| [0, 1].map(|worker| (worker, 0, present + 1 + 2 * tick)))
+        .collect();
+    let mut excluded: Vec<u128> = left_out
+        .iter()
+        .map(|at| id_at(&format, *at, random))
+        .collect();
     excluded.sort_unstable();
     let hand = ManualClock::at(START);
     let life = Life::begin(&format, 2, None, &hand, &excluded);
-    mint_up_to(&life.session, life.clock.now(), START.after(Duration::from_secs(3600)));
+    mint_up_to(
+        &life.session,
+        life.clock.now(),
+        START.after(Duration::from_secs(3600)),
+    );
     let mut all: Vec<u128> = thread::scope(|scope| {
         let caller = |caller: u64| {
             let (life, hand, format) = (&life, &hand, &format);
@@ -244,10 +330,16 @@ fn callers_at_once_get_runs_that_touch_no_excluded_tick() {
             })
         };
         let callers: Vec<_> = (0..4).map(caller).collect();
-        callers.into_iter().flat_map(|caller| caller.join().expect("no panic")).collect()
+        callers
+            .into_iter()
+            .flat_map(|caller| caller.join().expect("no panic"))
+            .collect()
     });
     let places: BTreeSet<Place> = all.iter().map(|id| place(&format, *id)).collect();
-    assert!(places.is_disjoint(&left_out), "an excluded tick was minted in");
+    assert!(
+        places.is_disjoint(&left_out),
+        "an excluded tick was minted in"
+    );
     assert!(places.len() > 100, "{} ticks", places.len());
     let ids = all.len();
     all.sort_unstable();

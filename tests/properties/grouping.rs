@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use idmint::conjunction::{
-    Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, NotedRule, Pair, PairOrder, Report,
-    SentReport, Tca,
+    Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, NotedRule, Pair,
+    PairOrder, Report, SentReport, Tca,
 };
 use idmint::id::{Format, FormatDefinition, PRESETS};
 use idmint::storage::{FleetRecords, RecordKeeper, RecordPlan, Records};
@@ -47,8 +47,12 @@ type Arrivals = Vec<Vec<Order>>;
 fn tca(delta: i64, by_leap_second: bool) -> UnixTime {
     let instant = UnixTime::from(Tca(BASE + delta));
     let text = instant.to_text(6).unwrap();
-    let fraction = text.strip_prefix("2017-01-01T00:00:00").filter(|_| by_leap_second);
-    let read = fraction.map(|fraction| UnixTime::from_utc_text(&format!("2016-12-31T23:59:60{fraction}")).unwrap());
+    let fraction = text
+        .strip_prefix("2017-01-01T00:00:00")
+        .filter(|_| by_leap_second);
+    let read = fraction.map(|fraction| {
+        UnixTime::from_utc_text(&format!("2016-12-31T23:59:60{fraction}")).unwrap()
+    });
     read.unwrap_or(instant)
 }
 
@@ -66,10 +70,20 @@ fn reports() -> impl Strategy<Value = Sent> {
     (deltas(), any::<bool>(), any::<bool>(), 0..10_u8, noted).prop_map(
         |(delta, is_swapped, by_leap_second, other, noted)| {
             let secondary = if other == 0 { 7 } else { PAIR.1 };
-            let (primary, secondary) = if is_swapped { (secondary, PAIR.0) } else { (PAIR.0, secondary) };
+            let (primary, secondary) = if is_swapped {
+                (secondary, PAIR.0)
+            } else {
+                (PAIR.0, secondary)
+            };
             let report = Report::new(tca(delta, by_leap_second), primary, secondary).unwrap();
             // Most ids that come with reports are of a second nearby.
-            let noted = noted.map(|second| if second.abs() <= 1 { delta.div_euclid(SECOND) + second } else { second });
+            let noted = noted.map(|second| {
+                if second.abs() <= 1 {
+                    delta.div_euclid(SECOND) + second
+                } else {
+                    second
+                }
+            });
             Sent { report, noted }
         },
     )
@@ -77,28 +91,49 @@ fn reports() -> impl Strategy<Value = Sent> {
 
 fn arrivals() -> impl Strategy<Value = Arrivals> {
     let reports = prop_oneof![3 => prop::collection::vec(reports(), 1), 1 => prop::collection::vec(reports(), 0..8)];
-    let orders = (0..3_u8, reports).prop_map(|(keep, reports)| Order { keep: keep == 0, reports });
+    let orders = (0..3_u8, reports).prop_map(|(keep, reports)| Order {
+        keep: keep == 0,
+        reports,
+    });
     prop::collection::vec(prop::collection::vec(orders, 1..5), 1..12)
 }
 
 fn minter(pair_order: PairOrder) -> Arc<GroupedMinter> {
-    let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").unwrap();
-    let format: Format = FormatDefinition::from_toml(preset.name, preset.toml).unwrap().compile(preset.name).unwrap();
+    let preset = PRESETS
+        .iter()
+        .find(|preset| preset.name == "conjunction")
+        .unwrap();
+    let format: Format = FormatDefinition::from_toml(preset.name, preset.toml)
+        .unwrap()
+        .compile(preset.name)
+        .unwrap();
     Arc::new(GroupedMinter::new(Arc::new(format), pair_order))
 }
 
 /// The id of that second from the base, and of the objects of a report.
 fn id_at(minter: &GroupedMinter, report: &Report, second: i64) -> u128 {
-    minter.id_of(&report.at(UnixTime::from(Tca(BASE + second * SECOND)))).unwrap()
+    minter
+        .id_of(&report.at(UnixTime::from(Tca(BASE + second * SECOND))))
+        .unwrap()
 }
 
 fn request(minter: &Arc<GroupedMinter>, Order { keep, reports }: &Order) -> GroupRequest {
     let sent_report = |Sent { report, noted }: &Sent| {
         let noted = noted.map(|second| id_at(minter, report, second));
-        SentReport { noted, ..SentReport::new(*report) }
+        SentReport {
+            noted,
+            ..SentReport::new(*report)
+        }
     };
-    let request = GroupRequest::new(Arc::clone(minter), &reports.iter().map(sent_report).collect::<Vec<_>>()).unwrap();
-    request.with_noted_rule(NotedRule { keep: *keep, must_agree: false })
+    let request = GroupRequest::new(
+        Arc::clone(minter),
+        &reports.iter().map(sent_report).collect::<Vec<_>>(),
+    )
+    .unwrap();
+    request.with_noted_rule(NotedRule {
+        keep: *keep,
+        must_agree: false,
+    })
 }
 
 /// Every anchor in the order of creation, and nothing clever.
@@ -116,7 +151,12 @@ impl Oracle {
         }
         let micros = i64::try_from(report.tca().nanos() / 1_000).unwrap();
         let is_near = |time: i64| (micros - time).abs() <= SECOND;
-        let of_pair = || self.anchors.iter().filter(|(of, _)| *of == pair).map(|(_, anchor)| *anchor);
+        let of_pair = || {
+            self.anchors
+                .iter()
+                .filter(|(of, _)| *of == pair)
+                .map(|(_, anchor)| *anchor)
+        };
         let oldest = of_pair().find(|anchor| is_near(*anchor));
         // The anchor of the id that came with the report, and where it gets one if it has none.
         let named = noted.map(|second| {
@@ -134,7 +174,10 @@ impl Oracle {
         if created {
             self.anchors.push((pair, anchor));
         }
-        let id = self.minter.id_of(&report.at(UnixTime::from(Tca(anchor)))).unwrap();
+        let id = self
+            .minter
+            .id_of(&report.at(UnixTime::from(Tca(anchor))))
+            .unwrap();
         Grouped {
             id,
             created: Some(created),
@@ -147,8 +190,18 @@ impl Oracle {
 
 /// What becomes of every order by the oracle.
 fn group_by_oracle(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
-    let mut oracle = Oracle { minter: minter(pair_order), pair_order, anchors: Vec::new() };
-    let group = |order: &Order| order.reports.iter().map(|sent| oracle.group(sent, order.keep)).collect();
+    let mut oracle = Oracle {
+        minter: minter(pair_order),
+        pair_order,
+        anchors: Vec::new(),
+    };
+    let group = |order: &Order| {
+        order
+            .reports
+            .iter()
+            .map(|sent| oracle.group(sent, order.keep))
+            .collect()
+    };
     arrivals.iter().flatten().map(group).collect()
 }
 
@@ -163,13 +216,21 @@ fn group_by_decision(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grou
             let order = request(&minter, order);
             let near = |(pair, tca): (Pair, Tca)| {
                 let of_pair = stored.get(&pair).into_iter().flatten().copied();
-                of_pair.filter(|anchor| tca.neighbourhood().contains(&anchor.tca)).collect()
+                of_pair
+                    .filter(|anchor| tca.neighbourhood().contains(&anchor.tca))
+                    .collect()
             };
-            let (grouped, planned) = order.decide(&order.keys().map(near).collect::<Vec<_>>(), &mut new).unwrap();
+            let (grouped, planned) = order
+                .decide(&order.keys().map(near).collect::<Vec<_>>(), &mut new)
+                .unwrap();
             all.push(grouped);
             plans.extend(planned);
         }
-        plans.into_iter().for_each(|AnchorPlan { pair, anchor, .. }| stored.entry(pair).or_default().push(anchor));
+        plans
+            .into_iter()
+            .for_each(|AnchorPlan { pair, anchor, .. }| {
+                stored.entry(pair).or_default().push(anchor)
+            });
     }
     all
 }
@@ -186,7 +247,9 @@ fn group_by_records(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Group
         let (mut new, mut plans) = (NewAnchors::default(), Vec::new());
         for order in at_once {
             let order = request(&minter, order);
-            let stored = records.neighbours(order.format(), &mut order.keys()).unwrap();
+            let stored = records
+                .neighbours(order.format(), &mut order.keys())
+                .unwrap();
             let (grouped, planned) = order.decide(&stored, &mut new).unwrap();
             all.push(grouped);
             plans.extend(planned.into_iter().map(RecordPlan::Anchor));
@@ -198,13 +261,27 @@ fn group_by_records(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Group
 
 /// The thread, asked for all orders of an arrival before the first answer.
 fn group_by_keeper(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
     let clock = ManualClock::at(UnixNanos::from_seconds(1_800_000_000)).clock();
-    let (minter, keeper) = (minter(pair_order), RecordKeeper::start(records(), Arc::new(clock), None));
+    let (minter, keeper) = (
+        minter(pair_order),
+        RecordKeeper::start(records(), Arc::new(clock), None),
+    );
     let mut all = Vec::new();
     for at_once in arrivals {
-        let asked = at_once.iter().map(|order| keeper.group(request(&minter, order))).collect();
-        all.extend(runtime.block_on(together(asked)).into_iter().map(Result::unwrap));
+        let asked = at_once
+            .iter()
+            .map(|order| keeper.group(request(&minter, order)))
+            .collect();
+        all.extend(
+            runtime
+                .block_on(together(asked))
+                .into_iter()
+                .map(Result::unwrap),
+        );
     }
     all
 }
@@ -214,12 +291,20 @@ async fn together<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
     poll_fn(|context| {
-        for (future, done) in running.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
+        for (future, done) in running
+            .iter_mut()
+            .zip(&mut done)
+            .filter(|(_, done)| done.is_none())
+        {
             if let Poll::Ready(output) = future.as_mut().poll(context) {
                 *done = Some(output);
             }
         }
-        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+        if done.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     done.into_iter().flatten().collect()
@@ -230,12 +315,27 @@ fn the_second_60_is_the_first_of_the_next_day() {
     assert_eq!(tca(2 * SECOND + 5, true), tca(2 * SECOND + 5, false));
     let order = |delta| {
         let report = Report::new(tca(delta, true), PAIR.0, PAIR.1).unwrap();
-        Order { keep: false, reports: vec![Sent { report, noted: None }] }
+        Order {
+            keep: false,
+            reports: vec![Sent {
+                report,
+                noted: None,
+            }],
+        }
     };
-    let arrivals = vec![vec![order(SECOND)], vec![order(2 * SECOND), order(2 * SECOND + 1)]];
+    let arrivals = vec![
+        vec![order(SECOND)],
+        vec![order(2 * SECOND), order(2 * SECOND + 1)],
+    ];
     let grouped = group_by_keeper(&arrivals, PairOrder::Reported).concat();
-    let told: Vec<_> = grouped.iter().map(|grouped| (grouped.created, grouped.delta_us)).collect();
-    assert_eq!(told, [(Some(true), 0), (Some(false), SECOND), (Some(true), 0)]);
+    let told: Vec<_> = grouped
+        .iter()
+        .map(|grouped| (grouped.created, grouped.delta_us))
+        .collect();
+    assert_eq!(
+        told,
+        [(Some(true), 0), (Some(false), SECOND), (Some(true), 0)]
+    );
 }
 
 proptest! {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use idmint::id::{DecodeFilter, Decoder, FieldKind, Format, FormatDefinition, Layout, RangeError, Rejection};
+use idmint::id::{
+    DecodeFilter, Decoder, FieldKind, Format, FormatDefinition, Layout, RangeError, Rejection,
+};
 use idmint::server::Catalog;
 use idmint::server::config::Config;
 use idmint::time::UnixTime;
@@ -15,8 +17,9 @@ use crate::cases::FORMATS;
 
 /// The built-in formats, all of them on, and those of the vectors.
 pub(crate) static DECODER: LazyLock<Decoder> = LazyLock::new(|| {
-    let settings =
-        format!("{FORMATS}\n[formats.payment-wide]\nenabled = true\n[formats.conjunction-v1-label]\nenabled = true");
+    let settings = format!(
+        "{FORMATS}\n[formats.payment-wide]\nenabled = true\n[formats.conjunction-v1-label]\nenabled = true"
+    );
     let config = Config::load(None, std::iter::empty(), settings.parse().unwrap()).unwrap();
     Decoder::new(Catalog::of(&config).unwrap().formats)
 });
@@ -59,10 +62,22 @@ struct Sizes {
     stride_bits_max: u32,
 }
 
-const ANY: Sizes = Sizes { bits_max: 30, digits_max: 5, radix_max: 64, cardinality_max: 100_000, stride_bits_max: 50 };
+const ANY: Sizes = Sizes {
+    bits_max: 30,
+    digits_max: 5,
+    radix_max: 64,
+    cardinality_max: 100_000,
+    stride_bits_max: 50,
+};
 
 /// So few ids that all of them can be counted.
-const SMALL: Sizes = Sizes { bits_max: 2, digits_max: 1, radix_max: 4, cardinality_max: 5, stride_bits_max: 6 };
+const SMALL: Sizes = Sizes {
+    bits_max: 2,
+    digits_max: 1,
+    radix_max: 4,
+    cardinality_max: 5,
+    stride_bits_max: 6,
+};
 
 /// Any format that a user may write; what the checks refuse is drawn again.
 fn custom_format(sizes: &Sizes) -> impl Strategy<Value = Format> + use<> {
@@ -72,15 +87,21 @@ fn custom_format(sizes: &Sizes) -> impl Strategy<Value = Format> + use<> {
             .prop_map(|(digits, radix)| format!("digits = {digits}, radix = {radix}")),
         (1..=sizes.cardinality_max).prop_map(|cardinality| format!("cardinality = {cardinality}")),
     ];
-    let kind = select(vec!["time", "worker", "shard", "sequence", "random", "object", "checksum", "ledger"]);
+    let kind = select(vec![
+        "time", "worker", "shard", "sequence", "random", "object", "checksum", "ledger",
+    ]);
     let plain = (kind, width).prop_map(|(kind, width)| format!(r#"kind = "{kind}", {width}"#));
-    let constant = (0..8).prop_map(|value| format!(r#"kind = "constant", bits = 3, value = {value}"#));
-    let qualifier =
-        select(CODES.to_vec()).prop_map(|codes| format!(r#"kind = "qualifier", bits = 5, codes = [{codes}]"#));
+    let constant =
+        (0..8).prop_map(|value| format!(r#"kind = "constant", bits = 3, value = {value}"#));
+    let qualifier = select(CODES.to_vec())
+        .prop_map(|codes| format!(r#"kind = "qualifier", bits = 5, codes = [{codes}]"#));
     let stride = (0_u64..4, 0..sizes.stride_bits_max)
         .prop_map(|(half, power)| format!(r#", stride = "{}""#, (2 * half + 1) << power));
     let stride = prop_oneof![3 => Just(String::new()), 1 => stride];
-    let field = (prop_oneof![6 => plain, 1 => constant, 2 => qualifier], stride);
+    let field = (
+        prop_oneof![6 => plain, 1 => constant, 2 => qualifier],
+        stride,
+    );
     let encodings = subsequence(ENCODINGS.to_vec(), 1..=ENCODINGS.len());
     (prop::collection::vec(field, 1..=5), encodings).prop_filter_map("not sound", |(fields, encodings)| {
         let fields = fields.iter().enumerate();
@@ -121,20 +142,32 @@ fn values(format: &Format, at: Index, seeds: &[(u8, u128)]) -> (usize, Vec<u128>
 fn all_ids(layout: &Layout) -> Vec<u128> {
     let mut tuples = vec![vec![]];
     for field in layout.fields() {
-        let values = field.constant.map_or(0..=field.max, |constant| constant..=constant);
+        let values = field
+            .constant
+            .map_or(0..=field.max, |constant| constant..=constant);
         tuples = tuples
             .into_iter()
-            .flat_map(|tuple| values.clone().map(move |value| [&tuple[..], &[value]].concat()))
+            .flat_map(|tuple| {
+                values
+                    .clone()
+                    .map(move |value| [&tuple[..], &[value]].concat())
+            })
             .collect();
     }
-    tuples.iter().map(|tuple| layout.pack(tuple).unwrap()).collect()
+    tuples
+        .iter()
+        .map(|tuple| layout.pack(tuple).unwrap())
+        .collect()
 }
 
 fn id_of(format: &Format, (variant, values): &(usize, Vec<u128>)) -> u128 {
     format.variants[*variant].layout.pack(values).unwrap()
 }
 
-fn assert_reads_back(format: &Arc<Format>, drawn: &(usize, Vec<u128>)) -> Result<(), TestCaseError> {
+fn assert_reads_back(
+    format: &Arc<Format>,
+    drawn: &(usize, Vec<u128>),
+) -> Result<(), TestCaseError> {
     let (id, decoder) = (id_of(format, drawn), Decoder::new(vec![Arc::clone(format)]));
     prop_assert!(id <= format.greatest());
     for encoding in &format.encodings {
@@ -143,10 +176,21 @@ fn assert_reads_back(format: &Arc<Format>, drawn: &(usize, Vec<u128>)) -> Result
             prop_assert_eq!((encoding.read(&text), encoding.name()), (Ok(0), "b32l"));
             continue;
         }
-        let decoded =
-            decoder.at(NOW).decode(&text, DecodeFilter { encoding: Some(encoding.name()), ..DecodeFilter::default() });
+        let decoded = decoder.at(NOW).decode(
+            &text,
+            DecodeFilter {
+                encoding: Some(encoding.name()),
+                ..DecodeFilter::default()
+            },
+        );
         let found = decoded.matches.first();
-        prop_assert_eq!(found.map(|found| found.id()), Some(id), "{} of {:?}", text, format);
+        prop_assert_eq!(
+            found.map(|found| found.id()),
+            Some(id),
+            "{} of {:?}",
+            text,
+            format
+        );
         let parts = found.unwrap().parts();
         prop_assert_eq!(&parts.values, &drawn.1);
         prop_assert_eq!(parts.layout, &format.variants[drawn.0].layout);
@@ -254,7 +298,10 @@ fn a_stride_that_reaches_into_a_suffix_code_is_refused() {
             "#,
             CODES[0]
         );
-        FormatDefinition::from_toml("goods", &text).unwrap().compile("goods").map_err(|error| error.to_string())
+        FormatDefinition::from_toml("goods", &text)
+            .unwrap()
+            .compile("goods")
+            .map_err(|error| error.to_string())
     };
     assert!(compiled("", "").is_ok() && compiled(", stride = 32", "").is_ok());
     let refusal = "must be a multiple of 2, or ids of two types could be the same number";
@@ -263,15 +310,27 @@ fn a_stride_that_reaches_into_a_suffix_code_is_refused() {
         format!("format `goods`: field `item`: stride 17 {refusal}")
     );
     let error = compiled("", ", stride = 2").unwrap_err();
-    assert!(error.contains("stride 3 must be a multiple of 4"), "{error}");
+    assert!(
+        error.contains("stride 3 must be a multiple of 4"),
+        "{error}"
+    );
 }
 
 #[test]
 fn the_encodings_that_sort_are_those_of_fixed_width_in_ascending_letters() {
     let sortable = |name: &str| {
-        let format = DECODER.formats().iter().find(|format| format.name == name).unwrap();
-        let sortable = format.encodings.iter().filter(|encoding| encoding.is_sortable());
-        sortable.map(|encoding| encoding.name().to_owned()).collect::<Vec<_>>()
+        let format = DECODER
+            .formats()
+            .iter()
+            .find(|format| format.name == name)
+            .unwrap();
+        let sortable = format
+            .encodings
+            .iter()
+            .filter(|encoding| encoding.is_sortable());
+        sortable
+            .map(|encoding| encoding.name().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(sortable("siq"), ["hex_padded", "bytes16_hex", "uuid8"]);
     assert_eq!(sortable("snowflake"), ["hex_padded", "cb32", "bytes8_hex"]);
@@ -281,20 +340,58 @@ fn the_encodings_that_sort_are_those_of_fixed_width_in_ascending_letters() {
 
 #[test]
 fn every_low_half_of_a_siq_ends_in_exactly_one_word() {
-    let siq = DECODER.formats().iter().find(|format| format.name == "siq").unwrap();
-    let words = || siq.variants.iter().map(|variant| variant.layout.field_of(FieldKind::Qualifier).unwrap());
+    let siq = DECODER
+        .formats()
+        .iter()
+        .find(|format| format.name == "siq")
+        .unwrap();
+    let words = || {
+        siq.variants
+            .iter()
+            .map(|variant| variant.layout.field_of(FieldKind::Qualifier).unwrap())
+    };
     let mut ids_of = vec![0_u32; siq.variants.len()];
     for low in 0..1_u128 << 16 {
-        assert_eq!(words().filter(|word| Some(low & word.max) == word.constant).count(), 1, "{low:016b}");
+        assert_eq!(
+            words()
+                .filter(|word| Some(low & word.max) == word.constant)
+                .count(),
+            1,
+            "{low:016b}"
+        );
         let variant = siq.variant_of(low);
-        let at = siq.variants.iter().position(|other| std::ptr::eq(variant, other)).unwrap();
+        let at = siq
+            .variants
+            .iter()
+            .position(|other| std::ptr::eq(variant, other))
+            .unwrap();
         ids_of[at] += 1;
         let values = siq.split(low).unwrap().values;
         assert_eq!(variant.layout.pack(&values), Ok(low));
     }
-    assert_eq!(siq.variants.iter().filter(|variant| variant.assigned).count(), 15);
-    assert_eq!(siq.variants.iter().filter(|variant| !variant.assigned).count(), 3);
+    assert_eq!(
+        siq.variants
+            .iter()
+            .filter(|variant| variant.assigned)
+            .count(),
+        15
+    );
+    assert_eq!(
+        siq.variants
+            .iter()
+            .filter(|variant| !variant.assigned)
+            .count(),
+        3
+    );
     let bits = |word: &idmint::id::Field| word.max.count_ones();
-    assert!(words().zip(&ids_of).all(|(word, ids)| *ids == 1 << (16 - bits(word))), "{ids_of:?}");
-    assert_eq!(siq.type_named("unassigned").map(|_| ()), Err(Rejection::UnassignedQualifier));
+    assert!(
+        words()
+            .zip(&ids_of)
+            .all(|(word, ids)| *ids == 1 << (16 - bits(word))),
+        "{ids_of:?}"
+    );
+    assert_eq!(
+        siq.type_named("unassigned").map(|_| ()),
+        Err(Rejection::UnassignedQualifier)
+    );
 }

@@ -16,15 +16,25 @@ fn minter(like: &str, mode: Monotonic, clock: Clock, randomness: Randomness) -> 
     let preset = PRESETS.iter().find(|preset| preset.name == like).unwrap();
     let mut table: toml::Table = preset.toml.parse().unwrap();
     table.insert("monotonic".to_owned(), mode.name().into());
-    let format: Format = FormatDefinition::from_table(like, table).unwrap().compile(like).unwrap();
+    let format: Format = FormatDefinition::from_table(like, table)
+        .unwrap()
+        .compile(like)
+        .unwrap();
     let wait_max = Duration::from_millis(250);
-    let settings = MintSettings { wait_max, lead_max: Duration::from_millis(5), window: wait_max, shard: 0 };
+    let settings = MintSettings {
+        wait_max,
+        lead_max: Duration::from_millis(5),
+        window: wait_max,
+        shard: 0,
+    };
     Mint::new(Arc::new(clock), settings).add_random(Arc::new(format), randomness)
 }
 
 /// Mints an answer of so many ids, each of which must be greater than the one before: its first and its last.
 fn mint_ascending(minter: &Minter, count: u32) -> (u128, u128) {
-    let request = minter.request(NonZeroU32::new(count).unwrap(), None).unwrap();
+    let request = minter
+        .request(NonZeroU32::new(count).unwrap(), None)
+        .unwrap();
     let mut batch = minter.reserve(&request).unwrap().batch;
     let (mut ids, mut first, mut last, mut minted) = ([0; ROW], None, None, 0);
     while let row @ 1.. = batch.fill(&mut ids) {
@@ -43,11 +53,18 @@ fn mint_ascending(minter: &Minter, count: u32) -> (u128, u128) {
 fn mint_many(like: &str, mode: Monotonic) {
     let hand = ManualClock::at(UnixNanos::from_seconds(1_800_000_000));
     let minter = minter(like, mode, hand.clock(), Randomness::Thread);
-    let sizes = (0..10_000).map(|at| 1 + at * 7_919 % 1_000).chain([100_000; 100]).chain([10_000_000]);
+    let sizes = (0..10_000)
+        .map(|at| 1 + at * 7_919 % 1_000)
+        .chain([100_000; 100])
+        .chain([10_000_000]);
     let mut last_of_all = 0;
     for (at, count) in sizes.enumerate() {
         let (first, last) = mint_ascending(&minter, count);
-        assert!(!mode.has_parts() || last_of_all < first, "answer {at} of {like}, {}", mode.name());
+        assert!(
+            !mode.has_parts() || last_of_all < first,
+            "answer {at} of {like}, {}",
+            mode.name()
+        );
         last_of_all = last;
         // Several answers at one moment, and some later.
         hand.advance(Duration::from_nanos(u64::try_from(at % 3).unwrap() * 300));
@@ -77,12 +94,24 @@ fn lone_ids_of_one_process_ascend_in_each_of_its_threads_and_none_comes_twice() 
     for (like, mode) in [("uuid7", Monotonic::Clock), ("ulid", Monotonic::Process)] {
         for clock in [Clock::system(), still()] {
             let minter = minter(like, mode, clock, Randomness::Thread);
-            let mint = || (0..IDS).map(|_| mint_ascending(&minter, 1).0).collect::<Vec<_>>();
+            let mint = || {
+                (0..IDS)
+                    .map(|_| mint_ascending(&minter, 1).0)
+                    .collect::<Vec<_>>()
+            };
             let of_threads: Vec<Vec<u128>> = thread::scope(|scope| {
                 let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(mint)).collect();
-                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+                threads
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap())
+                    .collect()
             });
-            assert!(of_threads.iter().all(|ids| ids.is_sorted_by(|one, next| one < next)), "{like}");
+            assert!(
+                of_threads
+                    .iter()
+                    .all(|ids| ids.is_sorted_by(|one, next| one < next)),
+                "{like}"
+            );
             let mut all = of_threads.concat();
             all.sort_unstable();
             all.dedup();
@@ -93,7 +122,11 @@ fn lone_ids_of_one_process_ascend_in_each_of_its_threads_and_none_comes_twice() 
 
 #[test]
 fn each_random_bit_of_what_ascends_is_one_as_often_as_zero() {
-    let formats = [("uuid7", Monotonic::Clock), ("ulid", Monotonic::Batch), ("ulid", Monotonic::Process)];
+    let formats = [
+        ("uuid7", Monotonic::Clock),
+        ("ulid", Monotonic::Batch),
+        ("ulid", Monotonic::Process),
+    ];
     // From a seed, so that what is unlikely happens always or never.
     for ((like, mode), bits) in formats.into_iter().zip([62, 80, 80]) {
         let hand = ManualClock::at(UnixNanos::from_seconds(1_800_000_000));
@@ -102,12 +135,16 @@ fn each_random_bit_of_what_ascends_is_one_as_often_as_zero() {
         let mut ids = 0;
         // Of each answer in which it is, an id has another place.
         for count in [1; 10_000].into_iter().chain([3, 100].repeat(50)) {
-            let request = minter.request(NonZeroU32::new(count).unwrap(), None).unwrap();
+            let request = minter
+                .request(NonZeroU32::new(count).unwrap(), None)
+                .unwrap();
             let mut batch = minter.reserve(&request).unwrap().batch;
             let mut row = [0; ROW];
             while let of_row @ 1.. = batch.fill(&mut row) {
                 for id in &row[..of_row] {
-                    ones.iter_mut().enumerate().for_each(|(bit, ones)| *ones += id >> bit & 1);
+                    ones.iter_mut()
+                        .enumerate()
+                        .for_each(|(bit, ones)| *ones += id >> bit & 1);
                 }
                 ids += u128::try_from(of_row).unwrap();
             }
@@ -115,9 +152,17 @@ fn each_random_bit_of_what_ascends_is_one_as_often_as_zero() {
         }
         // Ids of one answer of a process share their place, so the twelve greatest bits are of fewer draws.
         for (bit, ones) in ones.iter().enumerate() {
-            let percent = if bit + 12 < bits || mode == Monotonic::Batch { 4 } else { 15 };
+            let percent = if bit + 12 < bits || mode == Monotonic::Batch {
+                4
+            } else {
+                15
+            };
             let off = (ones * 2).abs_diff(ids) * 100;
-            assert!(off < ids * percent, "{like} {}, bit {bit}: {ones} of {ids}", mode.name());
+            assert!(
+                off < ids * percent,
+                "{like} {}, bit {bit}: {ones} of {ids}",
+                mode.name()
+            );
         }
     }
 }

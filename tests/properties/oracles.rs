@@ -2,7 +2,9 @@
 //!
 //! An encoding is made as a configuration makes it. Every case is drawn from a fixed seed.
 
-use data_encoding::{BASE32_NOPAD, BASE32HEX_NOPAD, BASE64URL_NOPAD, HEXLOWER, HEXUPPER, Specification};
+use data_encoding::{
+    BASE32_NOPAD, BASE32HEX_NOPAD, BASE64URL_NOPAD, HEXLOWER, HEXUPPER, Specification,
+};
 use harsh::Harsh;
 use idmint::id::{Encoding, EncodingDefinition, FieldKind, Format, FormatDefinition, PRESETS};
 use idmint::time::UnixTime;
@@ -45,7 +47,10 @@ fn assert_agreement(
     spell: impl Fn(u128) -> String,
     read: impl Fn(&str) -> u128,
 ) -> u32 {
-    let (encoding, mut random) = (encoding(definition, bits), StdRng::seed_from_u64(u64::from(bits)));
+    let (encoding, mut random) = (
+        encoding(definition, bits),
+        StdRng::seed_from_u64(u64::from(bits)),
+    );
     let compared = (0..values).map(|_| {
         let value = number(&mut random, bits);
         let text = encoding.to_text(value);
@@ -60,13 +65,19 @@ fn assert_agreement(
 fn uuids_are_those_of_the_uuid_crate() {
     let spell = |value| Uuid::from_u128(value).hyphenated().to_string();
     let read = |text: &str| Uuid::parse_str(text).unwrap().as_u128();
-    assert_eq!(assert_agreement(r#""uuid""#, 128, VALUES, spell, read), VALUES);
+    assert_eq!(
+        assert_agreement(r#""uuid""#, 128, VALUES, spell, read),
+        VALUES
+    );
 }
 
 /// What any layout becomes between the bits of version and variant, taken out again.
 fn payload(uuid: Uuid) -> u128 {
     let bits = uuid.as_u128();
-    assert_eq!((uuid.get_version_num(), uuid.get_variant()), (8, uuid::Variant::RFC4122));
+    assert_eq!(
+        (uuid.get_version_num(), uuid.get_variant()),
+        (8, uuid::Variant::RFC4122)
+    );
     (bits >> 80) << 74 | (bits >> 64 & 0xfff) << 62 | bits & (u128::MAX >> 66)
 }
 
@@ -74,28 +85,50 @@ fn payload(uuid: Uuid) -> u128 {
 fn uuids_of_version_8_are_so_to_the_uuid_crate_and_carry_the_number() {
     let spell = |value: u128| {
         let bits = (value >> 74) << 80 | (value >> 62 & 0xfff) << 64 | value & (u128::MAX >> 66);
-        Builder::from_custom_bytes(bits.to_be_bytes()).into_uuid().to_string()
+        Builder::from_custom_bytes(bits.to_be_bytes())
+            .into_uuid()
+            .to_string()
     };
     let read = |text: &str| payload(Uuid::parse_str(text).unwrap());
-    assert_eq!(assert_agreement(r#""uuid8""#, 122, VALUES, spell, read), VALUES);
+    assert_eq!(
+        assert_agreement(r#""uuid8""#, 122, VALUES, spell, read),
+        VALUES
+    );
 }
 
 #[test]
 fn ulids_are_those_of_the_ulid_crate() {
     let read = |text: &str| u128::from(Ulid::from_string(text).unwrap());
     let ulid = r#"{ kind = "crockford", length = 26 }"#;
-    assert_eq!(assert_agreement(ulid, 128, VALUES, |value| Ulid::from(value).to_string(), read), VALUES);
+    assert_eq!(
+        assert_agreement(
+            ulid,
+            128,
+            VALUES,
+            |value| Ulid::from(value).to_string(),
+            read
+        ),
+        VALUES
+    );
 }
 
 fn format(name: &str) -> Format {
     let preset = PRESETS.iter().find(|preset| preset.name == name).unwrap();
-    FormatDefinition::from_toml(name, preset.toml).unwrap().compile(name).unwrap()
+    FormatDefinition::from_toml(name, preset.toml)
+        .unwrap()
+        .compile(name)
+        .unwrap()
 }
 
 /// What all fields but the constant ones hold, the first one most significant.
 fn free_bits(format: &Format, id: u128) -> u128 {
     let parts = format.split(id).unwrap();
-    let free = parts.layout.fields().iter().zip(&parts.values).filter(|(field, _)| field.kind != FieldKind::Constant);
+    let free = parts
+        .layout
+        .fields()
+        .iter()
+        .zip(&parts.values)
+        .filter(|(field, _)| field.kind != FieldKind::Constant);
     free.fold(0, |all, (field, value)| all * (field.max + 1) + value)
 }
 
@@ -106,7 +139,10 @@ fn uuids_of_version_4_are_read_as_the_uuid_crate_builds_them() {
         let drawn = random.random::<u128>();
         let uuid = Builder::from_random_bytes(drawn.to_be_bytes()).into_uuid();
         let id = format.canonical().read(&uuid.to_string()).unwrap();
-        assert_eq!(free_bits(&format, id), (drawn >> 80) << 74 | (drawn >> 64 & 0xfff) << 62 | drawn & u128::MAX >> 66);
+        assert_eq!(
+            free_bits(&format, id),
+            (drawn >> 80) << 74 | (drawn >> 64 & 0xfff) << 62 | drawn & u128::MAX >> 66
+        );
     });
     assert_eq!(compared.count(), VALUES as usize);
 }
@@ -122,9 +158,15 @@ fn uuids_of_version_7_carry_the_time_and_the_bits_that_the_uuid_crate_put_in() {
         let (seconds, nanos) = uuid.get_timestamp().unwrap().to_unix();
         let time = UnixTime::from_nanos(i128::from(seconds) * 1_000_000_000 + i128::from(nanos));
         assert_eq!(format.split(id).unwrap().time, Some(time), "{uuid}");
-        let drawn = drawn.iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
+        let drawn = drawn
+            .iter()
+            .fold(0, |all, byte| all << 8 | u128::from(*byte));
         let kept = (drawn >> 64 & 0xfff) << 62 | drawn & u128::MAX >> 66;
-        assert_eq!(free_bits(&format, id), u128::from(millis) << 74 | kept, "{uuid}");
+        assert_eq!(
+            free_bits(&format, id),
+            u128::from(millis) << 74 | kept,
+            "{uuid}"
+        );
     });
     assert_eq!(compared.count(), VALUES as usize);
 }
@@ -133,11 +175,18 @@ fn uuids_of_version_7_carry_the_time_and_the_bits_that_the_uuid_crate_put_in() {
 fn ulids_carry_the_time_and_the_bits_that_the_ulid_crate_put_in() {
     let (format, mut random) = (format("ulid"), StdRng::seed_from_u64(26));
     let compared = (0..VALUES).map(|_| {
-        let (millis, drawn) = (u64::try_from(number(&mut random, 48)).unwrap(), number(&mut random, 80));
+        let (millis, drawn) = (
+            u64::try_from(number(&mut random, 48)).unwrap(),
+            number(&mut random, 80),
+        );
         let ulid = Ulid::from_parts(millis, drawn);
         let id = format.canonical().read(&ulid.to_string()).unwrap();
         let parts = format.split(id).unwrap();
-        assert_eq!(parts.time, Some(UnixTime::from_nanos(i128::from(millis) * 1_000_000)), "{ulid}");
+        assert_eq!(
+            parts.time,
+            Some(UnixTime::from_nanos(i128::from(millis) * 1_000_000)),
+            "{ulid}"
+        );
         assert_eq!(parts.values, [millis.into(), drawn], "{ulid}");
     });
     assert_eq!(compared.count(), VALUES as usize);
@@ -156,12 +205,20 @@ fn hashids_are_those_of_the_harsh_crate() {
         (DEFAULT, "pepper and \\\"salt\\\"", 40),
         ("abcdefghijklmnopqrstuvwxyz", "", 20),
         ("0123456789abcdef", "MmS", 12),
-        ("!$%&()*+,./:;<=>?@^_{|}~", "a salt that is far longer than the alphabet that it shuffles", 0),
+        (
+            "!$%&()*+,./:;<=>?@^_{|}~",
+            "a salt that is far longer than the alphabet that it shuffles",
+            0,
+        ),
     ] {
-        let theirs = Harsh::builder().alphabet(alphabet).salt(salt.replace('\\', "")).length(min_length);
+        let theirs = Harsh::builder()
+            .alphabet(alphabet)
+            .salt(salt.replace('\\', ""))
+            .length(min_length);
         let theirs = theirs.build().unwrap();
-        let ours =
-            format!(r#"{{ kind = "hashids", alphabet = "{alphabet}", salt = "{salt}", min_length = {min_length} }}"#);
+        let ours = format!(
+            r#"{{ kind = "hashids", alphabet = "{alphabet}", salt = "{salt}", min_length = {min_length} }}"#
+        );
         let spell = |value| theirs.encode(&[u64_of(value)]);
         let read = |text: &str| theirs.decode(text).unwrap()[0].into();
         assert_eq!(assert_agreement(&ours, 64, VALUES, spell, read), VALUES);
@@ -169,7 +226,10 @@ fn hashids_are_those_of_the_harsh_crate() {
     let theirs = Harsh::default();
     let read = |text: &str| theirs.decode(text).unwrap()[0].into();
     let spell = |value| theirs.encode(&[u64_of(value)]);
-    assert_eq!(assert_agreement(r#""hashids""#, 64, VALUES, spell, read), VALUES);
+    assert_eq!(
+        assert_agreement(r#""hashids""#, 64, VALUES, spell, read),
+        VALUES
+    );
 }
 
 #[test]
@@ -179,12 +239,20 @@ fn sqids_are_those_of_the_sqids_crate() {
         (DEFAULT, 0),
         (DEFAULT, 10),
         (DEFAULT, 255),
-        ("FxnXM1kBN6cuhsAvjW3Co7l2RePyY8DwaU04Tzt9fHQrqSVKdpimLGIJOgb5ZE", 0),
+        (
+            "FxnXM1kBN6cuhsAvjW3Co7l2RePyY8DwaU04Tzt9fHQrqSVKdpimLGIJOgb5ZE",
+            0,
+        ),
         ("abcdefghijklmnopqrstuvwxyz", 16),
         ("0123456789abcdef", 0),
     ] {
-        let theirs = Sqids::builder().alphabet(alphabet.chars().collect()).min_length(min_length).build().unwrap();
-        let ours = format!(r#"{{ kind = "sqids", alphabet = "{alphabet}", min_length = {min_length} }}"#);
+        let theirs = Sqids::builder()
+            .alphabet(alphabet.chars().collect())
+            .min_length(min_length)
+            .build()
+            .unwrap();
+        let ours =
+            format!(r#"{{ kind = "sqids", alphabet = "{alphabet}", min_length = {min_length} }}"#);
         let spell = |value| theirs.encode(&[u64_of(value)]).unwrap();
         let read = |text: &str| theirs.decode(text)[0].into();
         assert_eq!(assert_agreement(&ours, 64, VALUES, spell, read), VALUES);
@@ -192,7 +260,10 @@ fn sqids_are_those_of_the_sqids_crate() {
     let theirs = Sqids::default();
     let read = |text: &str| theirs.decode(text)[0].into();
     let spell = |value| theirs.encode(&[u64_of(value)]).unwrap();
-    assert_eq!(assert_agreement(r#""sqids""#, 64, VALUES, spell, read), VALUES);
+    assert_eq!(
+        assert_agreement(r#""sqids""#, 64, VALUES, spell, read),
+        VALUES
+    );
 }
 
 /// Letters with the bits of each, read from the left, as RFC 4648 does.
@@ -215,7 +286,9 @@ fn assert_bytes_agree(kind: &str, case: Option<&str>, step: u32, theirs: &data_e
         let read = |text: &str| {
             let bytes = theirs.decode(text.as_bytes()).unwrap();
             assert_eq!(bytes.len(), len, "{text}");
-            bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte))
+            bytes
+                .iter()
+                .fold(0, |all, byte| all << 8 | u128::from(*byte))
         };
         assert_agreement(&definition, 8 * bytes, each, spell, read)
     });
@@ -229,14 +302,20 @@ fn bytes_are_spelled_as_the_data_encoding_crate_does() {
         specification.symbols.make_ascii_lowercase();
         specification.encoding().unwrap()
     };
-    let base64_lex = letters_in_bits("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz");
+    let base64_lex =
+        letters_in_bits("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz");
     assert_bytes_agree("hex_padded", None, 1, &HEXLOWER);
     assert_bytes_agree("hex_padded", Some("upper"), 1, &HEXUPPER);
     assert_bytes_agree("bytes16_hex", None, 16, &HEXLOWER);
     assert_bytes_agree("b32l", None, 1, &lower(&BASE32_NOPAD));
     assert_bytes_agree("base32hex", None, 1, &lower(&BASE32HEX_NOPAD));
     assert_bytes_agree("base32hex", Some("upper"), 1, &BASE32HEX_NOPAD);
-    assert_bytes_agree("cb32", None, 1, &letters_in_bits("0123456789ABCDEFGHJKMNPQRSTVWXYZ"));
+    assert_bytes_agree(
+        "cb32",
+        None,
+        1,
+        &letters_in_bits("0123456789ABCDEFGHJKMNPQRSTVWXYZ"),
+    );
     assert_bytes_agree("base64", None, 1, &BASE64URL_NOPAD);
     // It counts bits from the right, as a number does: with whole groups of three bytes that is the same.
     assert_bytes_agree("base64_lex", None, 3, &base64_lex);

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use idmint::id::{DecodeFilter, Decoder, Format, FormatDefinition, IdBlock, Progression, Rejection, is_type};
+use idmint::id::{
+    DecodeFilter, Decoder, Format, FormatDefinition, IdBlock, Progression, Rejection, is_type,
+};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::{Config, TestRunner};
@@ -18,22 +20,46 @@ fn typeid() -> Format {
 }
 
 /// The first reading of a text, and the type that it tells.
-fn read<'a>(decoder: &'a Decoder, id: &'a str, format: Option<&str>) -> Option<(&'a str, &'a str, u128)> {
-    let decoded = decoder.at(NOW).decode(id, DecodeFilter { format, ..DecodeFilter::default() });
+fn read<'a>(
+    decoder: &'a Decoder,
+    id: &'a str,
+    format: Option<&str>,
+) -> Option<(&'a str, &'a str, u128)> {
+    let decoded = decoder.at(NOW).decode(
+        id,
+        DecodeFilter {
+            format,
+            ..DecodeFilter::default()
+        },
+    );
     let found = decoded.matches.first()?;
     let (_, canonical) = found.encoding_at(0);
     let (prefix, rest) = id.split_at(found.prefix_len());
     assert_eq!(found.encoding().name(), canonical.name(), "{id}");
-    assert_eq!(canonical.to_text(found.id()), rest, "{id}: what is read is written the same");
+    assert_eq!(
+        canonical.to_text(found.id()),
+        rest,
+        "{id}: what is read is written the same"
+    );
     assert_eq!(
         decoder
             .at(NOW)
-            .best(id, DecodeFilter { format, ..DecodeFilter::default() })
+            .best(
+                id,
+                DecodeFilter {
+                    format,
+                    ..DecodeFilter::default()
+                }
+            )
             .map(|best| (best.id(), best.prefix_len())),
         Some((found.id(), prefix.len())),
         "{id}: in brief as in full"
     );
-    Some((&found.format().name, found.format().prefixes.type_of(prefix)?, found.id()))
+    Some((
+        &found.format().name,
+        found.format().prefixes.type_of(prefix)?,
+        found.id(),
+    ))
 }
 
 #[test]
@@ -42,15 +68,34 @@ fn every_valid_row_of_the_specification_is_read_and_written() {
     let valid = rows(&vectors["valid"]);
     let any = Format::built_in("typeid-uuid").unwrap();
     for row in valid {
-        let (id, of_type) = (text(&row["encodings"]["typeid"]), text(&row["fields"]["type"]));
-        let uuid = any.encoding("uuid").unwrap().read(&text(&row["fields"]["uuid"])).unwrap();
+        let (id, of_type) = (
+            text(&row["encodings"]["typeid"]),
+            text(&row["fields"]["type"]),
+        );
+        let uuid = any
+            .encoding("uuid")
+            .unwrap()
+            .read(&text(&row["fields"]["uuid"]))
+            .unwrap();
         // Version and variant tell the format; the number is the UUID in both.
-        let format = if typeid().split(uuid).is_ok() { "typeid" } else { "typeid-uuid" };
+        let format = if typeid().split(uuid).is_ok() {
+            "typeid"
+        } else {
+            "typeid-uuid"
+        };
         // Digits alone may be anything.
         let pinned = of_type.is_empty().then_some(format);
-        assert_eq!(read(&DECODER, &id, pinned), Some((format, of_type.as_str(), uuid)), "{row}");
+        assert_eq!(
+            read(&DECODER, &id, pinned),
+            Some((format, of_type.as_str(), uuid)),
+            "{row}"
+        );
         let prefix = typeid().prefix_of_type(&of_type).unwrap();
-        assert_eq!(format!("{}{}", prefix.as_str(), typeid().canonical().to_text(uuid)), id, "{row}");
+        assert_eq!(
+            format!("{}{}", prefix.as_str(), typeid().canonical().to_text(uuid)),
+            id,
+            "{row}"
+        );
     }
     assert_eq!(valid.len(), 9);
 }
@@ -62,11 +107,22 @@ fn every_invalid_row_of_the_specification_is_refused_with_its_reason() {
     for row in invalid {
         for format in ["typeid", "typeid-uuid"] {
             let input = text(&row["input"]);
-            let filter = DecodeFilter { format: Some(format), ..DecodeFilter::default() };
+            let filter = DecodeFilter {
+                format: Some(format),
+                ..DecodeFilter::default()
+            };
             let decoder = DECODER.at(NOW);
             let decoded = decoder.decode(&input, filter);
-            let reasons: Vec<_> = decoded.rejected.iter().map(|(_, why)| Value::from(why.code())).collect();
-            assert_eq!((decoded.matches.len(), &reasons), (0, &vec![row["reason"].clone()]), "{format}: {row}");
+            let reasons: Vec<_> = decoded
+                .rejected
+                .iter()
+                .map(|(_, why)| Value::from(why.code()))
+                .collect();
+            assert_eq!(
+                (decoded.matches.len(), &reasons),
+                (0, &vec![row["reason"].clone()]),
+                "{format}: {row}"
+            );
             assert!(decoder.best(&input, filter).is_none(), "{format}: {row}");
         }
     }
@@ -126,13 +182,22 @@ const CANONICAL: [&str; 8] = [
 ];
 
 /// What may be asked to stand before them: of their letters and others, and beginnings of each other.
-const PREFIXES: [&str; 14] = ["1", "11", "a", "a1", "aa", "_", "1_", "1_1", "a_", "a_a_", "-", "_-", "g", "1g"];
+const PREFIXES: [&str; 14] = [
+    "1", "11", "a", "a1", "aa", "_", "1_", "1_1", "a_", "a_a_", "-", "_-", "g", "1g",
+];
 
 #[test]
 fn no_two_ids_of_a_format_have_one_text_whatever_stands_before_them() {
     let (sound, refused) = (Cell::new(0), Cell::new(0));
-    let drawn = (select(CANONICAL.to_vec()), subsequence(PREFIXES.to_vec(), 1..=6));
-    let mut runner = TestRunner::new(Config { cases: 2_000, failure_persistence: None, ..Config::default() });
+    let drawn = (
+        select(CANONICAL.to_vec()),
+        subsequence(PREFIXES.to_vec(), 1..=6),
+    );
+    let mut runner = TestRunner::new(Config {
+        cases: 2_000,
+        failure_persistence: None,
+        ..Config::default()
+    });
     runner
         .run(&drawn, |(canonical, prefixes)| {
             let toml = format!(
@@ -166,35 +231,77 @@ fn no_two_ids_of_a_format_have_one_text_whatever_stands_before_them() {
         .unwrap();
     let (sound, refused) = (sound.get(), refused.get());
     println!("{sound} formats have ids of one text each, {refused} are refused");
-    assert!(sound > 500 && refused > 300, "{sound} sound, {refused} refused");
+    assert!(
+        sound > 500 && refused > 300,
+        "{sound} sound, {refused} refused"
+    );
 }
 
 #[test]
 fn prefixes_that_could_be_mistaken_are_refused_with_what_is_wrong() {
     let refusal = |settings: &str| {
-        let toml = format!("summary = ''\nfields = [{{ name = 'n', kind = 'random', bits = 64 }}]\n{settings}");
+        let toml = format!(
+            "summary = ''\nfields = [{{ name = 'n', kind = 'random', bits = 64 }}]\n{settings}"
+        );
         let definition = FormatDefinition::from_toml("any", &toml).unwrap();
-        definition.compile("any").err().map(|error| error.to_string()).unwrap_or_default()
+        definition
+            .compile("any")
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     };
     let random = |keys: &str| refusal(&format!("rule = 'random'\n{keys}"));
     let decimal = "encodings = ['decimal', { kind = 'hex', prefix = 'in' }]";
     for (refusal, named) in [
-        (random(&format!("{decimal}\nprefixes = ['pi_', 'ch_', 'i']")), &["begins like the prefix of hex"][..]),
-        (random(&format!("{decimal}\nprefixes = ['inv_']")), &["`inv_` begins like the prefix of hex"]),
-        (random(&format!("{decimal}\nprefixes = ['pi_', 'p1']")), &["`p1` ends in `1`", "decimal", "many lengths"]),
-        (random(&format!("{decimal}\nprefixes = ['pi_', 'pi_']")), &["`pi_` is there twice"]),
-        (random(&format!("{decimal}\nprefixes = ['']")), &["1 to 64 printable ASCII"]),
-        (random(&format!("{decimal}\nprefixes = ['a\"_']")), &["1 to 64 printable ASCII"]),
-        (random(&format!("{decimal}\nprefixes = ['{}_']", "a".repeat(64))), &["1 to 64 printable ASCII"]),
-        (random(&format!("{decimal}\ntypes = []")), &["types", "decimal", "one length"]),
-        (random("encodings = ['hex_padded']\ntypes = ['user', 'User']"), &["`User` is not 0 to 63 of a-z and _"]),
-        (random("encodings = ['hex_padded']\ntypes = []\nprefixes = ['pi_']"), &["remove `prefixes`"]),
+        (
+            random(&format!("{decimal}\nprefixes = ['pi_', 'ch_', 'i']")),
+            &["begins like the prefix of hex"][..],
+        ),
+        (
+            random(&format!("{decimal}\nprefixes = ['inv_']")),
+            &["`inv_` begins like the prefix of hex"],
+        ),
+        (
+            random(&format!("{decimal}\nprefixes = ['pi_', 'p1']")),
+            &["`p1` ends in `1`", "decimal", "many lengths"],
+        ),
+        (
+            random(&format!("{decimal}\nprefixes = ['pi_', 'pi_']")),
+            &["`pi_` is there twice"],
+        ),
+        (
+            random(&format!("{decimal}\nprefixes = ['']")),
+            &["1 to 64 printable ASCII"],
+        ),
+        (
+            random(&format!("{decimal}\nprefixes = ['a\"_']")),
+            &["1 to 64 printable ASCII"],
+        ),
+        (
+            random(&format!("{decimal}\nprefixes = ['{}_']", "a".repeat(64))),
+            &["1 to 64 printable ASCII"],
+        ),
+        (
+            random(&format!("{decimal}\ntypes = []")),
+            &["types", "decimal", "one length"],
+        ),
+        (
+            random("encodings = ['hex_padded']\ntypes = ['user', 'User']"),
+            &["`User` is not 0 to 63 of a-z and _"],
+        ),
+        (
+            random("encodings = ['hex_padded']\ntypes = []\nprefixes = ['pi_']"),
+            &["remove `prefixes`"],
+        ),
         (
             random("encodings = ['hex_padded', { kind = 'hex', prefix = 'user_' }]\ntypes = []"),
             &["the prefix of hex could be a type"],
         ),
     ] {
-        assert!(named.iter().all(|named| refusal.contains(named)), "{named:?}: {refusal:?}");
+        assert!(
+            named.iter().all(|named| refusal.contains(named)),
+            "{named:?}: {refusal:?}"
+        );
     }
     assert_eq!(random(&format!("{decimal}\nprefixes = ['pi_', 'ch_']")), "");
     assert_eq!(
@@ -203,9 +310,17 @@ fn prefixes_that_could_be_mistaken_are_refused_with_what_is_wrong() {
         "texts of one length stay apart"
     );
     let of_rule = |name: &str, key: &str| {
-        let preset = idmint::id::PRESETS.iter().find(|preset| preset.name == name).unwrap();
-        let compiled = FormatDefinition::from_toml(name, &format!("{key}\n{}", preset.toml)).unwrap().compile(name);
-        compiled.err().map(|error| error.to_string()).unwrap_or_default()
+        let preset = idmint::id::PRESETS
+            .iter()
+            .find(|preset| preset.name == name)
+            .unwrap();
+        let compiled = FormatDefinition::from_toml(name, &format!("{key}\n{}", preset.toml))
+            .unwrap()
+            .compile(name);
+        compiled
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     };
     assert!(of_rule("conjunction", "prefixes = ['ce_']").contains("rule `grouped` have none"));
     assert!(of_rule("evently", "types = []").contains("rule `chained` have none"));
@@ -214,9 +329,20 @@ fn prefixes_that_could_be_mistaken_are_refused_with_what_is_wrong() {
 
 #[test]
 fn nothing_behind_a_prefix_is_no_id() {
-    let toml = "summary = ''\nrule = 'decode-only'\nfields = [{ name = 'n', kind = 'object', bits = 8 }]
+    let toml =
+        "summary = ''\nrule = 'decode-only'\nfields = [{ name = 'n', kind = 'object', bits = 8 }]
         encodings = [{ kind = 'b32l', bytes = 5, strip = true }]\nprefixes = ['pi_']";
-    let format = FormatDefinition::from_toml("any", toml).unwrap().compile("any").unwrap();
-    assert_eq!(format.canonical().to_text(0), "", "else there is nothing to see");
-    assert_eq!(format.prefixes.read("pi_", format.canonical()), Some(Err(Rejection::WrongLength)));
+    let format = FormatDefinition::from_toml("any", toml)
+        .unwrap()
+        .compile("any")
+        .unwrap();
+    assert_eq!(
+        format.canonical().to_text(0),
+        "",
+        "else there is nothing to see"
+    );
+    assert_eq!(
+        format.prefixes.read("pi_", format.canonical()),
+        Some(Err(Rejection::WrongLength))
+    );
 }

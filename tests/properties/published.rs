@@ -7,7 +7,12 @@ use idmint::id::{DecodeFilter, Decoder, FormatDefinition, PRESETS};
 use crate::NOW;
 
 /// Format, text, instant, and the numbers that the documentation names.
-type Published = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, u128)]);
+type Published = (
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    &'static [(&'static str, u128)],
+);
 
 const PUBLISHED: &[Published] = &[
     // RFC 9562, appendix A: all of the same instant.
@@ -29,43 +34,110 @@ const PUBLISHED: &[Published] = &[
         Some("2022-02-22T19:22:22.000Z"),
         &[("random_a", 0xcc3), ("random_b", 0x18c4_dc0c_0c07_398f)],
     ),
-    ("uuid4", "919108f7-52d1-4320-9bac-f847db4148a8", None, &[("random_a", 0x9191_08f7_52d1), ("random_b", 0x320)]),
+    (
+        "uuid4",
+        "919108f7-52d1-4320-9bac-f847db4148a8",
+        None,
+        &[("random_a", 0x9191_08f7_52d1), ("random_b", 0x320)],
+    ),
     // The same, appendices A.2, A.4 and B.1, and sections 5.9 and 5.10.
-    ("uuid3", "5df41881-3aed-3515-88a7-2f4a814cf09e", None, &[("hash_high", 0x5df4_1881_3aed), ("hash_mid", 0x515)]),
-    ("uuid5", "2ed6657d-e927-568b-95e1-2665a8aea6a2", None, &[("hash_high", 0x2ed6_657d_e927), ("hash_mid", 0x68b)]),
-    ("uuid8", "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", None, &[("custom_a", 0x2489_e9ad_2ee2), ("custom_b", 0xe00)]),
-    ("uuid-nil", "00000000-0000-0000-0000-000000000000", None, &[]),
-    ("uuid-max", "ffffffff-ffff-ffff-ffff-ffffffffffff", None, &[]),
+    (
+        "uuid3",
+        "5df41881-3aed-3515-88a7-2f4a814cf09e",
+        None,
+        &[("hash_high", 0x5df4_1881_3aed), ("hash_mid", 0x515)],
+    ),
+    (
+        "uuid5",
+        "2ed6657d-e927-568b-95e1-2665a8aea6a2",
+        None,
+        &[("hash_high", 0x2ed6_657d_e927), ("hash_mid", 0x68b)],
+    ),
+    (
+        "uuid8",
+        "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0",
+        None,
+        &[("custom_a", 0x2489_e9ad_2ee2), ("custom_b", 0xe00)],
+    ),
+    (
+        "uuid-nil",
+        "00000000-0000-0000-0000-000000000000",
+        None,
+        &[],
+    ),
+    (
+        "uuid-max",
+        "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        None,
+        &[],
+    ),
     // The entity Status in Mastodon's documentation, whose created_at is 52 ms later.
-    ("mastodon", "103270115826048975", Some("2019-12-08T03:48:33.849Z"), &[("sequence_data", 40_911)]),
+    (
+        "mastodon",
+        "103270115826048975",
+        Some("2019-12-08T03:48:33.849Z"),
+        &[("sequence_data", 40_911)],
+    ),
     // The README of f4b6a3/tsid-creator.
-    ("tsid", "01226N0640J7Q", Some("2020-04-15T20:22:07.665Z"), &[]),
+    (
+        "tsid",
+        "01226N0640J7Q",
+        Some("2020-04-15T20:22:07.665Z"),
+        &[],
+    ),
     // The README of rs/xid.
     (
         "xid",
         "9m4e2mr0ui3e8a215n4g",
         Some("2011-03-22T17:50:19Z"),
-        &[("machine", 0x60_f486), ("process", 0xe428), ("counter", 4_271_561)],
+        &[
+            ("machine", 0x60_f486),
+            ("process", 0xe428),
+            ("counter", 4_271_561),
+        ],
     ),
     // The MongoDB manual's example.
-    ("objectid", "507f1f77bcf86cd799439011", Some("2012-10-17T21:13:27Z"), &[("counter", 0x43_9011)]),
+    (
+        "objectid",
+        "507f1f77bcf86cd799439011",
+        Some("2012-10-17T21:13:27Z"),
+        &[("counter", 0x43_9011)],
+    ),
     // The ULID specification's example.
-    ("ulid", "01ARZ3NDEKTSV4RRFFQ69G5FAV", Some("2016-07-30T23:54:10.259Z"), &[]),
+    (
+        "ulid",
+        "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        Some("2016-07-30T23:54:10.259Z"),
+        &[],
+    ),
     // Instagram Engineering, "Sharding & IDs at Instagram": user 31341 is on shard 1341, and its counter stands at 5001.
     (
         "instagram",
         "11637205501278089",
         Some("2011-09-09T22:28:04.721Z"),
-        &[("time", 1_387_263_000), ("shard", 1341), ("sequence", 5001 % 1024)],
+        &[
+            ("time", 1_387_263_000),
+            ("shard", 1341),
+            ("sequence", 5001 % 1024),
+        ],
     ),
     // The Firebase documentation's example of a push id.
-    ("firebase", "-JhLeOlGIEjaIOFHR0xd", Some("2015-02-04T22:15:31.153Z"), &[]),
+    (
+        "firebase",
+        "-JhLeOlGIEjaIOFHR0xd",
+        Some("2015-02-04T22:15:31.153Z"),
+        &[],
+    ),
     // Evently's documentation: the genesis event of ledger aa77f99c.
     (
         "evently",
         "0005cd7556b05092aecc815daa77f99c",
         Some("2021-10-03T16:32:12.816530Z"),
-        &[("checksum", 0xaecc_815d), ("ledger", 0xaa77_f99c >> 2), ("version", 0)],
+        &[
+            ("checksum", 0xaecc_815d),
+            ("ledger", 0xaa77_f99c >> 2),
+            ("version", 0),
+        ],
     ),
     (
         "conjunction",
@@ -79,17 +151,40 @@ const PUBLISHED: &[Published] = &[
 fn the_printed_ids_of_the_standards_have_the_printed_meaning() {
     for (name, text, time, numbers) in PUBLISHED {
         let preset = PRESETS.iter().find(|preset| preset.name == *name).unwrap();
-        let format = FormatDefinition::from_toml(preset.name, preset.toml).unwrap().compile(preset.name).unwrap();
+        let format = FormatDefinition::from_toml(preset.name, preset.toml)
+            .unwrap()
+            .compile(preset.name)
+            .unwrap();
         let digits = format.tick.map_or(0, |tick| tick.second_digits());
         let decoder = Decoder::new(vec![Arc::new(format)]);
         let decoded = decoder.at(NOW).decode(text, DecodeFilter::default());
-        let found = decoded.matches.first().unwrap_or_else(|| panic!("{text} is no {name}: {:?}", decoded.rejected));
-        assert_eq!(found.encoding().name(), found.format().canonical().name(), "{text}");
+        let found = decoded
+            .matches
+            .first()
+            .unwrap_or_else(|| panic!("{text} is no {name}: {:?}", decoded.rejected));
+        assert_eq!(
+            found.encoding().name(),
+            found.format().canonical().name(),
+            "{text}"
+        );
         let parts = found.parts();
-        assert_eq!(parts.time.and_then(|time| time.to_text(digits)).as_deref(), *time, "{text}");
+        assert_eq!(
+            parts.time.and_then(|time| time.to_text(digits)).as_deref(),
+            *time,
+            "{text}"
+        );
         for (field, number) in *numbers {
-            let read = parts.layout.fields().iter().zip(&parts.values).find(|(read, _)| read.name == *field);
-            assert_eq!(read.map(|(_, value)| *value), Some(*number), "{field} of {text}");
+            let read = parts
+                .layout
+                .fields()
+                .iter()
+                .zip(&parts.values)
+                .find(|(read, _)| read.name == *field);
+            assert_eq!(
+                read.map(|(_, value)| *value),
+                Some(*number),
+                "{field} of {text}"
+            );
         }
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use idmint::id::{DomainHash, Format, FormatDefinition, PRESETS, RangeError, Rule};
 use idmint::minting::{
-    Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Randomness, SessionStart,
+    Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Randomness,
+    SessionStart,
 };
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use rand::rngs::StdRng;
@@ -19,7 +20,12 @@ const SPANS: usize = 2_000;
 const BEGIN: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 
 fn format(name: &str, toml: &str) -> Arc<Format> {
-    Arc::new(FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap())
+    Arc::new(
+        FormatDefinition::from_toml(name, toml)
+            .unwrap()
+            .compile(name)
+            .unwrap(),
+    )
 }
 
 fn formats() -> Vec<Arc<Format>> {
@@ -33,27 +39,45 @@ fn formats() -> Vec<Arc<Format>> {
                    { name = "version", kind = "constant", bits = 3, value = 5 },
                    { name = "sequence", kind = "sequence", cardinality = 37 } ]
         encodings = ["decimal"]"#;
-    let minted = PRESETS.iter().map(|preset| format(preset.name, preset.toml));
+    let minted = PRESETS
+        .iter()
+        .map(|preset| format(preset.name, preset.toml));
     let minted = minted.filter(|format| matches!(format.rule, Rule::Sequenced | Rule::Random));
-    minted.filter(|format| format.leads_with_time()).chain([format("odd", odd)]).collect()
+    minted
+        .filter(|format| format.leads_with_time())
+        .chain([format("odd", odd)])
+        .collect()
 }
 
 fn minters_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Vec<Arc<Minter>> {
-    let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(3), shard: 0 };
+    let rule = LaneRule {
+        slot: 0,
+        slots: 1,
+        lanes: LaneCount::UpTo(3),
+        shard: 0,
+    };
     let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-    let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+    let settings = MintSettings {
+        wait_max,
+        lead_max,
+        window: Duration::from_secs(3),
+        shard: 0,
+    };
     let mut mint = Mint::new(Arc::new(hand.clock()), settings);
     let randomness = Randomness::seeded(1);
     let mut minter = |format: &Arc<Format>| match format.rule {
-        Rule::Sequenced => mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).unwrap()),
+        Rule::Sequenced => {
+            mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).unwrap())
+        }
         _ => mint.add_random(Arc::clone(format), randomness.clone()),
     };
     let minters = formats.iter().map(&mut minter).collect();
     let session = mint.prepare(SessionStart::at(hand.wall()));
     // All the time that this test takes, at once: it is no test of the horizon.
     let needed = hand.wall().after(Duration::from_secs(3_600));
-    let durable =
-        Durable::write(session.plan_extension(hand.wall(), needed), |_| Ok::<_, std::convert::Infallible>(()));
+    let durable = Durable::write(session.plan_extension(hand.wall(), needed), |_| {
+        Ok::<_, std::convert::Infallible>(())
+    });
     session.raise(&durable.unwrap(), hand.wall());
     mint.begin(session);
     minters
@@ -67,7 +91,11 @@ fn mint_at_random_moments(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<V
     for _ in 0..ORDERS {
         hand.advance(Duration::from_nanos(random.random_range(0..600_000_000)));
         for ((format, minter), minted) in formats.iter().zip(&minters).zip(&mut minted) {
-            let types: Vec<_> = format.variants.iter().filter_map(|variant| variant.name.as_deref()).collect();
+            let types: Vec<_> = format
+                .variants
+                .iter()
+                .filter_map(|variant| variant.name.as_deref())
+                .collect();
             let of_type = (!types.is_empty()).then(|| types[random.random_range(0..types.len())]);
             let count = NonZeroU32::new(random.random_range(1..20)).unwrap();
             let request = minter.request(count, of_type).unwrap();
@@ -89,9 +117,15 @@ fn mint_at_random_moments(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<V
 /// An instant in the two minutes: any nanosecond, or one at or beside an id's.
 fn edge(format: &Format, ids: &[u128], random: &mut StdRng) -> UnixTime {
     if random.random_bool(0.5) {
-        return UnixTime::from(BEGIN).after(Duration::from_nanos(random.random_range(0..120_000_000_000)));
+        return UnixTime::from(BEGIN).after(Duration::from_nanos(
+            random.random_range(0..120_000_000_000),
+        ));
     }
-    let time = format.split(ids[random.random_range(0..ids.len())]).unwrap().time.unwrap();
+    let time = format
+        .split(ids[random.random_range(0..ids.len())])
+        .unwrap()
+        .time
+        .unwrap();
     UnixTime::from_nanos(time.nanos() + random.random_range(-1..=1))
 }
 
@@ -100,7 +134,12 @@ fn minted_ids_lie_in_a_range_exactly_when_their_times_lie_in_its_span() {
     let random = &mut StdRng::seed_from_u64(1);
     let formats = formats();
     for (format, ids) in formats.iter().zip(mint_at_random_moments(&formats, random)) {
-        assert!(ids.len() > 1_000, "only {} ids of {}", ids.len(), format.name);
+        assert!(
+            ids.len() > 1_000,
+            "only {} ids of {}",
+            ids.len(),
+            format.name
+        );
         for _ in 0..SPANS {
             let [from, to] = [edge(format, &ids, random), edge(format, &ids, random)];
             let range = match format.range(from, to) {
@@ -113,7 +152,11 @@ fn minted_ids_lie_in_a_range_exactly_when_their_times_lie_in_its_span() {
                 let time = format.split(*id).unwrap().time.unwrap();
                 let is_in_span = from <= time && time < to;
                 let is_in_range = range.as_ref().is_some_and(|range| range.contains(id));
-                assert_eq!(is_in_range, is_in_span, "{} {id} of {time} in {from} to {to}", format.name);
+                assert_eq!(
+                    is_in_range, is_in_span,
+                    "{} {id} of {time} in {from} to {to}",
+                    format.name
+                );
             }
         }
     }

@@ -13,8 +13,15 @@ const NOW: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 
 /// All built-in formats that are tried, without numbers of a deployment.
 fn decoder() -> Decoder {
-    let built_in = PRESETS.iter().map(|preset| Format::built_in(preset.name).unwrap());
-    Decoder::new(built_in.filter(|format| format.enabled).map(Arc::new).collect())
+    let built_in = PRESETS
+        .iter()
+        .map(|preset| Format::built_in(preset.name).unwrap());
+    Decoder::new(
+        built_in
+            .filter(|format| format.enabled)
+            .map(Arc::new)
+            .collect(),
+    )
 }
 
 #[test]
@@ -23,11 +30,17 @@ fn every_text_of_the_vectors_ranks_as_it_did() {
     let decoder = decoder.at(NOW);
     let (mut lines, mut encodings, mut of_own_format) = (BTreeMap::new(), 0, 0);
     for case in cases::valid() {
-        for (encoding, text) in case.encodings.into_iter().filter(|(_, text)| !text.is_empty()) {
+        for (encoding, text) in case
+            .encodings
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+        {
             encodings += 1;
             let best = decoder.best(&text, DecodeFilter::default());
             let is_own = |format: &str, name: &str| format == case.format && name == encoding;
-            of_own_format += usize::from(best.is_some_and(|best| is_own(&best.format().name, best.encoding().name())));
+            of_own_format += usize::from(
+                best.is_some_and(|best| is_own(&best.format().name, best.encoding().name())),
+            );
             let first = best.map_or_else(
                 || "nothing".to_owned(),
                 |best| format!("{} {}", best.format().name, best.encoding().name()),
@@ -41,7 +54,14 @@ fn every_text_of_the_vectors_ranks_as_it_did() {
             lines.insert(text, line);
         }
     }
-    println!("{} texts ranked; {of_own_format} of {encodings} come first as what they were written as", lines.len());
+    println!(
+        "{} texts ranked; {of_own_format} of {encodings} come first as what they were written as",
+        lines.len()
+    );
     assert!(lines.len() >= 499, "{} texts", lines.len());
-    assert_generated("tests/properties/ranking.txt", "ranking", &lines.into_values().collect::<String>());
+    assert_generated(
+        "tests/properties/ranking.txt",
+        "ranking",
+        &lines.into_values().collect::<String>(),
+    );
 }

@@ -15,16 +15,33 @@ const LAST_SECOND: i128 = (1 << 33) - 1;
 const LAST_OBJECT: u64 = (1 << 22) - 1;
 
 fn conjunction() -> Arc<Format> {
-    let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").unwrap();
-    Arc::new(FormatDefinition::from_toml(preset.name, preset.toml).unwrap().compile(preset.name).unwrap())
+    let preset = PRESETS
+        .iter()
+        .find(|preset| preset.name == "conjunction")
+        .unwrap();
+    Arc::new(
+        FormatDefinition::from_toml(preset.name, preset.toml)
+            .unwrap()
+            .compile(preset.name)
+            .unwrap(),
+    )
 }
 
 fn minter(pair_order: PairOrder) -> GroupedMinter {
     GroupedMinter::new(conjunction(), pair_order)
 }
 
-fn id_of(minter: &GroupedMinter, nanos: i128, primary: u64, secondary: u64) -> Result<u128, ReportError> {
-    minter.id_of(&Report::new(UnixTime::from_nanos(nanos), primary, secondary)?)
+fn id_of(
+    minter: &GroupedMinter,
+    nanos: i128,
+    primary: u64,
+    secondary: u64,
+) -> Result<u128, ReportError> {
+    minter.id_of(&Report::new(
+        UnixTime::from_nanos(nanos),
+        primary,
+        secondary,
+    )?)
 }
 
 /// The code of a vector that goes with a refusal.
@@ -41,18 +58,36 @@ fn reason(error: &ReportError) -> &'static str {
 fn every_report_of_the_vectors_gets_its_id() {
     let (format, minter) = (conjunction(), minter(PairOrder::Reported));
     let mut minted = 0;
-    for case in cases::valid().iter().filter(|case| case.format == "conjunction") {
-        let [primary, secondary] = [1, 2].map(|at: usize| u64::try_from(case.fields[at].1).unwrap());
+    for case in cases::valid()
+        .iter()
+        .filter(|case| case.format == "conjunction")
+    {
+        let [primary, secondary] =
+            [1, 2].map(|at: usize| u64::try_from(case.fields[at].1).unwrap());
         let id = id_of(&minter, case.unix_nanos, primary, secondary);
         if primary == 0 || secondary == 0 || primary == secondary {
-            assert!(matches!(id, Err(ReportError::ObjectZero { .. } | ReportError::SameObject { .. })), "{case:?}");
+            assert!(
+                matches!(
+                    id,
+                    Err(ReportError::ObjectZero { .. } | ReportError::SameObject { .. })
+                ),
+                "{case:?}"
+            );
             continue;
         }
         let id = id.unwrap();
         let tca = UnixTime::from_utc_text(case.utc.as_ref().unwrap()).unwrap();
-        assert_eq!(id_of(&minter, tca.nanos(), primary, secondary), Ok(id), "{case:?}");
+        assert_eq!(
+            id_of(&minter, tca.nanos(), primary, secondary),
+            Ok(id),
+            "{case:?}"
+        );
         for (encoding, text) in &case.encodings {
-            assert_eq!(format.encoding(encoding).unwrap().to_text(id), *text, "{case:?}");
+            assert_eq!(
+                format.encoding(encoding).unwrap().to_text(id),
+                *text,
+                "{case:?}"
+            );
         }
         minted += 1;
     }
@@ -66,13 +101,21 @@ fn every_report_of_the_vectors_that_makes_no_id_is_refused_with_its_reason() {
     let is_report = |row: &&Value| row["operation"] == "encode" && row["layout"] == "v2";
     let refused = rows(&file["invalid"]).iter().filter(is_report).map(|row| {
         let number = |key: &str| digits(&row["input"][key]).parse::<i128>().unwrap();
-        let objects = ["primary_norad_id", "secondary_norad_id"].map(|key| u64::try_from(number(key)));
+        let objects =
+            ["primary_norad_id", "secondary_norad_id"].map(|key| u64::try_from(number(key)));
         // A negative number is no object, so no report can be made of it.
-        let ([Ok(primary), Ok(secondary)], reason_given) = (objects, row["reason"].as_str().unwrap()) else {
+        let ([Ok(primary), Ok(secondary)], reason_given) =
+            (objects, row["reason"].as_str().unwrap())
+        else {
             assert_eq!(row["reason"], "out_of_range");
             return;
         };
-        let id = id_of(&minter, number("tca_unix_s") * NANOS_PER_SECOND, primary, secondary);
+        let id = id_of(
+            &minter,
+            number("tca_unix_s") * NANOS_PER_SECOND,
+            primary,
+            secondary,
+        );
         assert_eq!(id.as_ref().map_err(reason), Err(reason_given), "{row}");
     });
     assert_eq!(refused.count(), 6);
@@ -82,8 +125,14 @@ fn every_report_of_the_vectors_that_makes_no_id_is_refused_with_its_reason() {
 fn the_bounds_of_a_report_are_those_of_the_fields() {
     let minter = minter(PairOrder::Reported);
     let last = LAST_SECOND * NANOS_PER_SECOND + NANOS_PER_SECOND - 1;
-    assert_eq!(id_of(&minter, 0, 1, LAST_OBJECT), Ok(1 << 22 | u128::from(LAST_OBJECT)));
-    assert_eq!(id_of(&minter, last, LAST_OBJECT, 1), Ok(((1 << 33) - 1) << 44 | u128::from(LAST_OBJECT) << 22 | 1));
+    assert_eq!(
+        id_of(&minter, 0, 1, LAST_OBJECT),
+        Ok(1 << 22 | u128::from(LAST_OBJECT))
+    );
+    assert_eq!(
+        id_of(&minter, last, LAST_OBJECT, 1),
+        Ok(((1 << 33) - 1) << 44 | u128::from(LAST_OBJECT) << 22 | 1)
+    );
     let too_late = id_of(&minter, last + 1, 1, 2).unwrap_err();
     assert_eq!(
         too_late.to_string(),
@@ -95,13 +144,26 @@ fn the_bounds_of_a_report_are_those_of_the_fields() {
         "tca is 1969-12-31T23:59:59.999Z, `conjunction` begins at 1970-01-01T00:00:00.000Z"
     );
     let too_great = id_of(&minter, 0, LAST_OBJECT + 1, 2).unwrap_err();
-    assert_eq!(too_great.to_string(), "primary is 4194304, `conjunction` has catalogue numbers from 1 to 4194303");
+    assert_eq!(
+        too_great.to_string(),
+        "primary is 4194304, `conjunction` has catalogue numbers from 1 to 4194303"
+    );
 }
 
 #[test]
 fn a_pair_without_order_is_refused_by_the_name_it_was_reported_under() {
     let error = id_of(&minter(PairOrder::Unordered), 0, LAST_OBJECT + 1, 2).unwrap_err();
-    assert!(matches!(error, ReportError::ObjectTooGreat { role: Role::Primary, object: 4_194_304, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            ReportError::ObjectTooGreat {
+                role: Role::Primary,
+                object: 4_194_304,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 proptest! {

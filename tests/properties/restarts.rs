@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use idmint::id::{Format, FormatDefinition, PRESETS};
 use idmint::minting::{
-    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session, SessionStart,
+    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session,
+    SessionStart,
 };
 use idmint::time::{Clock, ManualClock, UnixNanos, UnixTime};
 use rand::rngs::StdRng;
@@ -75,8 +76,14 @@ struct Refused;
 
 pub(crate) fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
     let preset = |name: &str| {
-        let preset = PRESETS.iter().find(|preset| preset.name == name).expect("a built-in format");
-        FormatDefinition::from_toml(name, preset.toml).expect("parses").compile(name).expect("is sound")
+        let preset = PRESETS
+            .iter()
+            .find(|preset| preset.name == name)
+            .expect("a built-in format");
+        FormatDefinition::from_toml(name, preset.toml)
+            .expect("parses")
+            .compile(name)
+            .expect("is sound")
     };
     let odd = r#"
         summary = "an odd tick"
@@ -85,10 +92,18 @@ pub(crate) fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
         epoch = "2020-01-01T00:00:00.003Z"
         fields = [ { name = "time", kind = "time", bits = 40 }, { name = "sequence", kind = "sequence", cardinality = 37 } ]
         encodings = ["decimal"]"#;
-    let odd = FormatDefinition::from_toml("odd", odd).expect("parses").compile("odd").expect("is sound");
+    let odd = FormatDefinition::from_toml("odd", odd)
+        .expect("parses")
+        .compile("odd")
+        .expect("is sound");
     let presets = ["payment", "snowflake", "siq", "conjunction-v1"].map(preset);
     let drawn = [0, 1, 2].map(|_| drawn_format(random));
-    presets.into_iter().chain([odd]).chain(drawn).map(Arc::new).collect()
+    presets
+        .into_iter()
+        .chain([odd])
+        .chain(drawn)
+        .map(Arc::new)
+        .collect()
 }
 
 /// A format of any tick, any order of its fields and any strides.
@@ -110,8 +125,12 @@ fn drawn_format(random: &mut StdRng) -> Format {
     let (tick, sequence_max) = ticks[random.random_range(0..ticks.len())];
     let sequence: u128 = random.random_range(1..=sequence_max);
     let spread = 1 << random.random_range(0..=(sequence / 4).checked_ilog2().unwrap_or(0));
-    let mut fields = [("time", 1_u128 << 63), ("worker", random.random_range(8..40)), ("sequence", sequence)]
-        .map(|field| (field, 0));
+    let mut fields = [
+        ("time", 1_u128 << 63),
+        ("worker", random.random_range(8..40)),
+        ("sequence", sequence),
+    ]
+    .map(|field| (field, 0));
     fields.shuffle(random);
     let mut stride = 1;
     for ((_, values), of_field) in fields.iter_mut().rev() {
@@ -120,21 +139,33 @@ fn drawn_format(random: &mut StdRng) -> Format {
         stride *= *values;
     }
     let field = |((name, values), stride): &((&str, u128), u128)| {
-        format!("{{ name = '{name}', kind = '{name}', cardinality = '{values}', stride = '{stride}' }}")
+        format!(
+            "{{ name = '{name}', kind = '{name}', cardinality = '{values}', stride = '{stride}' }}"
+        )
     };
     let text = format!(
         "summary = ''\nrule = 'sequenced'\ntick = '{tick}'\nepoch = '2020-01-01T00:00:00.003Z'\nencodings = ['decimal']\n\
          sequence_spread = {spread}\nfields = [{}]",
         fields.iter().map(field).collect::<Vec<_>>().join(", ")
     );
-    FormatDefinition::from_toml("drawn", &text).expect(&text).compile("drawn").expect(&text)
+    FormatDefinition::from_toml("drawn", &text)
+        .expect(&text)
+        .compile("drawn")
+        .expect(&text)
 }
 
 impl Disk {
     /// Makes a plan durable, or refuses, having written it or not.
-    fn write(&mut self, plan: HorizonPlan, random: &mut StdRng) -> Result<Durable<HorizonPlan>, Refused> {
+    fn write(
+        &mut self,
+        plan: HorizonPlan,
+        random: &mut StdRng,
+    ) -> Result<Durable<HorizonPlan>, Refused> {
         Durable::write(plan, |plan| {
-            assert!(self.horizon.is_none_or(|horizon| plan.horizon() >= horizon), "a horizon is never lowered");
+            assert!(
+                self.horizon.is_none_or(|horizon| plan.horizon() >= horizon),
+                "a horizon is never lowered"
+            );
             let fails = random.random_bool(0.05);
             if !fails || random.random_bool(0.5) {
                 (self.horizon, self.floor) = (Some(plan.horizon()), plan.floor());
@@ -151,7 +182,12 @@ impl Life {
         disk: &mut Disk,
         random: &mut StdRng,
     ) -> Result<Life, Refused> {
-        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(random.random_range(1..4)), shard: 0 };
+        let rule = LaneRule {
+            slot: 0,
+            slots: 1,
+            lanes: LaneCount::UpTo(random.random_range(1..4)),
+            shard: 0,
+        };
         let settings = MintSettings {
             wait_max: Duration::from_millis(250),
             lead_max: Duration::from_millis(5),
@@ -160,16 +196,28 @@ impl Life {
         };
         let clock = Arc::new(hand.clock());
         let mut mint = Mint::new(Arc::clone(&clock), settings);
-        let minter = |format| mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).expect("fits"));
+        let minter = |format| {
+            mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).expect("fits"))
+        };
         let minters = formats.iter().map(minter).collect();
         let now = clock.now();
-        let start = disk.horizon.map_or(now.ceil_to_second(), |horizon| horizon.max(now));
-        let floor = if disk.horizon.is_some() { disk.floor } else { Some(start) };
+        let start = disk
+            .horizon
+            .map_or(now.ceil_to_second(), |horizon| horizon.max(now));
+        let floor = if disk.horizon.is_some() {
+            disk.floor
+        } else {
+            Some(start)
+        };
         let session = mint.prepare(SessionStart::at(start).above_floor(floor));
         let durable = disk.write(session.plan_extension(now, start), random)?;
         session.raise(&durable, now);
         mint.begin(Arc::clone(&session));
-        Ok(Life { clock, minters, session })
+        Ok(Life {
+            clock,
+            minters,
+            session,
+        })
     }
 
     /// Mints once, extending the horizon as often as it takes.
@@ -183,14 +231,23 @@ impl Life {
     ) -> Result<(), Refused> {
         let minter = &self.minters[format];
         let definition = &minter.counted().format;
-        let of_type = definition.has_types().then_some(["message", "user", "content"][random.random_range(0..3)]);
-        let request = minter.request(NonZeroU32::new(count).expect("not zero"), of_type).expect("a sound request");
+        let of_type = definition
+            .has_types()
+            .then_some(["message", "user", "content"][random.random_range(0..3)]);
+        let request = minter
+            .request(NonZeroU32::new(count).expect("not zero"), of_type)
+            .expect("a sound request");
         loop {
             match minter.reserve(&request) {
                 Ok(mut granted) => {
                     let mut ids = vec![0; usize::try_from(count).expect("small")];
                     assert_eq!(granted.batch.fill(&mut ids), ids.len());
-                    minted.take_in(format, definition, &ids, disk.horizon.expect("something is durable"));
+                    minted.take_in(
+                        format,
+                        definition,
+                        &ids,
+                        disk.horizon.expect("something is durable"),
+                    );
                     return Ok(());
                 }
                 Err(Denied::Refused(_)) => return Ok(()),
@@ -208,10 +265,17 @@ impl Minted {
     fn take_in(&mut self, format: usize, definition: &Format, ids: &[u128], durable: UnixNanos) {
         for id in ids {
             self.ids.push((format, *id));
-            let time = definition.split(*id).expect("what is minted splits").time.expect("has a time");
+            let time = definition
+                .split(*id)
+                .expect("what is minted splits")
+                .time
+                .expect("has a time");
             // A tick that is no whole number of nanoseconds begins up to one of them before its time says.
             let rounded = i128::from(definition.tick.is_some_and(|tick| tick.parts() > 1));
-            assert!(time.nanos() - rounded < UnixTime::from(durable).nanos(), "minted above what is durable");
+            assert!(
+                time.nanos() - rounded < UnixTime::from(durable).nanos(),
+                "minted above what is durable"
+            );
             self.newest = self.newest.max(Some(time));
         }
     }
@@ -228,7 +292,13 @@ impl Minted {
 
 impl Disk {
     /// Loses the folder while the clock is right, or restores it by the book: above the newest id, or above the clock.
-    fn lose(&mut self, hand: &ManualClock, random: &mut StdRng, newest: UnixTime, tally: &mut Tally) {
+    fn lose(
+        &mut self,
+        hand: &ManualClock,
+        random: &mut StdRng,
+        newest: UnixTime,
+        tally: &mut Tally,
+    ) {
         let newest = UnixNanos::new(u64::try_from(newest.nanos()).expect("after 1970"));
         *self = Disk::default();
         if random.random_bool(0.5) {
@@ -237,8 +307,13 @@ impl Disk {
             tally.lost_folders += 1;
         } else {
             let window = Duration::from_secs(3);
-            let floor = newest.after(window).max(hand.wall().after(Duration::from_secs(10)));
-            *self = Disk { horizon: Some(floor), floor: Some(floor) };
+            let floor = newest
+                .after(window)
+                .max(hand.wall().after(Duration::from_secs(10)));
+            *self = Disk {
+                horizon: Some(floor),
+                floor: Some(floor),
+            };
             tally.restores += 1;
         }
     }
@@ -248,7 +323,11 @@ fn live(seed: u64) -> Tally {
     let tally = &mut Tally::default();
     let random = &mut StdRng::seed_from_u64(seed);
     let formats = formats(random);
-    let steps = if seed < LONG_SEEDS { STEPS_OF_LONG_SEEDS } else { STEPS };
+    let steps = if seed < LONG_SEEDS {
+        STEPS_OF_LONG_SEEDS
+    } else {
+        STEPS
+    };
     let hand = ManualClock::at(UnixNanos::from_seconds(1_800_000_000));
     let mut disk = Disk::default();
     let mut minted = Minted::default();
@@ -260,10 +339,15 @@ fn live(seed: u64) -> Tally {
             disk.lose(&hand, random, newest, tally);
         }
         // A start that finds its horizon more than 5 s ahead waits for its clock.
-        if let Some(horizon) = disk.horizon.filter(|horizon| *horizon > hand.wall().after(Duration::from_secs(5))) {
+        if let Some(horizon) = disk
+            .horizon
+            .filter(|horizon| *horizon > hand.wall().after(Duration::from_secs(5)))
+        {
             hand.advance(horizon.since(hand.wall().after(Duration::from_secs(5))));
         }
-        let Ok(life) = Life::begin(&formats, &hand, &mut disk, random) else { continue };
+        let Ok(life) = Life::begin(&formats, &hand, &mut disk, random) else {
+            continue;
+        };
         tally.lives += 1;
         for _ in 0..random.random_range(1..steps) {
             hand.advance(Duration::from_micros(random.random_range(0..50_000)));
@@ -271,8 +355,21 @@ fn live(seed: u64) -> Tally {
                 step_the_wall_clock(&hand, random);
                 life.clock.observe(Duration::from_secs(5));
             }
-            let count = if random.random_bool(0.1) { random.random_range(1..3000) } else { random.random_range(1..20) };
-            if life.mint(random.random_range(0..formats.len()), count, &mut disk, random, &mut minted).is_err() {
+            let count = if random.random_bool(0.1) {
+                random.random_range(1..3000)
+            } else {
+                random.random_range(1..20)
+            };
+            if life
+                .mint(
+                    random.random_range(0..formats.len()),
+                    count,
+                    &mut disk,
+                    random,
+                    &mut minted,
+                )
+                .is_err()
+            {
                 break;
             }
         }
@@ -286,20 +383,28 @@ fn live(seed: u64) -> Tally {
 fn live_all(seeds: impl Iterator<Item = u64>) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
-        tally += catch_unwind(|| live(seed)).unwrap_or_else(|_| panic!("replay with RESTARTS_SEED={seed}"));
+        tally += catch_unwind(|| live(seed))
+            .unwrap_or_else(|_| panic!("replay with RESTARTS_SEED={seed}"));
     }
     tally
 }
 
 fn step_the_wall_clock(hand: &ManualClock, random: &mut StdRng) {
     let by = Duration::from_millis(random.random_range(0..100_000));
-    hand.set_wall(if random.random_bool(0.5) { hand.wall().after(by) } else { hand.wall().before(by) });
+    hand.set_wall(if random.random_bool(0.5) {
+        hand.wall().after(by)
+    } else {
+        hand.wall().before(by)
+    });
 }
 
 #[test]
 fn restarts_with_any_clock_repeat_no_id() {
     let seeds = match std::env::var("RESTARTS_SEED") {
-        Ok(seed) => seed.parse().map(|seed| seed..=seed).expect("RESTARTS_SEED is a number"),
+        Ok(seed) => seed
+            .parse()
+            .map(|seed| seed..=seed)
+            .expect("RESTARTS_SEED is a number"),
         Err(_) => 0..=SEEDS,
     };
     let is_whole = seeds.end() > seeds.start();
@@ -307,9 +412,16 @@ fn restarts_with_any_clock_repeat_no_id() {
     let mut tally = Tally::default();
     thread::scope(|scope| {
         let shares = (0..threads).map(|first| seeds.clone().skip(first).step_by(threads));
-        let running: Vec<_> = shares.map(|share| scope.spawn(|| live_all(share))).collect();
-        running.into_iter().for_each(|thread| tally += thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let running: Vec<_> = shares
+            .map(|share| scope.spawn(|| live_all(share)))
+            .collect();
+        running
+            .into_iter()
+            .for_each(|thread| tally += thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
     });
     println!("{tally:?}, no id twice");
-    assert!(!is_whole || tally.lives >= 100_000 && tally.lost_folders > 1_000 && tally.restores > 1_000, "{tally:?}");
+    assert!(
+        !is_whole || tally.lives >= 100_000 && tally.lost_folders > 1_000 && tally.restores > 1_000,
+        "{tally:?}"
+    );
 }

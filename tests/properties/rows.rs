@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::id::{DomainHash, Format, FormatDefinition, PRESETS, Rule};
-use idmint::minting::{Batch, Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, SessionStart};
+use idmint::minting::{
+    Batch, Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, SessionStart,
+};
 use idmint::time::{ManualClock, UnixNanos};
 use proptest::prelude::*;
 
@@ -42,15 +44,28 @@ const CUSTOM: [(&str, &str); 2] = [
 
 fn formats() -> Vec<Arc<Format>> {
     let built_in = PRESETS.iter().map(|preset| (preset.name, preset.toml));
-    let compile = |(name, toml)| FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap();
-    let sequenced = built_in.chain(CUSTOM).map(compile).filter(|format| format.rule == Rule::Sequenced);
+    let compile = |(name, toml)| {
+        FormatDefinition::from_toml(name, toml)
+            .unwrap()
+            .compile(name)
+            .unwrap()
+    };
+    let sequenced = built_in
+        .chain(CUSTOM)
+        .map(compile)
+        .filter(|format| format.rule == Rule::Sequenced);
     sequenced.map(Arc::new).collect()
 }
 
 /// A minter of its own, and what moves its clock.
 fn minter(format: &Arc<Format>) -> (Mint, Arc<Minter>, ManualClock) {
     let hand = ManualClock::at(START);
-    let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+    let rule = LaneRule {
+        slot: 0,
+        slots: 1,
+        lanes: LaneCount::UpTo(8),
+        shard: 0,
+    };
     let settings = MintSettings {
         wait_max: Duration::from_millis(250),
         lead_max: Duration::from_millis(5),
@@ -61,7 +76,8 @@ fn minter(format: &Arc<Format>) -> (Mint, Arc<Minter>, ManualClock) {
     let minter = mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).expect("fits"));
     let session = mint.prepare(SessionStart::at(START));
     let plan = session.plan_extension(START, START.after(Duration::from_secs(3_600)));
-    let durable = Durable::write(plan, |_| Ok::<_, std::convert::Infallible>(())).expect("infallible");
+    let durable =
+        Durable::write(plan, |_| Ok::<_, std::convert::Infallible>(())).expect("infallible");
     session.raise(&durable, START);
     mint.begin(session);
     (mint, minter, hand)
@@ -70,7 +86,9 @@ fn minter(format: &Arc<Format>) -> (Mint, Arc<Minter>, ManualClock) {
 fn reserve(minter: &Minter, count: u32) -> Option<Batch> {
     let format = &minter.counted().format;
     let of_type = format.has_types().then_some("message");
-    let request = minter.request(NonZeroU32::new(count).expect("not zero"), of_type).expect("a sound request");
+    let request = minter
+        .request(NonZeroU32::new(count).expect("not zero"), of_type)
+        .expect("a sound request");
     match minter.reserve(&request.for_domain(DomainHash::DEVELOPMENT)) {
         Ok(granted) => Some(granted.batch),
         Err(Denied::Refused(_)) => None,
@@ -88,7 +106,10 @@ fn ids_of(mut batch: Batch) -> Vec<u128> {
 fn place_of(format: &Format, id: u128) -> Vec<u128> {
     let mut values = format.split(id).expect("an id").values;
     let fields = format.variant_of(id).layout.fields();
-    let sequence = fields.iter().position(|field| field.kind == idmint::id::FieldKind::Sequence).expect("it has one");
+    let sequence = fields
+        .iter()
+        .position(|field| field.kind == idmint::id::FieldKind::Sequence)
+        .expect("it has one");
     values[sequence] = 0;
     values
 }

@@ -26,14 +26,18 @@ const HUGE_LEN: usize = 200_000;
 
 /// A format with every kind of encoding, also those that no other has.
 static EVERY_KIND: LazyLock<Format> = LazyLock::new(|| {
-    let grouped = r#"{ kind = "hashids", name = "grouped", min_length = 30, groups = [10, 10, 10] }"#;
+    let grouped =
+        r#"{ kind = "hashids", name = "grouped", min_length = 30, groups = [10, 10, 10] }"#;
     let stripped = r#"{ kind = "b32l", name = "stripped", bytes = 20, strip = true }"#;
     let text = format!(
         "summary = 'any'\nrule = 'decode-only'\nfields = [{{ name = 'n', kind = 'object', bits = 122 }}]\n\
          encodings = [{}, {grouped}, {stripped}]",
         ENCODINGS.join(", ")
     );
-    FormatDefinition::from_toml("every-kind", &text).unwrap().compile("every-kind").unwrap()
+    FormatDefinition::from_toml("every-kind", &text)
+        .unwrap()
+        .compile("every-kind")
+        .unwrap()
 });
 
 /// Characters that look like others, or become them when somebody means well: what changes case by Unicode's rules,
@@ -58,13 +62,29 @@ impl<'a> Target<'a> {
         let mut letters: Vec<u8> = valid.iter().flat_map(|text| text.bytes()).collect();
         letters.sort_unstable();
         letters.dedup();
-        Target { format, encoding, valid, letters, pattern: Regex::new(&encoding.pattern()).unwrap() }
+        Target {
+            format,
+            encoding,
+            valid,
+            letters,
+            pattern: Regex::new(&encoding.pattern()).unwrap(),
+        }
     }
 
     /// One for each encoding of these formats.
-    pub(crate) fn all_of(formats: impl Iterator<Item = &'a Format>, random: &mut StdRng) -> Vec<Target<'a>> {
-        let encodings = formats.flat_map(|format| format.encodings.iter().map(move |encoding| (format, encoding)));
-        encodings.map(|(format, encoding)| Target::new(format, encoding, random)).collect()
+    pub(crate) fn all_of(
+        formats: impl Iterator<Item = &'a Format>,
+        random: &mut StdRng,
+    ) -> Vec<Target<'a>> {
+        let encodings = formats.flat_map(|format| {
+            format
+                .encodings
+                .iter()
+                .map(move |encoding| (format, encoding))
+        });
+        encodings
+            .map(|(format, encoding)| Target::new(format, encoding, random))
+            .collect()
     }
 
     fn letter(&self, random: &mut StdRng) -> char {
@@ -82,7 +102,10 @@ impl<'a> Target<'a> {
             }
             10..20 => text.extend((0..random.random_range(0..40)).map(|_| random.random::<char>())),
             20..25 => {
-                text.extend((0..random.random_range(0..60)).map(|_| char::from(random.random_range(b' '..=b'~'))));
+                text.extend(
+                    (0..random.random_range(0..60))
+                        .map(|_| char::from(random.random_range(b' '..=b'~'))),
+                );
             }
             _ => {
                 text.push_str(valid);
@@ -92,7 +115,11 @@ impl<'a> Target<'a> {
             }
         }
         if random.random_ratio(1, 100_000) {
-            let piece = if text.is_empty() { "0".to_owned() } else { text.clone() };
+            let piece = if text.is_empty() {
+                "0".to_owned()
+            } else {
+                text.clone()
+            };
             while text.len() < HUGE_LEN {
                 text.push_str(&piece);
             }
@@ -102,10 +129,17 @@ impl<'a> Target<'a> {
     /// One mistake somewhere in the text.
     fn spoil(&self, random: &mut StdRng, text: &mut String) {
         let places = text.char_indices().count();
-        let at = text.char_indices().nth(random.random_range(0..=places)).map(|(at, _)| at);
+        let at = text
+            .char_indices()
+            .nth(random.random_range(0..=places))
+            .map(|(at, _)| at);
         let Some(at) = at else {
             // At the end there is nothing to change, only something to add.
-            return text.push(if random.random() { self.letter(random) } else { foreign(random) });
+            return text.push(if random.random() {
+                self.letter(random)
+            } else {
+                foreign(random)
+            });
         };
         let there = text[at..].chars().next().expect("a character begins here");
         let replacement = match random.random_range(0..9) {
@@ -122,12 +156,18 @@ impl<'a> Target<'a> {
             7 => foreign(random),
             _ => self.letter(random),
         };
-        text.replace_range(at..at + there.len_utf8(), replacement.encode_utf8(&mut [0; 4]));
+        text.replace_range(
+            at..at + there.len_utf8(),
+            replacement.encode_utf8(&mut [0; 4]),
+        );
     }
 }
 
 fn foreign(random: &mut StdRng) -> char {
-    FOREIGN.chars().nth(random.random_range(0..FOREIGN.chars().count())).expect("within")
+    FOREIGN
+        .chars()
+        .nth(random.random_range(0..FOREIGN.chars().count()))
+        .expect("within")
 }
 
 /// A character that means the same to a person, or that Unicode's rules turn into this one.
@@ -136,14 +176,19 @@ fn lookalike(letter: char) -> char {
         'K' | 'k' => '\u{212a}',
         'S' | 's' => '\u{17f}',
         'I' | 'i' => '\u{131}',
-        '!'..='~' => char::from_u32(u32::from(letter) + 0xfee0).expect("the full-width forms stand in one row"),
+        '!'..='~' => char::from_u32(u32::from(letter) + 0xfee0)
+            .expect("the full-width forms stand in one row"),
         _ => '0',
     }
 }
 
 /// Another case of the letter, where it has one.
 fn other_case(letter: char) -> char {
-    if letter.is_ascii_lowercase() { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
+    if letter.is_ascii_lowercase() {
+        letter.to_ascii_uppercase()
+    } else {
+        letter.to_ascii_lowercase()
+    }
 }
 
 /// Shows the text when its reading panics: the panic cannot know it.
@@ -152,7 +197,10 @@ struct Reading<'a>(&'a str);
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("while reading {:?}", self.0.chars().take(300).collect::<String>());
+            eprintln!(
+                "while reading {:?}",
+                self.0.chars().take(300).collect::<String>()
+            );
         }
     }
 }
@@ -171,8 +219,16 @@ fn assert_pattern(target: &Target<'_>, text: &str) {
 
 /// Whether this encoding of this format reads the text; what it reads must spell back.
 fn is_read(format: &Format, encoding: &Encoding, text: &str) -> bool {
-    let Ok(id) = encoding.read(text) else { return false };
-    assert_eq!(encoding.to_text(id), text, "{} of {}", encoding.name(), format.name);
+    let Ok(id) = encoding.read(text) else {
+        return false;
+    };
+    assert_eq!(
+        encoding.to_text(id),
+        text,
+        "{} of {}",
+        encoding.name(),
+        format.name
+    );
     format.split(id).is_ok()
 }
 
@@ -212,22 +268,43 @@ fn read_block(targets: &[Target<'_>], block: u64) -> (u64, u64) {
 
 #[test]
 fn ten_million_texts_are_read_or_refused_without_a_panic() {
-    let formats = DECODER.formats().iter().map(|format| &**format).chain([&*EVERY_KIND]);
-    let (targets, next) = (Target::all_of(formats, &mut StdRng::seed_from_u64(0)), AtomicU64::new(0));
+    let formats = DECODER
+        .formats()
+        .iter()
+        .map(|format| &**format)
+        .chain([&*EVERY_KIND]);
+    let (targets, next) = (
+        Target::all_of(formats, &mut StdRng::seed_from_u64(0)),
+        AtomicU64::new(0),
+    );
     let read_blocks = || {
         // Relaxed: each number is taken once, and nothing else is passed on by it.
-        let blocks = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|block| *block < BLOCKS));
-        blocks.map(|block| read_block(&targets, block)).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+        let blocks = std::iter::from_fn(|| {
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|block| *block < BLOCKS)
+        });
+        blocks
+            .map(|block| read_block(&targets, block))
+            .fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     };
     let counts = thread::scope(|scope| {
         let threads = [scope.spawn(read_blocks), scope.spawn(read_blocks)];
-        threads.map(|thread| thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
+        threads.map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panicked| panic::resume_unwind(panicked))
+        })
     });
     let [texts, read] = [counts[0].0 + counts[1].0, counts[0].1 + counts[1].1];
     assert_eq!(texts, TEXTS);
     // Not all are nonsense, and not all are right.
-    assert!((TEXTS / 10..TEXTS / 2).contains(&read), "{read} of {texts} were ids");
-    println!("{texts} texts in {} encodings, {read} of them ids", targets.len());
+    assert!(
+        (TEXTS / 10..TEXTS / 2).contains(&read),
+        "{read} of {texts} were ids"
+    );
+    println!(
+        "{texts} texts in {} encodings, {read} of them ids",
+        targets.len()
+    );
 }
 
 #[test]
@@ -235,13 +312,21 @@ fn every_text_of_up_to_two_bytes_is_read_or_refused_without_a_panic() {
     let ascii = || (0..128_u8).map(char::from);
     let pairs = ascii().flat_map(|first| ascii().map(move |second| format!("{first}{second}")));
     let in_two_bytes = ('\u{80}'..='\u{7ff}').map(String::from);
-    let texts = [String::new()].into_iter().chain(ascii().map(String::from)).chain(pairs).chain(in_two_bytes);
+    let texts = [String::new()]
+        .into_iter()
+        .chain(ascii().map(String::from))
+        .chain(pairs)
+        .chain(in_two_bytes);
     let mut ids = 0;
     let count = texts
         .map(|text| {
             let _shown = Reading(&text);
             ids += readings(&DECODER, &text);
-            ids += EVERY_KIND.encodings.iter().filter(|encoding| is_read(&EVERY_KIND, encoding, &text)).count();
+            ids += EVERY_KIND
+                .encodings
+                .iter()
+                .filter(|encoding| is_read(&EVERY_KIND, encoding, &text))
+                .count();
         })
         .count();
     assert_eq!(count, 1 + 128 + 128 * 128 + 1_920);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session, SessionStart};
+use idmint::minting::{
+    Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session, SessionStart,
+};
 use idmint::time::{ManualClock, UnixNanos};
 
 const THREADS: u32 = 4;
@@ -29,7 +31,11 @@ impl Seen {
         let page = self.pages.entry((worker, time)).or_insert([0; 64]);
         let bit = 1 << (sequence % 64);
         let word = &mut page[usize::try_from(sequence / 64).expect("12 bits")];
-        assert_eq!(*word & bit, 0, "worker {worker} minted {sequence} of {time} twice");
+        assert_eq!(
+            *word & bit,
+            0,
+            "worker {worker} minted {sequence} of {time} twice"
+        );
         *word |= bit;
         self.ids += 1;
     }
@@ -38,7 +44,11 @@ impl Seen {
         for (place, page) in other.pages {
             let mine = self.pages.entry(place).or_insert([0; 64]);
             for (mine, theirs) in mine.iter_mut().zip(page) {
-                assert_eq!(*mine & theirs, 0, "two threads were given one id of {place:?}");
+                assert_eq!(
+                    *mine & theirs,
+                    0,
+                    "two threads were given one id of {place:?}"
+                );
                 *mine |= theirs;
             }
         }
@@ -47,14 +57,25 @@ impl Seen {
 }
 
 fn snowflake() -> Arc<Format> {
-    let preset = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("is built in");
+    let preset = PRESETS
+        .iter()
+        .find(|preset| preset.name == "snowflake")
+        .expect("is built in");
     Arc::new(
-        FormatDefinition::from_toml("snowflake", preset.toml).expect("parses").compile("snowflake").expect("is sound"),
+        FormatDefinition::from_toml("snowflake", preset.toml)
+            .expect("parses")
+            .compile("snowflake")
+            .expect("is sound"),
     )
 }
 
 fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> (Mint, Arc<Minter>) {
-    let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+    let rule = LaneRule {
+        slot: 0,
+        slots: 1,
+        lanes: LaneCount::UpTo(8),
+        shard: 0,
+    };
     let lanes = Lanes::of(format, &rule).expect("fits");
     let settings = MintSettings {
         wait_max: Duration::from_millis(250),
@@ -71,13 +92,22 @@ fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> (Mint, Arc<Minter>) {
 }
 
 fn extend(session: &Session, now: UnixNanos, needed: UnixNanos) {
-    let durable = Durable::write(session.plan_extension(now, needed), |_| Ok::<_, std::convert::Infallible>(()));
+    let durable = Durable::write(session.plan_extension(now, needed), |_| {
+        Ok::<_, std::convert::Infallible>(())
+    });
     session.raise(&durable.expect("infallible"), now);
 }
 
 /// Mints a quarter of all ids, in order for each worker, and moves time on whenever nothing is left of it.
-fn mint_a_share(mint: &Mint, minter: &Minter, hand: &ManualClock, extending: &std::sync::Mutex<()>) -> Seen {
-    let request = minter.request(NonZeroU32::new(BATCH).expect("not zero"), None).expect("a sound request");
+fn mint_a_share(
+    mint: &Mint,
+    minter: &Minter,
+    hand: &ManualClock,
+    extending: &std::sync::Mutex<()>,
+) -> Seen {
+    let request = minter
+        .request(NonZeroU32::new(BATCH).expect("not zero"), None)
+        .expect("a sound request");
     let mut seen = Seen::default();
     let mut last_of_worker = HashMap::new();
     let mut ids = vec![0; usize::try_from(BATCH).expect("small")];

@@ -40,14 +40,20 @@ const CUSTOM: &str = r#"
 static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
     let config = Config::load(None, std::iter::empty(), CUSTOM.parse().unwrap()).unwrap();
     let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(NOW)).clock());
-    assemble(&config, clock, &Randomness::seeded(1), &prometheus::Registry::new()).unwrap()
+    assemble(
+        &config,
+        clock,
+        &Randomness::seeded(1),
+        &prometheus::Registry::new(),
+    )
+    .unwrap()
 });
 
 /// What English words are made of.
-const ONSETS: &str =
-    "b bl br c ch cl cr d dr f fl fr g gl gr h j k l m n p ph pl pr qu r s sc sh sl sp st str t th tr v w wh";
+const ONSETS: &str = "b bl br c ch cl cr d dr f fl fr g gl gr h j k l m n p ph pl pr qu r s sc sh sl sp st str t th tr v w wh";
 const NUCLEI: &str = "a e i o u ai au ea ee ie oa oo ou y";
-const CODAS: &str = "b ck d f g l ll m n nd ng nt p r rd rk rn s ss st t th x tion ing ed er ness able";
+const CODAS: &str =
+    "b ck d f g l ll m n nd ng nt p r rd rk rn s ss st t th x tion ing ed er ness able";
 /// Words of which single encodings have all letters, and long ones.
 const WORDS: &str = "hello order beef cafe face dead feed added deadbeef notanid invoice snowflake payment internationalization \
     beautifulness bankrupt characteristically responsibility acknowledgement bibliographically classification blackberries \
@@ -96,10 +102,19 @@ fn number(random: &mut StdRng) -> String {
         9 => format!("+{}", between(10_000_000_000, 500_000_000_000)),
         10 => format!("0{}", between(1_000_000_000, 9_999_999_999)),
         11 => format!("978{}", between(1_000_000_000, 9_999_999_999)),
-        12 => format!("{}.{}.{}.{}", between(0, 256), between(0, 256), between(0, 256), between(0, 256)),
+        12 => format!(
+            "{}.{}.{}.{}",
+            between(0, 256),
+            between(0, 256),
+            between(0, 256),
+            between(0, 256)
+        ),
         13 => format!("{}%", between(0, 101)),
         14 => between(0, 1_000).to_string(),
-        _ => 10_u64.pow(u32::try_from(between(0, 8)).unwrap()).saturating_mul(between(1, 10)).to_string(),
+        _ => 10_u64
+            .pow(u32::try_from(between(0, 8)).unwrap())
+            .saturating_mul(between(1, 10))
+            .to_string(),
     }
 }
 
@@ -113,20 +128,44 @@ fn of_a_thousand_words_or_numbers_at_most_one_is_taken_for_an_id() {
         for _ in 0..TEXTS {
             let text = draw(&mut random);
             if let Some(found) = decoding.best(&text, DecodeFilter::default()).found() {
-                passed.insert(text.clone(), (found.format().name.clone(), found.evidence_bits()));
+                passed.insert(
+                    text.clone(),
+                    (found.format().name.clone(), found.evidence_bits()),
+                );
             }
         }
         println!("{} of {TEXTS} {what} pass: {passed:?}", passed.len());
         assert!(passed.len() * 1_000 <= TEXTS, "{} of {what}", passed.len());
     }
-    for text in ["", "hello", "order", "beef", "x", "not an id", "2026", "1800000000", "1800000000123", "0171234567"] {
-        assert!(decoding.best(text, DecodeFilter::default()).found().is_none(), "{text:?}");
+    for text in [
+        "",
+        "hello",
+        "order",
+        "beef",
+        "x",
+        "not an id",
+        "2026",
+        "1800000000",
+        "1800000000123",
+        "0171234567",
+    ] {
+        assert!(
+            decoding
+                .best(text, DecodeFilter::default())
+                .found()
+                .is_none(),
+            "{text:?}"
+        );
     }
 }
 
 /// An id as somebody somewhere mints it at that second: with any worker number, and as often as not the first of its tick.
 fn real_id(format: &Format, at: u64, random: &mut StdRng) -> u128 {
-    let assigned: Vec<_> = format.variants.iter().filter(|variant| variant.assigned).collect();
+    let assigned: Vec<_> = format
+        .variants
+        .iter()
+        .filter(|variant| variant.assigned)
+        .collect();
     let layout = &assigned[random.random_range(0..assigned.len())].layout;
     let instant = UnixNanos::new(at * 1_000_000_000 + random.random_range(0..1_000_000_000));
     let ticks = format.ticks_at(UnixTime::from(instant)).unwrap_or_default();
@@ -136,14 +175,20 @@ fn real_id(format: &Format, at: u64, random: &mut StdRng) -> u128 {
         (FieldKind::Sequence, _) if random.random() => 0,
         _ => random.random_range(0..=field.max),
     };
-    layout.pack(&layout.fields().iter().map(&mut value).collect::<Vec<_>>()).unwrap()
+    layout
+        .pack(&layout.fields().iter().map(&mut value).collect::<Vec<_>>())
+        .unwrap()
 }
 
 #[test]
 fn no_real_id_is_withheld_but_payments_that_are_nine_digits() {
     let decoding = SERVICE.decoding().at(UnixNanos::from_seconds(NOW));
     let formats = SERVICE.decoding().formats();
-    assert!(["invoice", "order"].iter().all(|name| formats.iter().any(|format| format.name == *name)));
+    assert!(
+        ["invoice", "order"]
+            .iter()
+            .all(|name| formats.iter().any(|format| format.name == *name))
+    );
     let mut random = StdRng::seed_from_u64(32);
     let (mut lost, mut moments) = (Vec::new(), [0; 4]);
     for at in 0..IDS {
@@ -161,19 +206,37 @@ fn no_real_id_is_withheld_but_payments_that_are_nine_digits() {
         moments[kind] += usize::from(from == years[kind] || from == NOW - HOUR);
         let id = real_id(format, random.random_range(from..to), &mut random);
         // The 128 bits of any UUID are told from a ULID in small letters by the type before them alone.
-        let of_type = if format.name == "typeid-uuid" { "a_" } else { "" };
+        let of_type = if format.name == "typeid-uuid" {
+            "a_"
+        } else {
+            ""
+        };
         let text = format!("{of_type}{}", format.canonical().to_text(id));
         let best = decoding.best(&text, DecodeFilter::default());
         if best.found().is_none() {
             let encoding = Some(format.canonical().name());
-            let pinned = DecodeFilter { format: Some(&format.name), encoding, ..DecodeFilter::default() };
-            assert_eq!(decoding.best(&text, pinned).found().map(|found| found.id()), Some(id), "{text}");
+            let pinned = DecodeFilter {
+                format: Some(&format.name),
+                encoding,
+                ..DecodeFilter::default()
+            };
+            assert_eq!(
+                decoding.best(&text, pinned).found().map(|found| found.id()),
+                Some(id),
+                "{text}"
+            );
             lost.push((format.name.clone(), text));
         }
     }
-    println!("{IDS} ids, {moments:?} of 2010, of 2015, of five years, of this hour and the next; withheld: {lost:?}");
+    println!(
+        "{IDS} ids, {moments:?} of 2010, of 2015, of five years, of this hour and the next; withheld: {lost:?}"
+    );
     assert!(moments.iter().all(|count| *count > IDS / 20), "{moments:?}");
     let is_nine_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    assert!(lost.iter().all(|(format, text)| format == "payment" && is_nine_digits(text)), "{lost:?}");
+    assert!(
+        lost.iter()
+            .all(|(format, text)| format == "payment" && is_nine_digits(text)),
+        "{lost:?}"
+    );
     assert!(lost.len() * 5_000 < IDS / formats.len(), "{lost:?}");
 }

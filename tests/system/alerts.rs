@@ -8,12 +8,15 @@ use crate::tools::promtool;
 const RULES: &str = "deploy/prometheus/alerts.yml";
 
 fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file of this repository")
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+        .expect("a file of this repository")
 }
 
 /// What follows `key` on each line that begins with it.
 fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
-    text.lines().filter_map(move |line| line.trim_start().strip_prefix(key)).map(str::trim)
+    text.lines()
+        .filter_map(move |line| line.trim_start().strip_prefix(key))
+        .map(str::trim)
 }
 
 #[test]
@@ -29,7 +32,10 @@ fn every_alert_is_seen_firing() {
     let (rules, cases) = (read(RULES), read("deploy/prometheus/alerts_test.yml"));
     for alert in values(&rules, "- alert:") {
         let firing = format!(r#"ALERTS{{alertname="{alert}", alertstate="firing""#);
-        assert!(cases.contains(&firing), "alerts_test.yml does not show {alert} firing");
+        assert!(
+            cases.contains(&firing),
+            "alerts_test.yml does not show {alert} firing"
+        );
     }
 }
 
@@ -39,17 +45,36 @@ fn every_alert_has_its_page_in_the_runbook() {
     let headings: Vec<String> = runbook
         .lines()
         .filter(|line| line.starts_with('#'))
-        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
+        .map(|line| {
+            line.trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .replace(' ', "-")
+        })
         .collect();
 
     let address = r#"runbook_url: "{{ $externalLabels.docs_url }}/OPERATIONS.md#"#;
-    let links: Vec<&str> = values(&rules, address).map(|link| link.trim_end_matches('"')).collect();
-    assert_eq!(links.len(), values(&rules, "- alert:").count(), "one link for each alert");
+    let links: Vec<&str> = values(&rules, address)
+        .map(|link| link.trim_end_matches('"'))
+        .collect();
+    assert_eq!(
+        links.len(),
+        values(&rules, "- alert:").count(),
+        "one link for each alert"
+    );
     for link in links {
-        assert!(headings.iter().any(|heading| heading == link), "docs/OPERATIONS.md has no heading for #{link}");
+        assert!(
+            headings.iter().any(|heading| heading == link),
+            "docs/OPERATIONS.md has no heading for #{link}"
+        );
     }
     for configuration in ["deploy/prometheus.yml", "deploy/fleet/prometheus.yml"] {
-        let documents: Vec<String> = values(&read(configuration), "docs_url:").map(str::to_owned).collect();
-        assert!(matches!(&documents[..], [url] if url.starts_with("https://")), "{configuration}: {documents:?}");
+        let documents: Vec<String> = values(&read(configuration), "docs_url:")
+            .map(str::to_owned)
+            .collect();
+        assert!(
+            matches!(&documents[..], [url] if url.starts_with("https://")),
+            "{configuration}: {documents:?}"
+        );
     }
 }

@@ -82,8 +82,11 @@ impl Kept {
 
     /// The event as it is checked: with its time and its id.
     fn line(&self) -> String {
-        let time =
-            format!("{},\"timestamp\":{}}}", self.event.strip_suffix('}').expect("an object"), self.told["timestamp"]);
+        let time = format!(
+            "{},\"timestamp\":{}}}",
+            self.event.strip_suffix('}').expect("an object"),
+            self.told["timestamp"]
+        );
         line(&time, text(&self.told["id"]))
     }
 }
@@ -100,14 +103,25 @@ pub(crate) fn begin(service: &Service, count: usize) -> Vec<Begun> {
         let event = json!({ "event": "Begun", "entities": {}, "data": number }).to_string();
         // A node that is slow says so, and knows the key when it is asked again.
         let answer = until("it is answered", || {
-            let create = post_json("/ledgers", &format!("idempotency-key: begin-{number}\r\n"), &event);
+            let create = post_json(
+                "/ledgers",
+                &format!("idempotency-key: begin-{number}\r\n"),
+                &event,
+            );
             let answer = Client::connect(service.address()).exchange(create);
             Some(answer).filter(|answer| ![503, 504].contains(&answer.status))
         });
         assert!([200, 201].contains(&answer.status), "{}", answer.text());
         let id = text(&answer.json()["ledger"]).to_owned();
         let told = service.get(&format!("/ledgers/{id}/ids")).json()["ids"][0].clone();
-        Begun { id, genesis: Kept { ledger: number, event, told } }
+        Begun {
+            id,
+            genesis: Kept {
+                ledger: number,
+                event,
+                told,
+            },
+        }
     };
     (0..count).map(begin).collect()
 }
@@ -161,8 +175,20 @@ impl<'a> Appender<'a> {
     /// A caller who may ask any of these.
     pub(crate) fn among(number: usize, places: &'a [Place], ledgers: &'a [Begun]) -> Appender<'a> {
         let random = StdRng::seed_from_u64(number.try_into().unwrap());
-        let heads = ledgers.iter().map(|ledger| text(&ledger.genesis.told["id"]).to_owned()).collect();
-        Appender { number, places, at: number, ledgers, heads, random, client: None, seen: Seen::default() }
+        let heads = ledgers
+            .iter()
+            .map(|ledger| text(&ledger.genesis.told["id"]).to_owned())
+            .collect();
+        Appender {
+            number,
+            places,
+            at: number,
+            ledgers,
+            heads,
+            random,
+            client: None,
+            seen: Seen::default(),
+        }
     }
 
     /// Appends all kinds of orders until it is told to stop, a quarter of them to the last ledger, where everybody is.
@@ -174,8 +200,16 @@ impl<'a> Appender<'a> {
             }
             let own = self.number % contended;
             let order = Order {
-                ledger: if self.random.random_ratio(1, 4) { contended } else { own },
-                count: if self.random.random_ratio(1, 8) { self.random.random_range(2..6) } else { 1 },
+                ledger: if self.random.random_ratio(1, 4) {
+                    contended
+                } else {
+                    own
+                },
+                count: if self.random.random_ratio(1, 8) {
+                    self.random.random_range(2..6)
+                } else {
+                    1
+                },
                 expects: self.random.random_ratio(1, 8),
             };
             self.append(turn, &order);
@@ -190,13 +224,20 @@ impl<'a> Appender<'a> {
         let events = self.events(turn, order.count);
         let mut was_lost = false;
         for attempt in 0.. {
-            let expected = (order.expects && attempt < EXPECTED_MAX).then(|| self.heads[order.ledger].clone());
-            let answer = self.exchange(&key, &self.body(order.ledger, &events, expected.as_deref()), &mut was_lost);
+            let expected =
+                (order.expects && attempt < EXPECTED_MAX).then(|| self.heads[order.ledger].clone());
+            let answer = self.exchange(
+                &key,
+                &self.body(order.ledger, &events, expected.as_deref()),
+                &mut was_lost,
+            );
             match answer.status {
                 201 => return self.keep(order.ledger, events, &answer),
                 // Done before, so there was an attempt whose answer did not come.
                 200 if was_lost => return self.keep(order.ledger, events, &answer),
-                409 if expected.is_some() => self.heads[order.ledger] = text(&answer.json()["head"]).to_owned(),
+                409 if expected.is_some() => {
+                    self.heads[order.ledger] = text(&answer.json()["head"]).to_owned()
+                }
                 _ => panic!("{key}: {}\n{}", answer.head, answer.text()),
             }
         }
@@ -207,10 +248,26 @@ impl<'a> Appender<'a> {
         let key = format!("{}-{turn}", self.number);
         let events = self.events(turn, order.count);
         let answer = self.exchange(&key, &self.body(order.ledger, &events, None), &mut false);
-        assert_eq!(answer.status, 200, "{key}, again: {}\n{}", answer.head, answer.text());
-        let told: Vec<&Value> = self.seen.kept[first..first + order.count].iter().map(|kept| &kept.told).collect();
+        assert_eq!(
+            answer.status,
+            200,
+            "{key}, again: {}\n{}",
+            answer.head,
+            answer.text()
+        );
+        let told: Vec<&Value> = self.seen.kept[first..first + order.count]
+            .iter()
+            .map(|kept| &kept.told)
+            .collect();
         let again = answer.json();
-        assert!(again["details"].as_array().expect("where each event stands").iter().eq(told), "{key}, again: {again}");
+        assert!(
+            again["details"]
+                .as_array()
+                .expect("where each event stands")
+                .iter()
+                .eq(told),
+            "{key}, again: {again}"
+        );
     }
 
     /// From now on it asks the next service.
@@ -244,7 +301,8 @@ impl<'a> Appender<'a> {
     fn events(&self, turn: usize, count: usize) -> Vec<String> {
         let event = |part| {
             let data = json!({ "turn": turn, "part": part });
-            json!({ "event": "Appended", "entities": { "caller": self.number }, "data": data }).to_string()
+            json!({ "event": "Appended", "entities": { "caller": self.number }, "data": data })
+                .to_string()
         };
         (0..count).map(event).collect()
     }
@@ -262,8 +320,16 @@ impl<'a> Appender<'a> {
     fn exchange(&mut self, key: &str, body: &str, was_lost: &mut bool) -> Answer {
         loop {
             let mut client = self.client.take().unwrap_or_else(|| self.connect());
-            let answer = client.try_exchange(post_json("/ids/evently", &format!("idempotency-key: {key}\r\n"), body));
-            *self.seen.answers.entry(answer.as_ref().map_or(0, |answer| answer.status)).or_default() += 1;
+            let answer = client.try_exchange(post_json(
+                "/ids/evently",
+                &format!("idempotency-key: {key}\r\n"),
+                body,
+            ));
+            *self
+                .seen
+                .answers
+                .entry(answer.as_ref().map_or(0, |answer| answer.status))
+                .or_default() += 1;
             match answer {
                 Ok(answer) if [503, 504].contains(&answer.status) => {
                     *was_lost |= answer.status == 504;
@@ -292,12 +358,18 @@ impl<'a> Appender<'a> {
 
     fn keep(&mut self, ledger: usize, events: Vec<String>, answer: &Answer) {
         let mut answer = answer.json();
-        let details = answer["details"].as_array_mut().expect("where each event stands");
+        let details = answer["details"]
+            .as_array_mut()
+            .expect("where each event stands");
         assert_eq!(details.len(), events.len());
         self.heads[ledger] = text(&details[details.len() - 1]["id"]).to_owned();
         let first = details[0]["place"].as_u64().unwrap();
         let told = details.iter_mut().map(Value::take);
-        let kept = events.into_iter().zip(told).map(|(event, told)| Kept { ledger, event, told });
+        let kept = events.into_iter().zip(told).map(|(event, told)| Kept {
+            ledger,
+            event,
+            told,
+        });
         let kept: Vec<Kept> = kept.collect();
         assert!(
             kept.iter().map(Kept::place).eq((first..).take(kept.len())),
@@ -320,36 +392,66 @@ pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: V
         let stored = chain(service, ledger);
         let told: Vec<&Value> = kept.iter().map(|kept| &kept.told).collect();
         check_chain(&stored, &told).unwrap_or_else(|why| panic!("{ledger}: {why}"));
-        assert!(stored.windows(2).all(|pair| pair[1]["previous"] == pair[0]["id"]), "{ledger}");
+        assert!(
+            stored
+                .windows(2)
+                .all(|pair| pair[1]["previous"] == pair[0]["id"]),
+            "{ledger}"
+        );
 
         let head = text(&stored[stored.len() - 1]["id"]);
         let lines: Vec<String> = kept.iter().map(Kept::line).collect();
-        assert_eq!(check_in_python(&lines, None), (true, format!("ok {} {head}", lines.len())), "{ledger}");
+        assert_eq!(
+            check_in_python(&lines, None),
+            (true, format!("ok {} {head}", lines.len())),
+            "{ledger}"
+        );
         let verify = format!("POST /ledgers/{ledger}/verify");
-        let lines_sent = request(&verify, "content-type: application/x-ndjson\r\n", &lines.join("\n"));
-        let verdict = Client::connect(service.address()).exchange(lines_sent).json();
-        assert_eq!(verdict, json!({ "valid": true, "events": lines.len(), "head": head }), "{ledger}");
+        let lines_sent = request(
+            &verify,
+            "content-type: application/x-ndjson\r\n",
+            &lines.join("\n"),
+        );
+        let verdict = Client::connect(service.address())
+            .exchange(lines_sent)
+            .json();
+        assert_eq!(
+            verdict,
+            json!({ "valid": true, "events": lines.len(), "head": head }),
+            "{ledger}"
+        );
     }
 }
 
 /// The same judgement of a chain in which one event that was acknowledged is missing: it does not hold any more.
 pub(crate) fn assert_a_planted_loss_is_found(service: &Service, ledgers: &[Begun], seen: &[Seen]) {
     let kept = || seen.iter().flat_map(|seen| &seen.kept);
-    let Kept { ledger, told: lost, .. } = kept().last().expect("something was appended");
-    let mut kept: Vec<&Kept> =
-        kept().filter(|kept| kept.ledger == *ledger).chain([&ledgers[*ledger].genesis]).collect();
+    let Kept {
+        ledger, told: lost, ..
+    } = kept().last().expect("something was appended");
+    let mut kept: Vec<&Kept> = kept()
+        .filter(|kept| kept.ledger == *ledger)
+        .chain([&ledgers[*ledger].genesis])
+        .collect();
     kept.sort_by_key(|kept| kept.place());
     let told: Vec<&Value> = kept.iter().map(|kept| &kept.told).collect();
     let mut stored = chain(service, &ledgers[*ledger].id);
     assert_eq!(check_chain(&stored, &told), Ok(()), "the control");
     stored.retain(|event| event["id"] != lost["id"]);
-    assert!(check_chain(&stored, &told).is_err(), "a planted loss is found");
+    assert!(
+        check_chain(&stored, &told).is_err(),
+        "a planted loss is found"
+    );
 }
 
 /// Whether this chain is exactly what callers were told, sorted by place, and where it first differs if it is not.
 fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
-    let differs = stored.iter().zip(told).position(|(stored, told)| stored != *told);
-    let differs = differs.or_else(|| (stored.len() != told.len()).then(|| stored.len().min(told.len())));
+    let differs = stored
+        .iter()
+        .zip(told)
+        .position(|(stored, told)| stored != *told);
+    let differs =
+        differs.or_else(|| (stored.len() != told.len()).then(|| stored.len().min(told.len())));
     if let Some(at) = differs {
         let (stored_len, told_len) = (stored.len(), told.len());
         let (stored, told) = (stored.get(at), told.get(at));
@@ -358,7 +460,11 @@ fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
             at + 1
         ));
     }
-    match stored.iter().zip(1..).find(|(event, place)| event["place"] != *place) {
+    match stored
+        .iter()
+        .zip(1..)
+        .find(|(event, place)| event["place"] != *place)
+    {
         None => Ok(()),
         Some((event, place)) => Err(format!("{event} stands in place {place}")),
     }
@@ -378,7 +484,9 @@ fn chain(service: &Service, ledger: &str) -> Vec<Value> {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} should be a text"))
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} should be a text"))
 }
 
 #[test]
@@ -388,10 +496,25 @@ fn an_append_that_was_lost_doubled_or_replaced_is_found() {
     let is_found = |stored: &[Value]| check_chain(stored, &told.each_ref()).is_err();
     assert!(!is_found(&told), "the control");
     assert!(is_found(&told[..3]), "the last one is lost");
-    assert!(is_found(&[&told[..1], &told[2..]].concat()), "one in the middle is lost");
-    assert!(is_found(&[&told[..2], &[event(3, "d"), event(4, "c")]].concat()), "two have changed places");
-    assert!(is_found(&[&told[..3], &[event(4, "other")]].concat()), "another one has its place");
-    assert!(is_found(&[&told[..], &[event(5, "d")]].concat()), "one was appended twice");
+    assert!(
+        is_found(&[&told[..1], &told[2..]].concat()),
+        "one in the middle is lost"
+    );
+    assert!(
+        is_found(&[&told[..2], &[event(3, "d"), event(4, "c")]].concat()),
+        "two have changed places"
+    );
+    assert!(
+        is_found(&[&told[..3], &[event(4, "other")]].concat()),
+        "another one has its place"
+    );
+    assert!(
+        is_found(&[&told[..], &[event(5, "d")]].concat()),
+        "one was appended twice"
+    );
     let twice = [&told[..2], &told[1..]].concat();
-    assert!(check_chain(&twice, &twice.iter().collect::<Vec<_>>()).is_err(), "two callers were told one place");
+    assert!(
+        check_chain(&twice, &twice.iter().collect::<Vec<_>>()).is_err(),
+        "two callers were told one place"
+    );
 }

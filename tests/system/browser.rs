@@ -77,9 +77,21 @@ fn document_of(url: &str) -> String {
 fn document_by_rules(url: &str, rules: &str) -> String {
     let profile = TempDir::new().unwrap();
     let output = Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--no-proxy-server"])
-        .arg(format!("--host-resolver-rules={rules}MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.*"))
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--no-proxy-server",
+        ])
+        .arg(format!(
+            "--host-resolver-rules={rules}MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.*"
+        ))
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(["--virtual-time-budget=20000", "--dump-dom", url])
         .env("HOME", profile.path())
@@ -87,36 +99,55 @@ fn document_by_rules(url: &str, rules: &str) -> String {
         .output()
         .expect("chromium runs: Debian package chromium, installed by .ci/install-packages");
     let document = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{url}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{url}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
     document
 }
 
 /// What the page of this site got from the service.
 fn told_by(site: &Site) -> String {
     let document = document_of(&format!("http://{}/", site.address));
-    let (_, told) = document.split_once("<pre id=\"told\">").unwrap_or_else(|| panic!("no page: {document}"));
+    let (_, told) = document
+        .split_once("<pre id=\"told\">")
+        .unwrap_or_else(|| panic!("no page: {document}"));
     let told = told.split("</pre>").next().unwrap_or_default().to_owned();
     println!("{told}");
-    assert!(told.starts_with(&format!("script ran from http://{}", site.address)), "the script ran to its end: {told}");
+    assert!(
+        told.starts_with(&format!("script ran from http://{}", site.address)),
+        "the script ran to its end: {told}"
+    );
     assert!(told.ends_with("end"), "{told}");
     told
 }
 
 fn outcome<'a>(told: &'a str, name: &str) -> &'a str {
-    let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+    let line = told
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
     line.unwrap_or_else(|| panic!("the page says nothing of `{name}`: {told}"))
 }
 
 /// Ids minted, and ledgers created, so far.
 fn changes(service: &Service) -> (f64, usize) {
     let ledgers = service.get("/ledgers").text().matches("\"ledger\"").count();
-    (service.metric("idmint_ids_minted_total{format=\"snowflake\"}"), ledgers)
+    (
+        service.metric("idmint_ids_minted_total{format=\"snowflake\"}"),
+        ledgers,
+    )
 }
 
 fn requests(service: &Service, route: &str, status: u16) -> f64 {
-    let series = format!("idmint_http_requests_total{{method=\"POST\",route=\"{route}\",status=\"{status}\"}}");
+    let series = format!(
+        "idmint_http_requests_total{{method=\"POST\",route=\"{route}\",status=\"{status}\"}}"
+    );
     let text = service.get("/metrics").text();
-    text.lines().find_map(|line| line.strip_prefix(&series)?.trim().parse().ok()).unwrap_or(0.0)
+    text.lines()
+        .find_map(|line| line.strip_prefix(&series)?.trim().parse().ok())
+        .unwrap_or(0.0)
 }
 
 fn page_about(service: &str, ledger: &str) -> String {
@@ -130,11 +161,20 @@ fn a_page_of_another_origin_can_neither_mint_nor_create_a_ledger_nor_read_an_ans
     service.wait_until_ready();
     // Another site, the same site at another port, and the same machine by another name.
     let by_name = format!("http://localhost:{}", service.address().port());
-    for (at, url) in [("127.0.0.2:0", service.url()), ("127.0.0.1:0", service.url()), ("127.0.0.1:0", by_name)] {
+    for (at, url) in [
+        ("127.0.0.2:0", service.url()),
+        ("127.0.0.1:0", service.url()),
+        ("127.0.0.1:0", by_name),
+    ] {
         let (before, refused) = (changes(&service), requests(&service, "/ids/{format}", 403));
         let site = Site::start(at, page_about(&url, "stolen"));
         let told = told_by(&site);
-        assert_eq!(changes(&service), before, "nothing was minted or created for {}: {told}", site.address);
+        assert_eq!(
+            changes(&service),
+            before,
+            "nothing was minted or created for {}: {told}",
+            site.address
+        );
         assert!(
             requests(&service, "/ids/{format}", 403) >= refused + 3.0,
             "its requests came and were refused: {told}"
@@ -142,7 +182,12 @@ fn a_page_of_another_origin_can_neither_mint_nor_create_a_ledger_nor_read_an_ans
         for name in ["mint", "create", "read"] {
             assert_eq!(outcome(&told, name), "failed", "{told}");
         }
-        for name in ["mint unseen", "mint by form", "mint by beacon text", "create unseen"] {
+        for name in [
+            "mint unseen",
+            "mint by form",
+            "mint by beacon text",
+            "create unseen",
+        ] {
             assert_eq!(outcome(&told, name), "opaque 0 unreadable", "{told}");
         }
     }
@@ -151,14 +196,29 @@ fn a_page_of_another_origin_can_neither_mint_nor_create_a_ledger_nor_read_an_ans
 #[test]
 fn a_page_of_an_allowed_origin_mints_creates_and_reads() {
     let home = Home::new();
-    let port = TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap().port();
-    let service = Service::start(home.serve_with(&format!("http.cors_origins = ['http://127.0.0.2:{port}']")));
+    let port = TcpListener::bind("127.0.0.2:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let service = Service::start(
+        home.serve_with(&format!("http.cors_origins = ['http://127.0.0.2:{port}']")),
+    );
     service.wait_until_ready();
     let before = changes(&service);
-    let site = Site::start(&format!("127.0.0.2:{port}"), page_about(&service.url(), "of the page"));
+    let site = Site::start(
+        &format!("127.0.0.2:{port}"),
+        page_about(&service.url(), "of the page"),
+    );
     let told = told_by(&site);
-    assert!(outcome(&told, "mint").starts_with("cors 200 {\"format\":\"snowflake\",\"count\":1"), "{told}");
-    assert!(outcome(&told, "create").starts_with("cors 201 {\"ledger\":"), "{told}");
+    assert!(
+        outcome(&told, "mint").starts_with("cors 200 {\"format\":\"snowflake\",\"count\":1"),
+        "{told}"
+    );
+    assert!(
+        outcome(&told, "create").starts_with("cors 201 {\"ledger\":"),
+        "{told}"
+    );
     assert!(outcome(&told, "read").starts_with("cors 200"), "{told}");
     let (minted, ledgers) = changes(&service);
     assert!(minted > before.0 && ledgers == before.1 + 1, "{told}");
@@ -166,7 +226,11 @@ fn a_page_of_an_allowed_origin_mints_creates_and_reads() {
     let other = Site::start("127.0.0.3:0", page_about(&service.url(), "stolen"));
     let before = changes(&service);
     let told = told_by(&other);
-    assert_eq!((outcome(&told, "mint"), outcome(&told, "read")), ("failed", "failed"), "{told}");
+    assert_eq!(
+        (outcome(&told, "mint"), outcome(&told, "read")),
+        ("failed", "failed"),
+        "{told}"
+    );
     assert_eq!(changes(&service), before, "{told}");
 }
 
@@ -181,7 +245,10 @@ fn a_link_to_the_service_from_another_site_opens() {
     );
     let site = Site::start("127.0.0.2:0", page);
     let document = document_of(&format!("http://{}/", site.address));
-    assert!(document.contains("This node is shutting down"), "the link led to the page of the service: {document}");
+    assert!(
+        document.contains("This node is shutting down"),
+        "the link led to the page of the service: {document}"
+    );
 }
 
 #[test]
@@ -195,7 +262,13 @@ fn a_name_that_another_site_has_pointed_here_is_answered_nothing() {
         document_by_rules(&url, "MAP rebound.example.net 127.0.0.1, ")
     };
     let rebound = document("rebound.example.net");
-    assert!(rebound.contains("unknown-host") && !rebound.contains("base64_lex"), "{rebound}");
+    assert!(
+        rebound.contains("unknown-host") && !rebound.contains("base64_lex"),
+        "{rebound}"
+    );
     let ours = document("localhost");
-    assert!(ours.contains("base64_lex"), "the control: by its own name it is answered: {ours}");
+    assert!(
+        ours.contains("base64_lex"),
+        "the control: by its own name it is answered: {ours}"
+    );
 }

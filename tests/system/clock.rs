@@ -32,7 +32,10 @@ fn refusal(service: &Service) -> String {
 fn assert_waits_for_its_clock(service: &Service, reason: &str) {
     assert_eq!(refusal(service), format!("/problems/{reason}"));
     let readiness = service.get("/health/ready");
-    assert_eq!((readiness.status, readiness.json()["reason"].as_str()), (503, Some(reason)));
+    assert_eq!(
+        (readiness.status, readiness.json()["reason"].as_str()),
+        (503, Some(reason))
+    );
     assert_eq!(service.get("/health/live").status, 200);
     assert_eq!(service.get("/decode/175928847299117063").status, 200);
 }
@@ -47,7 +50,9 @@ fn a_wall_clock_set_back_while_running_is_counted_and_not_seen_in_any_id() {
     for (ahead_s, regressions) in [(-1, 1.0), (-HOUR_S, 2.0), (WallClock::in_1970(), 3.0)] {
         sleep(A_WHILE);
         wall.set(ahead_s);
-        until("the step is counted", || (service.metric(REGRESSIONS) == regressions).then_some(()));
+        until("the step is counted", || {
+            (service.metric(REGRESSIONS) == regressions).then_some(())
+        });
         assert_eq!(service.get("/health/ready").status, 200);
     }
     sleep(A_WHILE);
@@ -58,7 +63,10 @@ fn a_wall_clock_set_back_while_running_is_counted_and_not_seen_in_any_id() {
     assert_eq!(service.metric(REGRESSIONS), 3.0);
     assert_eq!(service.metric("idmint_clock_regression_seconds_count"), 3.0);
     service.log_once_it_says("the wall clock was set back by");
-    println!("{:?} ids, none twice", assert_no_id_twice(into_received(minted)));
+    println!(
+        "{:?} ids, none twice",
+        assert_no_id_twice(into_received(minted))
+    );
 }
 
 #[test]
@@ -69,11 +77,16 @@ fn a_wall_clock_set_ahead_by_an_hour_while_running_is_not_followed_and_said_in_t
     let load = Load::fresh(service.address());
     sleep(A_WHILE);
     wall.set(HOUR_S);
-    until("the log says so", || service.log().contains("is not followed").then_some(()));
+    until("the log says so", || {
+        service.log().contains("is not followed").then_some(())
+    });
     sleep(A_WHILE);
     assert_eq!(service.get("/health/ready").status, 200);
     let id = SEQUENCED[SNOWFLAKE].value(&service.mint("snowflake")[0]);
-    assert!(SEQUENCED[SNOWFLAKE].ahead_ms(id) < 2_000, "the id does not carry the wrong hour");
+    assert!(
+        SEQUENCED[SNOWFLAKE].ahead_ms(id) < 2_000,
+        "the id does not carry the wrong hour"
+    );
     assert!(service.metric("idmint_clock_skew_seconds") > 3_500.0);
     wall.set(0);
     sleep(A_WHILE);
@@ -94,7 +107,9 @@ fn a_wall_clock_an_hour_back_at_a_start_is_waited_for_and_the_start_goes_on_by_i
 
     wall.set(-HOUR_S);
     let service = wall.start(home.serve());
-    until("the start has found its clock behind", || service.log().contains("not minting yet").then_some(()));
+    until("the start has found its clock behind", || {
+        service.log().contains("not minting yet").then_some(())
+    });
     assert_waits_for_its_clock(&service, "clock-behind");
     sleep(A_WHILE);
     assert_waits_for_its_clock(&service, "clock-behind");
@@ -104,7 +119,10 @@ fn a_wall_clock_an_hour_back_at_a_start_is_waited_for_and_the_start_goes_on_by_i
     sleep(A_WHILE);
     let minted = load.stop();
     assert_only_exhaustion_was_seen(&minted);
-    println!("{:?} ids, none twice", assert_no_id_twice(into_received(minted)));
+    println!(
+        "{:?} ids, none twice",
+        assert_no_id_twice(into_received(minted))
+    );
 }
 
 #[test]
@@ -132,14 +150,19 @@ fn a_wall_clock_that_was_never_set_is_waited_for_without_an_exit() {
     let wall = WallClock::of(&home);
     wall.set(WallClock::in_1970());
     let mut service = wall.start(home.serve());
-    until("the start has found its clock wrong", || service.log().contains("not minting yet").then_some(()));
+    until("the start has found its clock wrong", || {
+        service.log().contains("not minting yet").then_some(())
+    });
     assert_waits_for_its_clock(&service, "clock-jumped");
     sleep(A_WHILE);
     assert!(service.is_running());
     assert_waits_for_its_clock(&service, "clock-jumped");
     wall.set(0);
     service.wait_until_ready();
-    assert!(SEQUENCED[SNOWFLAKE].ahead_ms(SEQUENCED[SNOWFLAKE].value(&service.mint("snowflake")[0])) < 2_000);
+    assert!(
+        SEQUENCED[SNOWFLAKE].ahead_ms(SEQUENCED[SNOWFLAKE].value(&service.mint("snowflake")[0]))
+            < 2_000
+    );
 }
 
 #[test]
@@ -150,17 +173,28 @@ fn a_clock_30_days_after_the_last_record_is_warned_of_at_the_start_and_one_29_da
     let warning = "days after the last record of this node";
     let mut callers = fresh_callers();
     // From start to start: nothing, 29 days, and 31 days.
-    for (ahead_s, warned) in
-        [(0, None), (29 * DAY_S, None), (60 * DAY_S + HOUR_S, Some("31 days after the last record"))]
-    {
+    for (ahead_s, warned) in [
+        (0, None),
+        (29 * DAY_S, None),
+        (60 * DAY_S + HOUR_S, Some("31 days after the last record")),
+    ] {
         wall.set(ahead_s);
         let service = ready(&wall, home.serve());
         let log = service.log_once_it_says("minting begins at");
         assert_eq!(log.contains(warning), warned.is_some(), "{log}");
         if let Some(warned) = warned {
-            assert!(log.contains(warned) && log.contains("\"A clock years ahead\""), "{log}");
-            let at = |text| log.find(text).unwrap_or_else(|| panic!("{text:?} is not in {log}"));
-            assert!(at(warned) < at("minting begins at"), "said before anything is durable: {log}");
+            assert!(
+                log.contains(warned) && log.contains("\"A clock years ahead\""),
+                "{log}"
+            );
+            let at = |text| {
+                log.find(text)
+                    .unwrap_or_else(|| panic!("{text:?} is not in {log}"))
+            };
+            assert!(
+                at(warned) < at("minting begins at"),
+                "said before anything is durable: {log}"
+            );
         }
         let load = Load::start(service.address(), callers);
         sleep(A_WHILE);

@@ -47,21 +47,35 @@ impl Reporter<'_> {
     fn report(&mut self, group: usize, tca_us: i64) -> Told {
         // Four groups of a pair, ten seconds apart; every other pair is one before it with its objects swapped.
         let (pair, second) = (group / 8, 10 * (group % 4));
-        let objects =
-            if (group / 4).is_multiple_of(2) { [2 * pair + 1, 2 * pair + 2] } else { [2 * pair + 2, 2 * pair + 1] };
+        let objects = if (group / 4).is_multiple_of(2) {
+            [2 * pair + 1, 2 * pair + 2]
+        } else {
+            [2 * pair + 2, 2 * pair + 1]
+        };
         let micros = i64::try_from(second).unwrap() * 1_000_000 + 5_000_000 + tca_us;
-        let tca = format!("2040-01-01T00:00:{:02}.{:06}Z", micros / 1_000_000, micros % 1_000_000);
-        let body = json!({ "tca": tca, "primary": objects[0], "secondary": objects[1] }).to_string();
+        let tca = format!(
+            "2040-01-01T00:00:{:02}.{:06}Z",
+            micros / 1_000_000,
+            micros % 1_000_000
+        );
+        let body =
+            json!({ "tca": tca, "primary": objects[0], "secondary": objects[1] }).to_string();
         loop {
             let mut client = self.client.take().unwrap_or_else(|| self.place.connect());
-            let Ok(answer) = client.try_exchange(post_json("/ids/conjunction", "", &body)) else { continue };
+            let Ok(answer) = client.try_exchange(post_json("/ids/conjunction", "", &body)) else {
+                continue;
+            };
             if answer.status == 503 {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
             assert_eq!(answer.status, 200, "{body}: {}", answer.text());
             self.client = Some(client);
-            return Told { group, tca_us, detail: answer.json()["details"][0].take() };
+            return Told {
+                group,
+                tca_us,
+                detail: answer.json()["details"][0].take(),
+            };
         }
     }
 }
@@ -70,20 +84,29 @@ impl Reporter<'_> {
 fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
     let service = home.start();
     service.wait_until_ready();
-    let (place, granted, barrier) = (Place::of(&service), AtomicU64::new(0), Barrier::new(REPORTERS));
+    let (place, granted, barrier) = (
+        Place::of(&service),
+        AtomicU64::new(0),
+        Barrier::new(REPORTERS),
+    );
     std::thread::scope(|scope| {
         let (place, granted, barrier) = (&place, &granted, &barrier);
         let reporter = |number: usize| {
             scope.spawn(move || {
                 let mut random = StdRng::seed_from_u64(number.try_into().unwrap());
-                let mut reporter = Reporter { place, client: None };
+                let mut reporter = Reporter {
+                    place,
+                    client: None,
+                };
                 let mut told = Vec::new();
                 for first in (0..GROUPS).step_by(BLOCK_LEN) {
                     let mut groups: Vec<usize> = (first..first + BLOCK_LEN).collect();
                     groups.shuffle(&mut random);
                     barrier.wait();
                     for group in groups {
-                        told.push(reporter.report(group, random.random_range(-JITTER_US..=JITTER_US)));
+                        told.push(
+                            reporter.report(group, random.random_range(-JITTER_US..=JITTER_US)),
+                        );
                         granted.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -93,11 +116,13 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
         let reporters: Vec<_> = (0..REPORTERS).map(reporter).collect();
         // When the first reports of a block have been answered, so while its conjunctions are being created.
         let blocks = GROUPS / BLOCK_LEN;
-        let kills_at = (1..=kills).map(|kill| kill * blocks / (kills + 1) * BLOCK_LEN * REPORTERS + kill % 8);
+        let kills_at =
+            (1..=kills).map(|kill| kill * blocks / (kills + 1) * BLOCK_LEN * REPORTERS + kill % 8);
         let kills_at = kills_at.map(|count| count.try_into().unwrap());
         let service = kill_while(home, service, place, granted, kills_at);
-        let told =
-            reporters.into_iter().flat_map(|reporter| reporter.join().expect("the reporter found nothing wrong"));
+        let told = reporters
+            .into_iter()
+            .flat_map(|reporter| reporter.join().expect("the reporter found nothing wrong"));
         (service, told.collect())
     })
 }
@@ -105,14 +130,21 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
 /// Each group has one id and one anchor, and no id is that of two groups. Returns how many were said to be created.
 fn assert_one_id_each(service: &Service, told: &[Told]) -> BTreeMap<usize, usize> {
     let mut groups = BTreeMap::<usize, Vec<&Told>>::new();
-    told.iter().for_each(|told| groups.entry(told.group).or_default().push(told));
+    told.iter()
+        .for_each(|told| groups.entry(told.group).or_default().push(told));
     let mut ids = HashSet::new();
     let place = Place::of(service);
-    let mut reporter = Reporter { place: &place, client: None };
+    let mut reporter = Reporter {
+        place: &place,
+        client: None,
+    };
     for (group, told) in &groups {
         assert_eq!(told.len(), REPORTERS);
         let (first, anchor_us) = (&told[0].detail, told[0].anchor_us());
-        assert!(told.iter().any(|told| told.tca_us == anchor_us), "{group}: the anchor is one of the reports");
+        assert!(
+            told.iter().any(|told| told.tca_us == anchor_us),
+            "{group}: the anchor is one of the reports"
+        );
         for told in told {
             assert_eq!(
                 (&told.detail["id"], &told.detail["anchor_tca"]),
@@ -121,13 +153,27 @@ fn assert_one_id_each(service: &Service, told: &[Told]) -> BTreeMap<usize, usize
             );
             assert_eq!(told.anchor_us(), anchor_us, "{group}");
         }
-        assert!(ids.insert(first["id"].to_string()), "{group}: {first} is the id of another group too");
+        assert!(
+            ids.insert(first["id"].to_string()),
+            "{group}: {first} is the id of another group too"
+        );
         let again = reporter.report(*group, 0).detail;
-        assert_eq!((&again["id"], &again["created"]), (&first["id"], &json!(false)), "{group}");
+        assert_eq!(
+            (&again["id"], &again["created"]),
+            (&first["id"], &json!(false)),
+            "{group}"
+        );
     }
     assert_eq!(ids.len(), GROUPS);
-    let created = |told: &[&Told]| told.iter().filter(|told| told.detail["created"] == true).count();
-    groups.iter().map(|(group, told)| (*group, created(told))).collect()
+    let created = |told: &[&Told]| {
+        told.iter()
+            .filter(|told| told.detail["created"] == true)
+            .count()
+    };
+    groups
+        .iter()
+        .map(|(group, told)| (*group, created(told)))
+        .collect()
 }
 
 #[test]
@@ -146,10 +192,17 @@ fn reports_through_50_kills_get_one_id_that_is_created_at_most_once() {
     let begun = Instant::now();
     let home = Home::new();
     let (service, told) = report_all(&home, KILLS);
-    println!("{} reports through 50 kills in {:?}", told.len(), begun.elapsed());
+    println!(
+        "{} reports through 50 kills in {:?}",
+        told.len(),
+        begun.elapsed()
+    );
     let created = assert_one_id_each(&service, &told);
     assert!(created.values().all(|count| *count <= 1), "{created:?}");
     let unheard = created.values().filter(|count| **count == 0).count();
     println!("of {unheard} conjunctions nobody heard that they were created");
-    assert!(unheard <= KILLS * BLOCK_LEN, "{unheard}: more than were being created when the service was killed");
+    assert!(
+        unheard <= KILLS * BLOCK_LEN,
+        "{unheard}: more than were being created when the service was killed"
+    );
 }

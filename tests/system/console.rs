@@ -14,7 +14,10 @@ use crate::service::{Home, Service};
 /// What is not typed here, by its beginning, and who does it. Each is met at least once.
 const ELSEWHERE: [(&str, &str); 26] = [
     ("make run", "here: each page has a service"),
-    ("idmint serve", "here: it is started with the configuration that stands before"),
+    (
+        "idmint serve",
+        "here: it is started with the configuration that stands before",
+    ),
     ("make fleet", "fleet"),
     ("curl -X POST http://127.0.0.1:8081", "fleet"),
     ("curl -X POST http://127.0.0.1:8082", "fleet"),
@@ -33,7 +36,10 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("helm", "helm, as far as files go"),
     ("openapi-", "the clients"),
     ("kill -HUP", "tests/process, tokens"),
-    ("idmint mint payment --server https", "tests/process, tls_commands"),
+    (
+        "idmint mint payment --server https",
+        "tests/process, tls_commands",
+    ),
     ("curl --cacert", "tests/process, tls"),
     ("date -u", "tests/process, restarts"),
     ("CARGO_PROFILE_RELEASE", "nobody: it measures"),
@@ -63,8 +69,12 @@ fn root() -> &'static Path {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    let docs = fs::read_dir(root().join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut pages: Vec<_> = docs
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
     pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
     pages.sort();
     pages
@@ -73,23 +83,37 @@ fn pages() -> Vec<PathBuf> {
 fn blocks(page: &str) -> Vec<Block> {
     // Headings last: in a block a line may begin as they do.
     let part = Regex::new(r"(?ms)^```([a-z]*)\n(.*?)^```|^#+ [^\n]*$").unwrap();
-    let parts =
-        part.captures_iter(page).filter_map(|captures| match captures.get(1).map(|language| language.as_str()) {
+    let parts = part.captures_iter(page).filter_map(|captures| {
+        match captures.get(1).map(|language| language.as_str()) {
             None => Some(Block::Heading(captures[0].to_owned())),
             Some("toml") => Some(Block::Configuration(captures[2].to_owned())),
             Some("console") => Some(Block::Console(typed(&captures[2]))),
             Some(_) => None,
-        });
+        }
+    });
     parts.collect()
 }
 
 /// What a page types below a heading, each with the lines that it shows.
 pub(crate) fn commands_below(page: &str, heading: &str) -> Vec<(String, Vec<String>)> {
     let page = fs::read_to_string(root().join(page)).unwrap();
-    let below = blocks(&page).into_iter().skip_while(|block| !matches!(block, Block::Heading(text) if text == heading));
-    let section = below.skip(1).take_while(|block| !matches!(block, Block::Heading(_)));
-    let typed = section.filter_map(|block| if let Block::Console(console) = block { Some(console) } else { None });
-    typed.flatten().map(|typed| (typed.command, typed.printed)).collect()
+    let below = blocks(&page)
+        .into_iter()
+        .skip_while(|block| !matches!(block, Block::Heading(text) if text == heading));
+    let section = below
+        .skip(1)
+        .take_while(|block| !matches!(block, Block::Heading(_)));
+    let typed = section.filter_map(|block| {
+        if let Block::Console(console) = block {
+            Some(console)
+        } else {
+            None
+        }
+    });
+    typed
+        .flatten()
+        .map(|typed| (typed.command, typed.printed))
+        .collect()
 }
 
 fn typed(block: &str) -> Vec<Typed> {
@@ -97,7 +121,10 @@ fn typed(block: &str) -> Vec<Typed> {
     let mut goes_on = false;
     for line in block.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
-            all.push(Typed { command: command.to_owned(), printed: Vec::new() });
+            all.push(Typed {
+                command: command.to_owned(),
+                printed: Vec::new(),
+            });
         } else {
             let last = all.last_mut().expect("a block begins with what is typed");
             if goes_on {
@@ -120,18 +147,25 @@ fn shape(line: &str) -> String {
         (r#""instance":"[^"]+""#, "(request)"),
         (r"\w+ evidence, -?[0-9.]+ bits", "(evidence)"),
         // Right after a start that is ahead of its clock a batch is of several lanes.
-        (r#""rows":\[(\{"first":"\d+","step":"\d+","count":\d+\},?)+\]"#, r#""rows":(rows)"#),
+        (
+            r#""rows":\[(\{"first":"\d+","step":"\d+","count":\d+\},?)+\]"#,
+            r#""rows":(rows)"#,
+        ),
     ];
     let mut line = line.to_owned();
     for (pattern, name) in rules {
-        line = Regex::new(pattern).unwrap().replace_all(&line, name).into_owned();
+        line = Regex::new(pattern)
+            .unwrap()
+            .replace_all(&line, name)
+            .into_owned();
     }
     let word = Regex::new(r"[A-Za-z0-9_-]+").unwrap();
     let shaped = word.replace_all(&line, |captures: &regex_lite::Captures<'_>| {
         let word = &captures[0];
         let has = |is: fn(&u8) -> bool| word.as_bytes().iter().any(&is);
         let is_number = !has(|byte| !byte.is_ascii_digit());
-        let is_mixed = has(u8::is_ascii_uppercase) && (has(u8::is_ascii_lowercase) || has(|byte| *byte == b'-'));
+        let is_mixed = has(u8::is_ascii_uppercase)
+            && (has(u8::is_ascii_lowercase) || has(|byte| *byte == b'-'));
         if is_number && word.len() < 9 {
             "(number)".to_owned()
         } else if word.len() >= 9 && (has(u8::is_ascii_digit) || is_mixed) {
@@ -151,16 +185,27 @@ fn assert_printed(place: &str, typed: &Typed, printed: &str) {
             return;
         }
         let Some(line) = lines.next() else {
-            panic!("{place}: {}\n  ends before {expected:?}:\n{printed}", typed.command)
+            panic!(
+                "{place}: {}\n  ends before {expected:?}:\n{printed}",
+                typed.command
+            )
         };
         let same = match expected.strip_suffix('…') {
             Some(beginning) => shape(line).starts_with(&shape(beginning)),
             None => shape(line) == shape(expected),
         };
-        assert!(same, "{place}: {}\n  the page has {expected:?}\n  printed was {line:?}", typed.command);
+        assert!(
+            same,
+            "{place}: {}\n  the page has {expected:?}\n  printed was {line:?}",
+            typed.command
+        );
     }
     let rest: Vec<_> = lines.collect();
-    assert!(rest.is_empty() || typed.printed.is_empty(), "{place}: {}\n  goes on with {rest:#?}", typed.command);
+    assert!(
+        rest.is_empty() || typed.printed.is_empty(),
+        "{place}: {}\n  goes on with {rest:#?}",
+        typed.command
+    );
 }
 
 struct Shell {
@@ -184,19 +229,41 @@ impl Shell {
         // Pages speak of the default address, and commands ask it by themselves.
         let url = self.service.url();
         let folder = self.home.path("").display().to_string();
-        let typed = command.replace("http://127.0.0.1:8080", &url).replace("/etc/idmint/", &folder);
+        let typed = command
+            .replace("http://127.0.0.1:8080", &url)
+            .replace("/etc/idmint/", &folder);
         let typed = typed.replace("cargo run -- ", "idmint ");
-        let asks = ["idmint mint", "idmint ledger", "idmint numbers", "idmint health"]
-            .iter()
-            .any(|word| typed.starts_with(word));
-        let typed = if asks { format!("{typed} --server {url}") } else { typed };
+        let asks = [
+            "idmint mint",
+            "idmint ledger",
+            "idmint numbers",
+            "idmint health",
+        ]
+        .iter()
+        .any(|word| typed.starts_with(word));
+        let typed = if asks {
+            format!("{typed} --server {url}")
+        } else {
+            typed
+        };
         let program = Path::new(env!("CARGO_BIN_EXE_idmint")).parent().unwrap();
         let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
         let mut shell = Command::new("bash");
-        shell.arg("-c").arg(format!("curl() {{ command curl --silent --show-error \"$@\"; }}\n{typed}"));
-        let output = shell.current_dir(&folder).env("PATH", path).output().unwrap();
-        let [out, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        assert!(output.status.success(), "{typed}: {}\n{out}{errors}", output.status);
+        shell.arg("-c").arg(format!(
+            "curl() {{ command curl --silent --show-error \"$@\"; }}\n{typed}"
+        ));
+        let output = shell
+            .current_dir(&folder)
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        let [out, errors] = [&output.stdout, &output.stderr]
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        assert!(
+            output.status.success(),
+            "{typed}: {}\n{out}{errors}",
+            output.status
+        );
         out.replace(['\r'], "")
     }
 }
@@ -227,7 +294,9 @@ fn every_console_block_of_every_document_does_what_it_shows() {
                 Block::Console(console) => console,
             };
             for typed in console {
-                let of = ELSEWHERE.iter().position(|(beginning, _)| typed.command.starts_with(beginning));
+                let of = ELSEWHERE
+                    .iter()
+                    .position(|(beginning, _)| typed.command.starts_with(beginning));
                 if let Some(of) = of {
                     met[of] += 1;
                     continue;
@@ -235,7 +304,9 @@ fn every_console_block_of_every_document_does_what_it_shows() {
                 if PAGES_ELSEWHERE.contains(&name.as_str()) {
                     continue;
                 }
-                let printed = shell.get_or_insert_with(|| Shell::start(&toml)).run(&typed.command);
+                let printed = shell
+                    .get_or_insert_with(|| Shell::start(&toml))
+                    .run(&typed.command);
                 assert_printed(&name, &typed, &printed);
                 typed_here += 1;
                 lines += typed.printed.len();
@@ -246,8 +317,14 @@ fn every_console_block_of_every_document_does_what_it_shows() {
     println!(
         "{typed_here} commands typed, {lines} lines of answers compared; {elsewhere} commands belong to other tests"
     );
-    assert!(typed_here >= 35 && lines >= 60, "{typed_here} commands, {lines} lines");
+    assert!(
+        typed_here >= 35 && lines >= 60,
+        "{typed_here} commands, {lines} lines"
+    );
     for ((beginning, _), met) in ELSEWHERE.iter().zip(met) {
-        assert!(met > 0, "no page has a command that begins with {beginning:?}");
+        assert!(
+            met > 0,
+            "no page has a command that begins with {beginning:?}"
+        );
     }
 }

@@ -21,7 +21,8 @@ const PEAK_MAX_KIB: u64 = 64 * 1024;
 
 /// Ids of some formats, each with the columns that it gets in a short file.
 fn ids_and_columns() -> Vec<(String, String)> {
-    let formats = ["snowflake", "uuid7", "ulid", "payment"].map(|name| Format::built_in(name).unwrap());
+    let formats =
+        ["snowflake", "uuid7", "ulid", "payment"].map(|name| Format::built_in(name).unwrap());
     let mut random = StdRng::seed_from_u64(31);
     let ids: Vec<String> = (0..IDS)
         .map(|at| {
@@ -32,8 +33,17 @@ fn ids_and_columns() -> Vec<(String, String)> {
     let home = Home::new();
     let file = home.path("short.csv");
     fs::write(&file, ids.join("\n") + "\n").unwrap();
-    let ended = run(idmint(&["decode", "--csv", "--column", "1", file.to_str().unwrap()]));
-    let lines = ended.out.lines().map(|line| line.split_once(',').unwrap().1.to_owned());
+    let ended = run(idmint(&[
+        "decode",
+        "--csv",
+        "--column",
+        "1",
+        file.to_str().unwrap(),
+    ]));
+    let lines = ended
+        .out
+        .lines()
+        .map(|line| line.split_once(',').unwrap().1.to_owned());
     let columns: Vec<String> = lines.collect();
     assert_eq!(columns.len(), IDS);
     ids.into_iter().zip(columns).collect()
@@ -49,17 +59,26 @@ fn write_lines(input: ChildStdin, ids: &[(String, String)], lines: usize) {
 
 fn resident_peak_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 #[test]
 fn millions_of_lines_get_their_columns_in_64_mib() {
-    let lines = std::env::var("CSV_LINES").map_or(LINES, |lines| lines.parse().expect("a number of lines"));
+    let lines =
+        std::env::var("CSV_LINES").map_or(LINES, |lines| lines.parse().expect("a number of lines"));
     let ids = ids_and_columns();
     let begun = Instant::now();
     let mut command = idmint(&["decode", "--csv", "--column", "2"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let input = child.stdin.take().unwrap();
     let mut peak_kib = 0;
     thread::scope(|scope| {
@@ -69,7 +88,10 @@ fn millions_of_lines_get_their_columns_in_64_mib() {
         for (at, (id, columns)) in (0..lines).zip(ids.iter().cycle()) {
             line.clear();
             expected.clear();
-            assert!(output.read_line(&mut line).unwrap() > 0, "it ends before line {at}");
+            assert!(
+                output.read_line(&mut line).unwrap() > 0,
+                "it ends before line {at}"
+            );
             use std::fmt::Write as _;
             writeln!(expected, "{at},{id},a note,{columns}").unwrap();
             assert_eq!(line, expected);
@@ -82,7 +104,12 @@ fn millions_of_lines_get_their_columns_in_64_mib() {
         assert_eq!(output.read_line(&mut line).unwrap(), 0, "{line}");
     });
     let mut why = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut why).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut why)
+        .unwrap();
     assert!(matches!(child.wait().unwrap().code(), Some(0 | 1)), "{why}");
     let took = begun.elapsed();
     println!("{lines} lines in {took:?}, {peak_kib} KiB resident at most");

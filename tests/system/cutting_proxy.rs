@@ -31,7 +31,10 @@ impl CuttingProxy {
     /// Two answers of three are broken off, somewhere between their first byte and their last.
     pub(crate) fn before(service: SocketAddr) -> CuttingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let cutting = CuttingProxy { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let cutting = CuttingProxy {
+            address: listener.local_addr().unwrap(),
+            asked: Arc::default(),
+        };
         let proxy = cutting.clone();
         std::thread::spawn(move || {
             for (number, stream) in listener.incoming().enumerate() {
@@ -58,7 +61,11 @@ impl CuttingProxy {
             self.note(&request, &answer);
             let bytes = answer.to_bytes();
             let is_whole = random.random_ratio(1, 3);
-            let len = if is_whole { bytes.len() } else { random.random_range(0..bytes.len()) };
+            let len = if is_whole {
+                bytes.len()
+            } else {
+                random.random_range(0..bytes.len())
+            };
             if (&stream).write_all(&bytes[..len]).is_err() || !is_whole {
                 let _ = stream.shutdown(Shutdown::Both);
                 return;
@@ -72,8 +79,10 @@ impl CuttingProxy {
             return;
         }
         let request = String::from_utf8_lossy(request);
-        let key =
-            request.lines().find_map(|line| line.strip_prefix("idempotency-key: ")).expect("every append has one");
+        let key = request
+            .lines()
+            .find_map(|line| line.strip_prefix("idempotency-key: "))
+            .expect("every append has one");
         let mut asked = self.asked.lock().expect("one key has one answer");
         let asked = asked.entry(key.to_owned()).or_default();
         let ids = answer.json()["ids"].take();
@@ -81,6 +90,10 @@ impl CuttingProxy {
             asked.ids = ids.clone();
         }
         asked.times += 1;
-        assert_eq!((answer.status, &asked.ids), (if asked.times == 1 { 201 } else { 200 }, &ids), "{key}");
+        assert_eq!(
+            (answer.status, &asked.ids),
+            (if asked.times == 1 { 201 } else { 200 }, &ids),
+            "{key}"
+        );
     }
 }

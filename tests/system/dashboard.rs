@@ -24,7 +24,10 @@ const ZERO_WHILE_WELL: [&str; 6] = [
 
 /// What Grafana puts in place of its variables.
 fn as_grafana_asks(query: &str) -> String {
-    let query = query.replace("$__rate_interval", "30s").replace("$job", ".*").replace("$instance", ".*");
+    let query = query
+        .replace("$__rate_interval", "30s")
+        .replace("$job", ".*")
+        .replace("$instance", ".*");
     assert!(!query.contains('$'), "{query}");
     query
 }
@@ -38,22 +41,37 @@ fn dashboard() -> Value {
 fn queries() -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let dashboard = dashboard();
-    let panels = dashboard["panels"].as_array().unwrap().iter().filter(|panel| panel["type"] != "row");
+    let panels = dashboard["panels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|panel| panel["type"] != "row");
     let queries = panels.flat_map(|panel| {
         let targets = panel["targets"].as_array().unwrap();
-        targets.iter().map(move |target| (text(&panel["title"]), text(&target["expr"])))
+        targets
+            .iter()
+            .map(move |target| (text(&panel["title"]), text(&target["expr"])))
     });
     queries.collect()
 }
 
 /// One request of each sort that a panel tells of: refused, decoded, stored, reported.
 fn ask_for_everything(service: &Service, round: usize) {
-    for target in ["decode/1", "decode/hello", "decode/175928847299117063", "nonesuch"] {
+    for target in [
+        "decode/1",
+        "decode/hello",
+        "decode/175928847299117063",
+        "nonesuch",
+    ] {
         service.get(&format!("/{target}"));
     }
     service.post("/ids/snowflake?count=0");
     // Another time of the same two objects, each a second later: near, and no longer the same.
-    let tca = format!("2026-02-01T00:{:02}:{:02}Z", round / 30 % 60, 2 * round % 60);
+    let tca = format!(
+        "2026-02-01T00:{:02}:{:02}Z",
+        round / 30 % 60,
+        2 * round % 60
+    );
     let report = format!(r#"{{"tca":"{tca}","primary":25544,"secondary":48274}}"#);
     let mut client = Client::connect(service.address());
     client.exchange(post_json("/ids/conjunction", "", &report));
@@ -72,15 +90,24 @@ fn every_panel_of_the_dashboard_shows_something_of_nodes_under_load() {
     let alone = Service::start(homes[0].serve_with("mint.wait_max = '50ms'"));
     alone.wait_until_ready();
     let of_fleet = fleet_node(&homes[1], &etcd, 4);
-    let jobs = [("idmint", vec![alone.address()]), ("idmint-fleet", vec![of_fleet.address()])];
+    let jobs = [
+        ("idmint", vec![alone.address()]),
+        ("idmint-fleet", vec![of_fleet.address()]),
+    ];
     let prometheus = Prometheus::start(&jobs, "groups: []\n");
 
     let loads = [&alone, &of_fleet].map(|service| Load::fresh(service.address()));
     let mut empty: Vec<(String, String)> = queries();
     let (count, mut round) = (empty.len(), 0);
     let shows = |title: &str, query: &str| {
-        let zero_will_do = ZERO_WHILE_WELL.contains(&title) || query.contains("skew") || query.contains("regressions");
-        let values: Vec<f64> = prometheus.query(&as_grafana_asks(query)).iter().filter_map(value_of).collect();
+        let zero_will_do = ZERO_WHILE_WELL.contains(&title)
+            || query.contains("skew")
+            || query.contains("regressions");
+        let values: Vec<f64> = prometheus
+            .query(&as_grafana_asks(query))
+            .iter()
+            .filter_map(value_of)
+            .collect();
         values.iter().any(|value| zero_will_do || *value != 0.0)
     };
     until("every panel shows something", || {
@@ -100,9 +127,15 @@ fn every_panel_of_the_dashboard_shows_something_of_nodes_under_load() {
 #[test]
 fn the_dashboard_is_one_that_grafana_can_import() {
     let dashboard = dashboard();
-    assert_eq!((&dashboard["uid"], &dashboard["schemaVersion"]), (&"idmint".into(), &39.into()));
+    assert_eq!(
+        (&dashboard["uid"], &dashboard["schemaVersion"]),
+        (&"idmint".into(), &39.into())
+    );
     let panels = dashboard["panels"].as_array().unwrap();
-    let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    let ids: BTreeSet<u64> = panels
+        .iter()
+        .map(|panel| panel["id"].as_u64().unwrap())
+        .collect();
     assert_eq!(ids.len(), panels.len(), "each has a number of its own");
     let place = |panel: &Value, side: &str| panel["gridPos"][side].as_u64().unwrap();
     for panel in panels {
@@ -114,13 +147,24 @@ fn the_dashboard_is_one_that_grafana_can_import() {
             };
             other["id"] != panel["id"] && !apart("x", "w") && !apart("y", "h")
         };
-        assert!(!panels.iter().any(|other| overlaps(&other)), "{} lies over another one", panel["title"]);
+        assert!(
+            !panels.iter().any(|other| overlaps(&other)),
+            "{} lies over another one",
+            panel["title"]
+        );
     }
-    let titles: Vec<&str> = panels.iter().filter_map(|panel| panel["title"].as_str()).collect();
+    let titles: Vec<&str> = panels
+        .iter()
+        .filter_map(|panel| panel["title"].as_str())
+        .collect();
     for title in ZERO_WHILE_WELL {
         assert!(titles.contains(&title), "{title}");
     }
-    let variables: Vec<&Value> =
-        dashboard["templating"]["list"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
+    let variables: Vec<&Value> = dashboard["templating"]["list"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|variable| &variable["name"])
+        .collect();
     assert_eq!(variables, ["datasource", "job", "instance"]);
 }

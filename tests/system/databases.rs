@@ -23,7 +23,11 @@ pub(crate) fn duckdb(script: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = Command::new(root.join("target/tools/duckdb/bin/python"));
     python.arg(root.join("tests/system/run_in_duckdb.py"));
-    lines_of(feed(python, script, "DuckDB, installed by .ci/install-duckdb,"))
+    lines_of(feed(
+        python,
+        script,
+        "DuckDB, installed by .ci/install-duckdb,",
+    ))
 }
 
 /// A server of its own, ended with the value.
@@ -42,15 +46,39 @@ impl Server {
         let home = folder_of("postgres");
         let data = home.path().join("data");
         let mut initdb = as_user("postgres", &programs.join("initdb"));
-        initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]);
-        initdb.args(["--locale-provider=icu", "--icu-locale=en-US"]).arg("--pgdata").arg(&data);
-        assert_success(initdb.output().expect("initdb runs: Debian package postgresql"), "initdb");
+        initdb.args([
+            "--auth=trust",
+            "--username=postgres",
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+        ]);
+        initdb
+            .args(["--locale-provider=icu", "--icu-locale=en-US"])
+            .arg("--pgdata")
+            .arg(&data);
+        assert_success(
+            initdb
+                .output()
+                .expect("initdb runs: Debian package postgresql"),
+            "initdb",
+        );
         let mut postgres = as_user("postgres", &programs.join("postgres"));
         postgres.arg("-D").arg(&data).arg("-k").arg(home.path());
         postgres.args(["-c", "listen_addresses=", "-c", "fsync=off"]);
-        let psql =
-            ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--username=postgres"];
-        let mut client = vec![programs.join("psql"), PathBuf::from("--host"), home.path().to_owned()];
+        let psql = [
+            "--no-psqlrc",
+            "--quiet",
+            "--tuples-only",
+            "--no-align",
+            "--set=ON_ERROR_STOP=1",
+            "--username=postgres",
+        ];
+        let mut client = vec![
+            programs.join("psql"),
+            PathBuf::from("--host"),
+            home.path().to_owned(),
+        ];
         client.extend(psql.map(PathBuf::from));
         Server::start(postgres, Signal::INT, client, home)
     }
@@ -61,14 +89,28 @@ impl Server {
         let data = home.path().join("data");
         let datadir = format!("--datadir={}", data.display());
         let mut install = as_user("mysql", Path::new("mariadb-install-db"));
-        install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]).arg(&datadir);
+        install
+            .args([
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ])
+            .arg(&datadir);
         assert_success(
-            install.output().expect("mariadb-install-db runs: Debian package mariadb-server"),
+            install
+                .output()
+                .expect("mariadb-install-db runs: Debian package mariadb-server"),
             "mariadb-install-db",
         );
         let socket = format!("--socket={}", home.path().join("socket").display());
         let mut mariadbd = as_user("mysql", Path::new("/usr/sbin/mariadbd"));
-        mariadbd.args(["--no-defaults", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", &datadir, &socket]);
+        mariadbd.args([
+            "--no-defaults",
+            "--skip-networking",
+            "--innodb-flush-log-at-trx-commit=0",
+            &datadir,
+            &socket,
+        ]);
         mariadbd.arg(format!("--pid-file={}", home.path().join("pid").display()));
         let client = [
             "mariadb",
@@ -82,19 +124,43 @@ impl Server {
             "test",
         ];
         // The folder is the database; there is none yet.
-        let owner = as_user("mysql", Path::new("mkdir")).arg(data.join("test")).status();
+        let owner = as_user("mysql", Path::new("mkdir"))
+            .arg(data.join("test"))
+            .status();
         assert!(owner.expect("mkdir runs").success());
-        Server::start(mariadbd, Signal::TERM, client.map(PathBuf::from).to_vec(), home)
+        Server::start(
+            mariadbd,
+            Signal::TERM,
+            client.map(PathBuf::from).to_vec(),
+            home,
+        )
     }
 
     fn start(mut program: Command, end: Signal, client: Vec<PathBuf>, home: TempDir) -> Server {
-        let process = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let server = Server { process: process.expect("the server runs"), end, client, home };
+        let process = program
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let server = Server {
+            process: process.expect("the server runs"),
+            end,
+            client,
+            home,
+        };
         until("the server answers", || {
             let (program, args) = server.client.split_first().expect("a program");
             let mut client = Command::new(program);
-            client.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            client.status().expect("the client runs").success().then_some(())
+            client
+                .args(args)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            client
+                .status()
+                .expect("the client runs")
+                .success()
+                .then_some(())
         });
         server
     }
@@ -111,7 +177,11 @@ impl Server {
     pub(crate) fn session(&self) -> Session {
         let (program, args) = self.client.split_first().expect("a program");
         let mut client = Command::new(program);
-        client.args(args).current_dir(self.home.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        client
+            .args(args)
+            .current_dir(self.home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut client = client.spawn().expect("the client runs");
         let answers = BufReader::new(client.stdout.take().expect("it is piped"));
         Session { client, answers }
@@ -128,11 +198,16 @@ impl Session {
     /// Runs a script and returns the lines it printed.
     pub(crate) fn run(&mut self, script: &str) -> Vec<String> {
         let input = self.client.stdin.as_mut().expect("it is piped");
-        input.write_all(format!("{script}\nSELECT 'done';\n").as_bytes()).expect("the session goes on");
+        input
+            .write_all(format!("{script}\nSELECT 'done';\n").as_bytes())
+            .expect("the session goes on");
         let answers = (&mut self.answers).lines().map(|line| line.expect("text"));
         let lines: Vec<_> = answers.take_while(|line| line != "done").collect();
         let ended = self.client.try_wait().expect("it is ours");
-        assert!(ended.is_none(), "the session ended with {ended:?} at {script}");
+        assert!(
+            ended.is_none(),
+            "the session ended with {ended:?} at {script}"
+        );
         lines
     }
 }
@@ -146,15 +221,26 @@ impl Drop for Session {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a process has a number");
+        let pid = i32::try_from(self.process.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a process has a number");
         let _ = kill_process(pid, self.end);
         let _ = self.process.wait();
     }
 }
 
 fn newest_postgresql() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let newest = versions.max_by_key(|version| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let newest = versions.max_by_key(|version| {
+        version
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+    });
     newest
         .expect("/usr/lib/postgresql is there: Debian package postgresql, installed by .ci/install-packages")
         .path()
@@ -167,7 +253,11 @@ fn as_user(user: &str, program: &Path) -> Command {
         return Command::new(program);
     }
     let mut setpriv = Command::new("setpriv");
-    setpriv.arg(format!("--reuid={user}")).arg(format!("--regid={user}")).args(["--clear-groups", "--"]).arg(program);
+    setpriv
+        .arg(format!("--reuid={user}"))
+        .arg(format!("--regid={user}"))
+        .args(["--clear-groups", "--"])
+        .arg(program);
     // A folder that the user may be in.
     setpriv.current_dir("/");
     setpriv
@@ -176,29 +266,52 @@ fn as_user(user: &str, program: &Path) -> Command {
 fn folder_of(user: &str) -> TempDir {
     let home = tempfile::tempdir().expect("a temporary folder");
     if geteuid().is_root() {
-        let chown = Command::new("chown").arg(user).arg(home.path()).status().expect("chown runs");
-        assert!(chown.success(), "there is no user {user}: its Debian package is installed by .ci/install-packages");
+        let chown = Command::new("chown")
+            .arg(user)
+            .arg(home.path())
+            .status()
+            .expect("chown runs");
+        assert!(
+            chown.success(),
+            "there is no user {user}: its Debian package is installed by .ci/install-packages"
+        );
     }
     fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("it is ours");
     home
 }
 
 fn feed(mut client: Command, script: &str, name: &str) -> Output {
-    let spawned = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut client = spawned.unwrap_or_else(|error| panic!("{name} runs, installed by .ci/install-packages: {error}"));
+    let spawned = client
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut client = spawned
+        .unwrap_or_else(|error| panic!("{name} runs, installed by .ci/install-packages: {error}"));
     let mut input = client.stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
         // Beside reading: the client prints before it has read everything. It may end early, and then says why.
         scope.spawn(move || input.write_all(script.as_bytes()));
-        assert_success(client.wait_with_output().expect("the client is waited for"), name)
+        assert_success(
+            client.wait_with_output().expect("the client is waited for"),
+            name,
+        )
     })
 }
 
 fn assert_success(output: Output, name: &str) -> Output {
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output
 }
 
 fn lines_of(output: Output) -> Vec<String> {
-    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+    String::from_utf8(output.stdout)
+        .expect("text")
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }

@@ -30,7 +30,10 @@ fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
         let extended_before = extended();
         let load = Load::start(running.address(), callers);
         std::thread::sleep(LOAD / 3);
-        assert!(extended() > extended_before, "the horizon is raised on a full disk");
+        assert!(
+            extended() > extended_before,
+            "the horizon is raised on a full disk"
+        );
         running.kill();
         let minted = load.join();
         assert_only_exhaustion_was_seen(&minted);
@@ -41,7 +44,11 @@ fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
 
 /// Requests to append that were refused because of the disk, or whose outcome is unknown.
 fn appends_not_done(service: &Service) -> f64 {
-    let of = |outcome| service.metric(&format!("idmint_ledger_appends_total{{outcome=\"{outcome}\"}}"));
+    let of = |outcome| {
+        service.metric(&format!(
+            "idmint_ledger_appends_total{{outcome=\"{outcome}\"}}"
+        ))
+    };
     of("unavailable") + of("unknown")
 }
 
@@ -63,13 +70,17 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
         let go_on = || {
             let enough = granted.load(Ordering::Relaxed) + 200;
-            until("the callers go on", || (granted.load(Ordering::Relaxed) >= enough).then_some(()));
+            until("the callers go on", || {
+                (granted.load(Ordering::Relaxed) >= enough).then_some(())
+            });
         };
         go_on();
         for _ in 0..2 {
             disk.fill();
             let before = appends_not_done(&service);
-            until("the disk refuses appends", || (appends_not_done(&service) >= before + 20.0).then_some(()));
+            until("the disk refuses appends", || {
+                (appends_not_done(&service) >= before + 20.0).then_some(())
+            });
             for _ in 0..100 {
                 assert_eq!(service.mint("snowflake?count=10").len(), 10, "ids go on");
             }
@@ -78,7 +89,10 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
             go_on();
         }
         stop.store(true, Ordering::Relaxed);
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     });
     // Killed, so that only what is on the disk counts.
     service.kill();
@@ -96,7 +110,11 @@ fn numbers_refused_by_a_full_disk_are_given_once_there_is_room_and_none_is_missi
     service.wait_until_ready();
     let callers = Callers::of([&service], 4, 3);
     let not_given = || {
-        let of = |outcome| service.metric(&format!("idmint_number_requests_total{{outcome=\"{outcome}\"}}"));
+        let of = |outcome| {
+            service.metric(&format!(
+                "idmint_number_requests_total{{outcome=\"{outcome}\"}}"
+            ))
+        };
         of("unavailable") + of("unknown")
     };
     std::thread::scope(|scope| {
@@ -107,13 +125,17 @@ fn numbers_refused_by_a_full_disk_are_given_once_there_is_room_and_none_is_missi
         }
         let go_on = || {
             let enough = callers.told() + 200;
-            until("the callers go on", || (callers.told() >= enough).then_some(()));
+            until("the callers go on", || {
+                (callers.told() >= enough).then_some(())
+            });
         };
         go_on();
         for _ in 0..2 {
             disk.fill();
             let before = not_given();
-            until("the disk refuses numbers", || (not_given() >= before + 20.0).then_some(()));
+            until("the disk refuses numbers", || {
+                (not_given() >= before + 20.0).then_some(())
+            });
             disk.free();
             go_on();
         }
@@ -139,11 +161,24 @@ fn records_that_a_full_disk_has_closed_are_opened_again_though_nobody_appends() 
         Client::connect(service.address()).exchange(post_json("/ids/evently", &headers, &order))
     };
     // The log has some room that it has taken already.
-    let refused = (0..100).map(|key| (key, append(key))).find(|(_, answer)| answer.status != 201);
+    let refused = (0..100)
+        .map(|key| (key, append(key)))
+        .find(|(_, answer)| answer.status != 201);
     let (done, answer) = refused.expect("the disk is full");
-    assert_eq!((answer.status, &answer.json()["type"]), (504, &"/problems/outcome-unknown".into()));
-    until("the records are open", || service.log().contains("the records are open again").then_some(()));
-    assert_eq!(service.get(&format!("/ledgers/{ledger}")).json()["events"], 1 + 1_000 * done);
+    assert_eq!(
+        (answer.status, &answer.json()["type"]),
+        (504, &"/problems/outcome-unknown".into())
+    );
+    until("the records are open", || {
+        service
+            .log()
+            .contains("the records are open again")
+            .then_some(())
+    });
+    assert_eq!(
+        service.get(&format!("/ledgers/{ledger}")).json()["events"],
+        1 + 1_000 * done
+    );
     disk.free();
     assert_eq!(append(done).status, 201);
 }
@@ -153,7 +188,8 @@ fn a_first_start_on_a_full_disk_exits_74_with_the_path_and_the_cause() {
     let disk = SmallDisk::empty(1);
     disk.fill();
     let data_dir = disk.path().join("data");
-    run(disk.beside(&serve_from(&data_dir))).assert(74, &[data_dir.to_str().unwrap(), "No space left on device"]);
+    run(disk.beside(&serve_from(&data_dir)))
+        .assert(74, &[data_dir.to_str().unwrap(), "No space left on device"]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::console::commands_below;
 use crate::kubernetes::{
-    SIZES, assert_every_field_is_known, configuration_text, container, documents, documents_of, of_kind, pod, root,
-    tool,
+    SIZES, assert_every_field_is_known, configuration_text, container, documents, documents_of,
+    of_kind, pod, root, tool,
 };
 use crate::tools::succeed;
 
@@ -40,9 +40,17 @@ fn rendered(mode: &str, values: &[&str]) -> Vec<Value> {
 /// Every object by kind and name. Helm gives a namespace to what has none, so a chart names none.
 fn by_name(documents: Vec<Value>) -> BTreeMap<(String, String), Value> {
     let named = documents.into_iter().map(|mut document| {
-        let text = |value: &Value| value.as_str().expect("an object has a kind and a name").to_owned();
+        let text = |value: &Value| {
+            value
+                .as_str()
+                .expect("an object has a kind and a name")
+                .to_owned()
+        };
         let name = (text(&document["kind"]), text(&document["metadata"]["name"]));
-        document["metadata"].as_object_mut().unwrap().remove("namespace");
+        document["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("namespace");
         (name, document)
     });
     named.collect()
@@ -52,7 +60,12 @@ fn by_name(documents: Vec<Value>) -> BTreeMap<(String, String), Value> {
 fn a_chart_of_each_mode_is_what_kubectl_makes_of_the_size_of_that_name() {
     for size in SIZES {
         let (ours, theirs) = (by_name(rendered(size, &[])), by_name(documents(size)));
-        assert!(ours.keys().eq(theirs.keys()), "{size}: {:?}, {:?}", ours.keys(), theirs.keys());
+        assert!(
+            ours.keys().eq(theirs.keys()),
+            "{size}: {:?}, {:?}",
+            ours.keys(),
+            theirs.keys()
+        );
         for (name, object) in &ours {
             assert_eq!(object, &theirs[name], "{size}: {name:?}");
         }
@@ -65,15 +78,24 @@ fn a_chart_of_each_mode_is_what_kubectl_makes_of_the_size_of_that_name() {
 fn helm_finds_no_fault_in_the_chart_and_kubernetes_knows_every_field() {
     for size in SIZES {
         let told = succeed(helm(&["lint", "--strict"]).args(["--set", &format!("mode={size}")]));
-        assert!(told.contains("1 chart(s) linted, 0 chart(s) failed"), "{told}");
+        assert!(
+            told.contains("1 chart(s) linted, 0 chart(s) failed"),
+            "{told}"
+        );
         // What stands before the first document is no document.
         let text = succeed(&mut template(size, &[]));
-        assert!(assert_every_field_is_known(text.trim_start_matches("---\n")) >= 6, "{size}");
+        assert!(
+            assert_every_field_is_known(text.trim_start_matches("---\n")) >= 6,
+            "{size}"
+        );
     }
     let chart = std::fs::read_to_string(root().join("deploy/helm/idmint/Chart.yaml")).unwrap();
     let chart = &documents_of(&chart)[0];
     let version = Value::from(env!("CARGO_PKG_VERSION"));
-    assert_eq!((&chart["version"], &chart["appVersion"]), (&version, &version));
+    assert_eq!(
+        (&chart["version"], &chart["appVersion"]),
+        (&version, &version)
+    );
 }
 
 #[test]
@@ -96,22 +118,45 @@ fn what_a_release_says_of_its_nodes_is_in_what_is_rendered() {
     let container = container(&documents);
     assert_eq!(
         (&container["image"], &container["imagePullPolicy"]),
-        (&json!("registry.example.com/idmint:9.9.9"), &json!("Always"))
+        (
+            &json!("registry.example.com/idmint:9.9.9"),
+            &json!("Always")
+        )
     );
     assert_eq!(container["resources"]["limits"]["memory"], "1Gi");
     let set = &of_kind(&documents, "StatefulSet")["spec"];
     assert_eq!(set["replicas"], 5);
-    assert_eq!(set["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"], "2Gi");
+    assert_eq!(
+        set["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"],
+        "2Gi"
+    );
     let volumes = pod(&documents)["volumes"].as_array().unwrap();
-    let secrets: Vec<&str> = volumes.iter().filter_map(|volume| volume["secret"]["secretName"].as_str()).collect();
+    let secrets: Vec<&str> = volumes
+        .iter()
+        .filter_map(|volume| volume["secret"]["secretName"].as_str())
+        .collect();
     assert_eq!(secrets, ["of-etcd", "of-tls", "of-tokens"]);
     let configuration: toml::Table = configuration_text(&documents).parse().unwrap();
-    assert_eq!(configuration["http"]["hosts"], vec!["ids.example.com", "idmint"].into());
-    assert_eq!(configuration["etcd"]["endpoints"], vec!["https://etcd.example.com:2379"].into());
-    assert!(documents.iter().all(|document| document["kind"] != "NetworkPolicy"));
+    assert_eq!(
+        configuration["http"]["hosts"],
+        vec!["ids.example.com", "idmint"].into()
+    );
+    assert_eq!(
+        configuration["etcd"]["endpoints"],
+        vec!["https://etcd.example.com:2379"].into()
+    );
+    assert!(
+        documents
+            .iter()
+            .all(|document| document["kind"] != "NetworkPolicy")
+    );
     let usual = rendered("fleet", &[]);
     let name = |documents: &[Value]| of_kind(documents, "ConfigMap")["metadata"]["name"].clone();
-    assert_ne!(name(&documents), name(&usual), "another content is another name");
+    assert_ne!(
+        name(&documents),
+        name(&usual),
+        "another content is another name"
+    );
 }
 
 /// Every name of a value in a table of values, with those above it.
@@ -119,8 +164,17 @@ fn leaves(above: &str, value: &Value) -> Vec<String> {
     match value.as_object() {
         // What Kubernetes knows of resources is not ours to name.
         Some(table) if above != "resources" => {
-            let below = |name: &String| if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
-            table.iter().flat_map(|(name, value)| leaves(&below(name), value)).collect()
+            let below = |name: &String| {
+                if above.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{above}.{name}")
+                }
+            };
+            table
+                .iter()
+                .flat_map(|(name, value)| leaves(&below(name), value))
+                .collect()
         }
         _ => vec![above.to_owned()],
     }
@@ -132,7 +186,10 @@ fn what_the_page_types_renders_and_its_table_has_every_value() {
     let typed = commands_below(page, "## With Helm");
     assert!(typed.len() >= 3, "{typed:?}");
     for (command, _) in typed {
-        let words = command.split_whitespace().skip(2).filter(|word| *word != "--reset-then-reuse-values");
+        let words = command
+            .split_whitespace()
+            .skip(2)
+            .filter(|word| *word != "--reset-then-reuse-values");
         let mut template = tool("kubectl", "helm");
         let text = succeed(template.arg("template").args(words).current_dir(root()));
         assert!(documents_of(&text).len() >= 6, "{command}");
@@ -140,7 +197,10 @@ fn what_the_page_types_renders_and_its_table_has_every_value() {
     let page = std::fs::read_to_string(root().join(page)).unwrap();
     let values = std::fs::read_to_string(root().join("deploy/helm/idmint/values.yaml")).unwrap();
     for name in leaves("", &documents_of(&values)[0]) {
-        assert!(page.contains(&format!("`{name}`")), "the page has no {name}");
+        assert!(
+            page.contains(&format!("`{name}`")),
+            "the page has no {name}"
+        );
     }
 }
 
@@ -157,6 +217,9 @@ fn what_would_run_no_node_or_two_on_one_record_is_not_rendered() {
     ] {
         let output = template(mode, &[value]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && text.contains(told), "{mode} {value}: {text}");
+        assert!(
+            !output.status.success() && text.contains(told),
+            "{mode} {value}: {text}"
+        );
     }
 }

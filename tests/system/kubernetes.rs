@@ -35,12 +35,22 @@ pub(crate) fn root() -> &'static Path {
 
 /// A program of these tests; those that know Kubernetes are of one release.
 pub(crate) fn tool(environment: &str, name: &str) -> Command {
-    Command::new(root().join("target/tools").join(environment).join("bin").join(name))
+    Command::new(
+        root()
+            .join("target/tools")
+            .join(environment)
+            .join("bin")
+            .join(name),
+    )
 }
 
 /// What `kubectl apply -k deploy/kubernetes/FOLDER` sends.
 fn render(folder: &str) -> String {
-    succeed(tool("kubectl", "kubectl").arg("kustomize").arg(root().join("deploy/kubernetes").join(folder)))
+    succeed(
+        tool("kubectl", "kubectl")
+            .arg("kustomize")
+            .arg(root().join("deploy/kubernetes").join(folder)),
+    )
 }
 
 /// The same, document by document.
@@ -61,19 +71,30 @@ pub(crate) fn documents_of(rendered: &str) -> Vec<Value> {
 /// Asks the schemas that Kubernetes publishes about each document that is of its own kinds; how many those are.
 pub(crate) fn assert_every_field_is_known(rendered: &str) -> usize {
     let home = Home::new();
-    let is_ours = |text: &&str| !OF_OTHERS.iter().any(|kind| text.contains(&format!("kind: {kind}\n")));
+    let is_ours = |text: &&str| {
+        !OF_OTHERS
+            .iter()
+            .any(|kind| text.contains(&format!("kind: {kind}\n")))
+    };
     let ours: Vec<&str> = rendered.split("\n---\n").filter(is_ours).collect();
     let file = home.path("rendered.yaml");
     fs::write(&file, ours.join("\n---\n")).unwrap();
     let mut validate = tool("kubernetes-validate", "kubernetes-validate");
-    let told = succeed(validate.args(["--strict", "--kubernetes-version", RELEASE]).arg(&file));
+    let told = succeed(
+        validate
+            .args(["--strict", "--kubernetes-version", RELEASE])
+            .arg(&file),
+    );
     let passed = told.matches("passed for resource").count();
     assert_eq!(passed, ours.len(), "{told}");
     passed
 }
 
 pub(crate) fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
-    documents.iter().find(|document| document["kind"] == kind).unwrap_or_else(|| panic!("there is a {kind}"))
+    documents
+        .iter()
+        .find(|document| document["kind"] == kind)
+        .unwrap_or_else(|| panic!("there is a {kind}"))
 }
 
 pub(crate) fn pod(documents: &[Value]) -> &Value {
@@ -86,12 +107,18 @@ pub(crate) fn container(documents: &[Value]) -> &Value {
 
 /// What stands under this name in each of a list.
 fn names<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
-    list.as_array().unwrap().iter().filter_map(|item| item[name].as_str()).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|item| item[name].as_str())
+        .collect()
 }
 
 /// The configuration that the pods of a size find.
 pub(crate) fn configuration_text(documents: &[Value]) -> &str {
-    of_kind(documents, "ConfigMap")["data"]["idmint.toml"].as_str().unwrap()
+    of_kind(documents, "ConfigMap")["data"]["idmint.toml"]
+        .as_str()
+        .unwrap()
 }
 
 fn configuration(documents: &[Value]) -> toml::Table {
@@ -103,29 +130,50 @@ fn configuration(documents: &[Value]) -> toml::Table {
 fn command(documents: &[Value], home: &Home, pod: &str, config: &toml::Table) -> Command {
     let here = |text: &str| text.replace("/etc/idmint", home.path("etc").to_str().unwrap());
     fs::create_dir_all(home.path("etc/config")).unwrap();
-    fs::write(home.path("etc/config/idmint.toml"), here(&toml::to_string(config).unwrap())).unwrap();
+    fs::write(
+        home.path("etc/config/idmint.toml"),
+        here(&toml::to_string(config).unwrap()),
+    )
+    .unwrap();
     let container = container(documents);
-    let args: Vec<String> =
-        container["args"].as_array().unwrap().iter().map(|arg| here(arg.as_str().unwrap())).collect();
+    let args: Vec<String> = container["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|arg| here(arg.as_str().unwrap()))
+        .collect();
     let mut command = idmint(&args.iter().map(String::as_str).collect::<Vec<_>>());
     for variable in container["env"].as_array().unwrap() {
-        let (name, value) = (variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap());
+        let (name, value) = (
+            variable["name"].as_str().unwrap(),
+            variable["value"].as_str().unwrap(),
+        );
         let value = match name {
             "IDMINT_HTTP__LISTEN" | "IDMINT_HTTP__ADMIN_LISTEN" => {
                 let (host, _) = value.rsplit_once(':').unwrap();
-                assert!(["[::]", "0.0.0.0"].contains(&host), "other pods reach it: {value}");
+                assert!(
+                    ["[::]", "0.0.0.0"].contains(&host),
+                    "other pods reach it: {value}"
+                );
                 format!("{host}:0")
             }
             "IDMINT_STORAGE__DATA_DIR" => {
                 let mounts = container["volumeMounts"].as_array().unwrap();
-                assert!(mounts.iter().any(|mount| mount["mountPath"] == value && mount["name"] == "data"), "{value}");
+                assert!(
+                    mounts
+                        .iter()
+                        .any(|mount| mount["mountPath"] == value && mount["name"] == "data"),
+                    "{value}"
+                );
                 home.path(&format!("data-{pod}")).display().to_string()
             }
             _ => here(value),
         };
         command.env(name, value);
     }
-    command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1").env("HOSTNAME", pod);
+    command
+        .env("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+        .env("HOSTNAME", pod);
     command
 }
 
@@ -136,7 +184,10 @@ pub(crate) fn probes<'a>(documents: &'a [Value], scheme: &str) -> Vec<&'a str> {
     let probes = ["startupProbe", "livenessProbe", "readinessProbe"].map(|probe| {
         let asked = &container[probe]["httpGet"];
         assert_eq!(asked["scheme"], scheme, "{probe}");
-        assert!(ports.contains(&asked["port"].as_str().unwrap()), "{probe}: {ports:?}");
+        assert!(
+            ports.contains(&asked["port"].as_str().unwrap()),
+            "{probe}: {ports:?}"
+        );
         asked["path"].as_str().unwrap()
     });
     probes.to_vec()
@@ -147,22 +198,38 @@ pub(crate) fn write_secrets(home: &Home, services: &Authority) -> String {
     for folder in ["etc/tls", "etc/tokens"] {
         fs::create_dir_all(home.path(folder)).unwrap();
     }
-    services.sign(&["localhost", "127.0.0.1"]).write(home, "etc/tls/tls");
-    let mut made = idmint(&["token", "new", "--name", "caller", "--scopes", "mint", "--file"]);
+    services
+        .sign(&["localhost", "127.0.0.1"])
+        .write(home, "etc/tls/tls");
+    let mut made = idmint(&[
+        "token", "new", "--name", "caller", "--scopes", "mint", "--file",
+    ]);
     made.arg(home.path("etc/tokens/tokens.toml"));
     run(made).out.trim().to_owned()
 }
 
 /// A node answers its probes by TLS, and mints for a token alone.
 fn assert_serves_by_tls(node: &Service, documents: &[Value], services: &Authority, token: &str) {
-    let address = format!("127.0.0.1:{}", node.address().port()).parse().unwrap();
+    let address = format!("127.0.0.1:{}", node.address().port())
+        .parse()
+        .unwrap();
     let client = TlsClient::new(address, services, None);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     for path in probes(documents, "HTTPS") {
-        until(path, || (runtime.block_on(client.ask(&format!("GET {path}"))).status == 200).then_some(()));
+        until(path, || {
+            (runtime.block_on(client.ask(&format!("GET {path}"))).status == 200).then_some(())
+        });
     }
     let mint = |headers: &[(&str, &str)]| {
-        runtime.block_on(async { client.connect().await.try_ask("POST /ids/snowflake", headers).await.unwrap().status })
+        runtime.block_on(async {
+            client
+                .connect()
+                .await
+                .try_ask("POST /ids/snowflake", headers)
+                .await
+                .unwrap()
+                .status
+        })
     };
     let bearer = format!("Bearer {token}");
     assert_eq!(mint(&[]), 401);
@@ -172,10 +239,19 @@ fn assert_serves_by_tls(node: &Service, documents: &[Value], services: &Authorit
 #[test]
 fn kubectl_is_of_the_release_whose_schemas_are_asked() {
     let told = succeed(tool("kubectl", "kubectl").args(["version", "--client"]));
-    assert!(told.contains(&format!("Client Version: v{RELEASE}.")), "{told}");
+    assert!(
+        told.contains(&format!("Client Version: v{RELEASE}.")),
+        "{told}"
+    );
     let folder = fs::read_dir(root().join("deploy/kubernetes")).unwrap();
-    let there: BTreeSet<String> = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    let known = SIZES.iter().chain(&MONITORING).chain(&PARTS).map(|name| (*name).to_owned());
+    let there: BTreeSet<String> = folder
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let known = SIZES
+        .iter()
+        .chain(&MONITORING)
+        .chain(&PARTS)
+        .map(|name| (*name).to_owned());
     assert_eq!(there, known.collect());
 }
 
@@ -184,7 +260,10 @@ fn kubernetes_knows_every_field_of_the_manifests() {
     for folder in SIZES.iter().chain(&MONITORING) {
         let passed = assert_every_field_is_known(&render(folder));
         println!("{folder}: {passed} resources");
-        assert!(passed >= if SIZES.contains(folder) { 6 } else { 1 }, "{folder}: {passed}");
+        assert!(
+            passed >= if SIZES.contains(folder) { 6 } else { 1 },
+            "{folder}: {passed}"
+        );
     }
 }
 
@@ -196,23 +275,52 @@ fn what_a_pod_mounts_and_what_the_others_select_is_there() {
         let claims = &of_kind(&documents, "StatefulSet")["spec"]["volumeClaimTemplates"];
         let volumes: BTreeSet<&str> = names(&pod["volumes"], "name").into_iter().collect();
         let mut volumes_and_claims = volumes;
-        volumes_and_claims
-            .extend(claims.as_array().unwrap().iter().filter_map(|claim| claim["metadata"]["name"].as_str()));
-        let mounted: BTreeSet<&str> = names(&container["volumeMounts"], "name").into_iter().collect();
+        volumes_and_claims.extend(
+            claims
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|claim| claim["metadata"]["name"].as_str()),
+        );
+        let mounted: BTreeSet<&str> = names(&container["volumeMounts"], "name")
+            .into_iter()
+            .collect();
         assert_eq!(mounted, volumes_and_claims, "{size}");
         let config = &of_kind(&documents, "ConfigMap")["metadata"]["name"];
-        let volume = pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == "config").unwrap();
-        assert_eq!(&volume["configMap"]["name"], config, "{size}: another content is another name");
-        assert_eq!(container["image"], concat!("idmint:", env!("CARGO_PKG_VERSION")), "{size}");
+        let volume = pod["volumes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|volume| volume["name"] == "config")
+            .unwrap();
+        assert_eq!(
+            &volume["configMap"]["name"], config,
+            "{size}: another content is another name"
+        );
+        assert_eq!(
+            container["image"],
+            concat!("idmint:", env!("CARGO_PKG_VERSION")),
+            "{size}"
+        );
         let labels = &of_kind(&documents, "StatefulSet")["spec"]["template"]["metadata"]["labels"];
         for kind in ["Service", "PodDisruptionBudget", "NetworkPolicy"] {
             let spec = &of_kind(&documents, kind)["spec"];
-            let selector = [&spec["selector"]["matchLabels"], &spec["podSelector"]["matchLabels"], &spec["selector"]];
-            let selected = selector.into_iter().find(|selector| selector.is_object()).unwrap();
+            let selector = [
+                &spec["selector"]["matchLabels"],
+                &spec["podSelector"]["matchLabels"],
+                &spec["selector"],
+            ];
+            let selected = selector
+                .into_iter()
+                .find(|selector| selector.is_object())
+                .unwrap();
             assert_eq!(selected, labels, "{size}: {kind}");
         }
-        let secrets =
-            pod["volumes"].as_array().unwrap().iter().filter_map(|volume| volume["secret"]["secretName"].as_str());
+        let secrets = pod["volumes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|volume| volume["secret"]["secretName"].as_str());
         let secrets: Vec<&str> = secrets.collect();
         let expected: &[&str] = match size {
             "single" => &[],
@@ -220,8 +328,17 @@ fn what_a_pod_mounts_and_what_the_others_select_is_there() {
             _ => &["idmint-etcd", "idmint-tls", "idmint-tokens"],
         };
         assert_eq!(secrets, expected, "{size}");
-        let namespace = if size == "single" { Value::Null } else { "ids".into() };
-        assert!(documents.iter().all(|document| document["metadata"]["namespace"] == namespace), "{size}");
+        let namespace = if size == "single" {
+            Value::Null
+        } else {
+            "ids".into()
+        };
+        assert!(
+            documents
+                .iter()
+                .all(|document| document["metadata"]["namespace"] == namespace),
+            "{size}"
+        );
     }
 }
 
@@ -229,24 +346,47 @@ fn what_a_pod_mounts_and_what_the_others_select_is_there() {
 fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
     let nodes = documents("fleet");
     let is_of_nodes = |document: &&Value| document["metadata"]["name"] == "idmint-nodes";
-    let service = nodes.iter().find(is_of_nodes).expect("a service of the nodes");
+    let service = nodes
+        .iter()
+        .find(is_of_nodes)
+        .expect("a service of the nodes");
     for folder in MONITORING {
         let documents = documents(folder);
         let monitor = &of_kind(&documents, "ServiceMonitor")["spec"];
         let selected = monitor["selector"]["matchLabels"].as_object().unwrap();
-        assert!(selected.iter().all(|(name, value)| &service["metadata"]["labels"][name] == value), "{selected:?}");
+        assert!(
+            selected
+                .iter()
+                .all(|(name, value)| &service["metadata"]["labels"][name] == value),
+            "{selected:?}"
+        );
         let endpoint = &monitor["endpoints"][0];
-        assert!(names(&service["spec"]["ports"], "name").contains(&endpoint["port"].as_str().unwrap()));
-        let scheme = if folder == "monitoring" { "http" } else { "https" };
-        assert_eq!((&endpoint["scheme"], endpoint["tlsConfig"].is_object()), (&scheme.into(), scheme == "https"));
+        assert!(
+            names(&service["spec"]["ports"], "name").contains(&endpoint["port"].as_str().unwrap())
+        );
+        let scheme = if folder == "monitoring" {
+            "http"
+        } else {
+            "https"
+        };
+        assert_eq!(
+            (&endpoint["scheme"], endpoint["tlsConfig"].is_object()),
+            (&scheme.into(), scheme == "https")
+        );
 
         let home = Home::new();
         let rules = home.path("rules.yaml");
         // JSON is YAML.
-        fs::write(&rules, of_kind(&documents, "PrometheusRule")["spec"].to_string()).unwrap();
+        fs::write(
+            &rules,
+            of_kind(&documents, "PrometheusRule")["spec"].to_string(),
+        )
+        .unwrap();
         let told = promtool(&[Path::new("check"), Path::new("rules"), &rules]);
-        let alerts =
-            fs::read_to_string(root().join("deploy/prometheus/alerts.yml")).unwrap().matches("- alert:").count();
+        let alerts = fs::read_to_string(root().join("deploy/prometheus/alerts.yml"))
+            .unwrap()
+            .matches("- alert:")
+            .count();
         assert!(told.contains(&format!("{alerts} rules found")), "{told}");
 
         let dashboard = of_kind(&documents, "ConfigMap");
@@ -263,16 +403,32 @@ fn one_node_runs_by_the_manifests_of_the_smallest_size_without_a_secret() {
     // Otherwise it would wait with nobody to wait for.
     config["http"]["drain_delay"] = "0s".into();
     let node = Service::start(command(&documents, &home, "idmint-0", &config));
-    let address = format!("127.0.0.1:{}", node.address().port()).parse().unwrap();
-    let ask = |line: &str, headers: &str| Client::connect(address).exchange(request(line, headers, "")).status;
+    let address = format!("127.0.0.1:{}", node.address().port())
+        .parse()
+        .unwrap();
+    let ask = |line: &str, headers: &str| {
+        Client::connect(address)
+            .exchange(request(line, headers, ""))
+            .status
+    };
     for path in probes(&documents, "HTTP") {
-        until(path, || (ask(&format!("GET {path}"), "") == 200).then_some(()));
+        until(path, || {
+            (ask(&format!("GET {path}"), "") == 200).then_some(())
+        });
     }
     assert_eq!(ask("POST /ids/snowflake", ""), 200);
-    for host in configuration(&documents)["http"]["hosts"].as_array().unwrap() {
+    for host in configuration(&documents)["http"]["hosts"]
+        .as_array()
+        .unwrap()
+    {
         let host = host.as_str().unwrap();
-        let named = request("POST /ids/snowflake", "", "").replace("host: localhost", &format!("host: {host}"));
-        assert_eq!(Client::connect(address).exchange(named).status, 200, "{host}");
+        let named = request("POST /ids/snowflake", "", "")
+            .replace("host: localhost", &format!("host: {host}"));
+        assert_eq!(
+            Client::connect(address).exchange(named).status,
+            200,
+            "{host}"
+        );
     }
     // As the page has it: in the container, with what the container knows.
     let mut mint = idmint(&["mint", "snowflake"]);
@@ -287,12 +443,23 @@ fn pods_have_the_slots_of_their_numbers_by_the_manifests_without_an_etcd() {
     let token = write_secrets(&home, &services);
     let mut config = configuration(&documents);
     config["http"]["drain_delay"] = "0s".into();
-    let replicas = of_kind(&documents, "StatefulSet")["spec"]["replicas"].as_u64().unwrap();
+    let replicas = of_kind(&documents, "StatefulSet")["spec"]["replicas"]
+        .as_u64()
+        .unwrap();
     assert_eq!(replicas, 3);
     for number in 0..replicas {
-        let node = Service::start(command(&documents, &home, &format!("idmint-{number}"), &config));
+        let node = Service::start(command(
+            &documents,
+            &home,
+            &format!("idmint-{number}"),
+            &config,
+        ));
         assert_serves_by_tls(&node, &documents, &services, &token);
-        assert!(node.banner().contains(&format!("slot {number} of 32")), "{}", node.banner());
+        assert!(
+            node.banner().contains(&format!("slot {number} of 32")),
+            "{}",
+            node.banner()
+        );
     }
     let stray = command(&documents, &home, "idmint-32", &config);
     run(stray).assert(78, &["32"]);
@@ -304,7 +471,9 @@ fn a_node_of_a_fleet_runs_by_the_manifests_with_the_role_that_the_page_grants() 
     let (services, etcds) = (Authority::new("of services"), Authority::new("of etcd"));
     let token = write_secrets(&home, &services);
     fs::create_dir_all(home.path("etc/etcd")).unwrap();
-    let [certificate, key] = etcds.sign(&["idmint", "localhost", "127.0.0.1"]).write(&home, "etc/etcd/tls");
+    let [certificate, key] = etcds
+        .sign(&["idmint", "localhost", "127.0.0.1"])
+        .write(&home, "etc/etcd/tls");
     let ca = home.path("etc/etcd/ca.crt");
     fs::write(&ca, &etcds.pem).unwrap();
     let flag = |name: &str, path: &PathBuf| format!("--{name}={}", path.display());
@@ -314,15 +483,25 @@ fn a_node_of_a_fleet_runs_by_the_manifests_with_the_role_that_the_page_grants() 
         flag("trusted-ca-file", &ca),
         "--client-cert-auth=true".to_owned(),
     ];
-    let etcdctl = [flag("cacert", &ca), flag("cert", &certificate), flag("key", &key)];
+    let etcdctl = [
+        flag("cacert", &ca),
+        flag("cert", &certificate),
+        flag("key", &key),
+    ];
     let etcd = EtcdCluster::start_with(1, "https", &args, &etcdctl);
     let page = fs::read_to_string(root().join("docs/KUBERNETES.md")).unwrap();
-    let typed = page.lines().filter_map(|line| line.strip_prefix("$ etcdctl "));
-    let granting: Vec<Vec<&str>> = typed.map(|line| line.split_whitespace().collect()).collect();
+    let typed = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ etcdctl "));
+    let granting: Vec<Vec<&str>> = typed
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     assert!(granting.len() >= 4, "{granting:?}");
     etcd.etcdctl(&["user", "add", "root:secret"]);
     etcd.etcdctl(&["user", "grant-role", "root", "root"]);
-    granting.iter().for_each(|command| drop(etcd.etcdctl(command)));
+    granting
+        .iter()
+        .for_each(|command| drop(etcd.etcdctl(command)));
     etcd.etcdctl(&["auth", "enable"]);
 
     let mut config = configuration(&documents);

@@ -18,14 +18,24 @@ pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool
     if let Some(after) = after {
         command.args(["--after", &after.to_string()]);
     }
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 runs");
     let mut input = child.stdin.take().unwrap();
     let text = lines.join("\n");
     // It may end at the first event that does not hold, and not read on.
     let _ = input.write_all(text.as_bytes());
     drop(input);
     let output = child.wait_with_output().unwrap();
-    (output.status.success(), String::from_utf8(output.stdout).unwrap().trim_end().to_owned())
+    (
+        output.status.success(),
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned(),
+    )
 }
 
 /// The same as this program says it.
@@ -41,16 +51,28 @@ fn ours(lines: &[String]) -> String {
 
 #[test]
 fn every_published_chain_is_judged_as_published() {
-    for Chain { name, ledger, lines, outcome } in chains() {
+    for Chain {
+        name,
+        ledger,
+        lines,
+        outcome,
+    } in chains()
+    {
         let expected = match outcome {
-            Ok(head) => (head.ends_with(&ledger), format!("ok {} {head}", lines.len())),
+            Ok(head) => (
+                head.ends_with(&ledger),
+                format!("ok {} {head}", lines.len()),
+            ),
             Err((index, reason)) => (false, format!("error {index} {reason}")),
         };
         assert_eq!(check_in_python(&lines, None), expected, "{name}");
     }
     let Chain { lines, outcome, .. } = chains().swap_remove(1);
     let trusted = Event::from_json(lines[4].as_bytes()).unwrap().id();
-    assert_eq!(check_in_python(&lines[5..], trusted), (true, format!("ok {} {}", lines.len() - 5, outcome.unwrap())));
+    assert_eq!(
+        check_in_python(&lines[5..], trusted),
+        (true, format!("ok {} {}", lines.len() - 5, outcome.unwrap()))
+    );
 }
 
 /// A value of numbers and texts that are hard to spell alike.
@@ -58,14 +80,29 @@ fn hard_value(random: &mut StdRng) -> String {
     match random.random_range(0..6) {
         0 => format!("{}", random.random::<i64>() >> random.random_range(11..63)),
         1 => format!("{:e}", f64::from_bits(random.random::<u64>() & !(1 << 62))),
-        2 => format!("{:.*}", random.random_range(1..17), random.random_range(-1e6..1e6)),
-        3 => format!("{}E{}", random.random_range(1..1000), random.random_range(-30..30)),
+        2 => format!(
+            "{:.*}",
+            random.random_range(1..17),
+            random.random_range(-1e6..1e6)
+        ),
+        3 => format!(
+            "{}E{}",
+            random.random_range(1..1000),
+            random.random_range(-30..30)
+        ),
         4 => {
             let c = char::from_u32(random.random_range(0..0x1_1000)).unwrap_or('"');
-            let escaped: String = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            let escaped: String = c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect();
             format!("\"a{escaped}b\"")
         }
-        _ => format!(r#"{{"ﬀ":[],"😀":{},"z":null,"\"":true}}"#, random.random_range(0..9)),
+        _ => format!(
+            r#"{{"ﬀ":[],"😀":{},"z":null,"\"":true}}"#,
+            random.random_range(0..9)
+        ),
     }
 }
 
@@ -85,11 +122,18 @@ fn random_chains_and_damaged_ones_are_judged_alike() {
         );
         let event = Event::from_json(format!("{{{members}}}").as_bytes()).unwrap();
         let ledger = head.map_or_else(|| LedgerId::of_genesis(&event, time), EventId::ledger);
-        let id = event.seal(time, ledger, head.unwrap_or_else(|| EventId::before_genesis(time, ledger)));
+        let id = event.seal(
+            time,
+            ledger,
+            head.unwrap_or_else(|| EventId::before_genesis(time, ledger)),
+        );
         lines.push(format!("{{{members},\"eventId\":\"{id}\"}}"));
         head = Some(id);
     }
-    assert_eq!(check_in_python(&lines, None), (true, format!("ok {EVENTS} {}", head.unwrap())));
+    assert_eq!(
+        check_in_python(&lines, None),
+        (true, format!("ok {EVENTS} {}", head.unwrap()))
+    );
 
     for _ in 0..60 {
         let mut damaged = lines[..20].to_vec();
@@ -106,8 +150,10 @@ fn random_chains_and_damaged_ones_are_judged_alike() {
             }
         }
         let (_, said) = check_in_python(&damaged, None);
-        let (ours, theirs): (Vec<_>, Vec<_>) =
-            (ours(&damaged).split(' ').map(str::to_owned).collect(), said.split(' ').collect());
+        let (ours, theirs): (Vec<_>, Vec<_>) = (
+            ours(&damaged).split(' ').map(str::to_owned).collect(),
+            said.split(' ').collect(),
+        );
         // Of an event with several faults each may name another; which event it is and that it is one they agree on.
         assert_eq!(ours[..2], theirs[..2], "{ours:?}, {said}");
     }

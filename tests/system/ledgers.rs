@@ -6,7 +6,9 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::appending::{Appender, Order, Place, Seen, StopOnDrop, assert_all_is_kept, begin, kill_while};
+use crate::appending::{
+    Appender, Order, Place, Seen, StopOnDrop, assert_all_is_kept, begin, kill_while,
+};
 use crate::cutting_proxy::CuttingProxy;
 use crate::service::{Home, until};
 
@@ -43,16 +45,24 @@ fn no_append_is_lost_or_done_twice_through_50_kills() {
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
         let running = StopOnDrop(&stop);
         // Between two appends, so with all callers waiting for an answer.
-        let kills_at = (0..KILLS).map(|kill| (kill * APPENDS + random.random_range(0..APPENDS)) / (KILLS + 1));
+        let kills_at =
+            (0..KILLS).map(|kill| (kill * APPENDS + random.random_range(0..APPENDS)) / (KILLS + 1));
         let service = kill_while(&home, service, &place, &granted, kills_at);
-        until("the callers go on", || (granted.load(Ordering::Relaxed) >= APPENDS).then_some(()));
+        until("the callers go on", || {
+            (granted.load(Ordering::Relaxed) >= APPENDS).then_some(())
+        });
         drop(running);
-        let seen = callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong"));
+        let seen = callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"));
         (service, seen.collect())
     });
     service.wait_until_ready();
     let lost: u64 = seen.iter().filter_map(|seen| seen.answers.get(&0)).sum();
-    assert!(lost >= KILLS * u64::try_from(CALLERS).unwrap() / 2, "only {lost} answers were lost");
+    assert!(
+        lost >= KILLS * u64::try_from(CALLERS).unwrap() / 2,
+        "only {lost} answers were lost"
+    );
     print("50 kills", begun, &seen);
     assert_all_is_kept(&service, ledgers, seen);
     println!("verified after {:?}", begun.elapsed());
@@ -75,18 +85,31 @@ fn what_is_asked_again_after_a_cut_answer_gets_its_first_ids() {
             let mut caller = Appender::new(number, &place, &ledgers);
             scope.spawn(move || {
                 for turn in 0..APPENDS {
-                    caller.append(turn, &Order { ledger: turn % 3, count: 1 + turn % 4, expects: turn % 5 == 0 });
+                    caller.append(
+                        turn,
+                        &Order {
+                            ledger: turn % 3,
+                            count: 1 + turn % 4,
+                            expects: turn % 5 == 0,
+                        },
+                    );
                 }
                 caller.seen
             })
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     });
     let asked = cutting.asked();
     assert_eq!(asked.len(), CALLERS * APPENDS);
     let again = asked.values().filter(|asked| asked.times > 1).count();
-    assert!(again > CALLERS * APPENDS / 2, "only {again} appends were asked for again");
+    assert!(
+        again > CALLERS * APPENDS / 2,
+        "only {again} appends were asked for again"
+    );
     print("cut answers", begun, &seen);
     assert_all_is_kept(&service, ledgers, seen);
 }
@@ -105,18 +128,35 @@ fn a_ledger_with_64_appenders_grows_by_what_was_granted() {
         let caller = |number: usize| {
             let mut caller = Appender::new(number, &place, &ledgers);
             scope.spawn(move || {
-                let order = |turn: usize| Order { ledger: 0, count: 1, expects: (number + turn).is_multiple_of(3) };
-                let granted = (0..ATTEMPTS).filter(|turn| caller.try_append(*turn, &order(*turn)) == 201).count();
+                let order = |turn: usize| Order {
+                    ledger: 0,
+                    count: 1,
+                    expects: (number + turn).is_multiple_of(3),
+                };
+                let granted = (0..ATTEMPTS)
+                    .filter(|turn| caller.try_append(*turn, &order(*turn)) == 201)
+                    .count();
                 (granted, caller.seen)
             })
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     });
     let granted: usize = tried.iter().map(|(granted, _)| granted).sum();
     let seen: Vec<Seen> = tried.into_iter().map(|(_, seen)| seen).collect();
-    let of = |status| seen.iter().filter_map(|seen| seen.answers.get(&status)).sum::<u64>();
-    assert_eq!(of(201) + of(409), u64::try_from(CALLERS * ATTEMPTS).unwrap(), "201 and 409 only");
+    let of = |status| {
+        seen.iter()
+            .filter_map(|seen| seen.answers.get(&status))
+            .sum::<u64>()
+    };
+    assert_eq!(
+        of(201) + of(409),
+        u64::try_from(CALLERS * ATTEMPTS).unwrap(),
+        "201 and 409 only"
+    );
     assert!(of(409) > 0 && of(201) > u64::try_from(CALLERS * ATTEMPTS / 2).unwrap());
     let info = service.get(&format!("/ledgers/{}", ledgers[0].id)).json();
     assert_eq!(info["events"], 1 + granted);

@@ -37,7 +37,12 @@ impl Node {
     fn new() -> Node {
         let home = Home::new();
         let wall = WallClock::of(&home);
-        Node { home, wall, minute_s: now_s() / MINUTE_S * MINUTE_S, minted: [Vec::new(), Vec::new()] }
+        Node {
+            home,
+            wall,
+            minute_s: now_s() / MINUTE_S * MINUTE_S,
+            minted: [Vec::new(), Vec::new()],
+        }
     }
 
     /// Starts so many seconds after the minute began.
@@ -45,7 +50,9 @@ impl Node {
         self.wall.set(self.minute_s + second - now_s());
         let mut command: Command = self.home.serve_with(MINUTES);
         if let Some(second) = floor {
-            let floor = idmint::time::UnixTime::from_nanos(i128::from(self.minute_s + second) * 1_000_000_000);
+            let floor = idmint::time::UnixTime::from_nanos(
+                i128::from(self.minute_s + second) * 1_000_000_000,
+            );
             command.args(["--floor", &floor.to_text(0).unwrap()]);
         }
         let service = self.wall.start(command);
@@ -54,8 +61,17 @@ impl Node {
     }
 
     fn mint(&mut self, service: &Service) {
-        for (minted, order) in self.minted.iter_mut().zip(["minutes?count=500", "snowflake?count=500"]) {
-            minted.extend(service.mint(order).iter().map(|id| id.parse::<u128>().unwrap()));
+        for (minted, order) in self
+            .minted
+            .iter_mut()
+            .zip(["minutes?count=500", "snowflake?count=500"])
+        {
+            minted.extend(
+                service
+                    .mint(order)
+                    .iter()
+                    .map(|id| id.parse::<u128>().unwrap()),
+            );
         }
     }
 
@@ -63,19 +79,34 @@ impl Node {
     #[track_caller]
     fn assert_minutes_wait(&mut self, service: &Service) {
         let refused = service.post("/ids/minutes");
-        assert_eq!((refused.status, refused.json()["type"].as_str()), (503, Some("/problems/horizon-reached")));
-        assert!(refused.text().contains("begins with its next whole tick"), "{}", refused.text());
+        assert_eq!(
+            (refused.status, refused.json()["type"].as_str()),
+            (503, Some("/problems/horizon-reached"))
+        );
+        assert!(
+            refused.text().contains("begins with its next whole tick"),
+            "{}",
+            refused.text()
+        );
         let wait_s: i64 = refused.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=2 * MINUTE_S).contains(&wait_s), "{wait_s}");
         assert_eq!(service.get("/health/ready").status, 200);
-        self.minted[1].extend(service.mint("snowflake?count=500").iter().map(|id| id.parse::<u128>().unwrap()));
+        self.minted[1].extend(
+            service
+                .mint("snowflake?count=500")
+                .iter()
+                .map(|id| id.parse::<u128>().unwrap()),
+        );
     }
 
     /// Above all that was minted before, and none twice.
     fn assert_no_id_twice(self) {
         for mut minted in self.minted {
             assert!(minted.len() >= 1_500, "{}", minted.len());
-            assert!(minted.is_sorted_by(|a, b| a < b), "each id is above the one before it");
+            assert!(
+                minted.is_sorted_by(|a, b| a < b),
+                "each id is above the one before it"
+            );
             minted.dedup();
             println!("{} ids, none twice", minted.len());
         }
@@ -91,7 +122,9 @@ fn assert_minutes_go_on(mut node: Node) {
 
     // It goes on by itself when the minute ends.
     let service = node.start_at(MINUTE_S - 2, None);
-    until("the next minute has begun", || (service.post("/ids/minutes").status == 200).then_some(()));
+    until("the next minute has begun", || {
+        (service.post("/ids/minutes").status == 200).then_some(())
+    });
     node.mint(&service);
     service.kill();
     let service = node.start_at(MINUTE_S + 20, None);

@@ -17,8 +17,14 @@ fn commands() -> Vec<String> {
     let (_, list) = help.split_once("Commands:\n").expect("a list of commands");
     let (list, _) = list.split_once("\n\n").expect("an end of the list");
     let is_of_a_command = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
-    let names = list.lines().filter(is_of_a_command).filter_map(|line| line.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    let names = list
+        .lines()
+        .filter(is_of_a_command)
+        .filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -26,15 +32,29 @@ fn the_manual_has_a_page_for_each_command_and_mandoc_finds_no_fault() {
     let home = Home::new();
     let folder = home.path("man");
     succeed(idmint(&["man"]).arg(&folder));
-    let mut pages: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut pages: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     pages.sort();
-    succeed(Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).args(&pages));
+    succeed(
+        Command::new("mandoc")
+            .args(["-T", "lint", "-W", "warning"])
+            .args(&pages),
+    );
     let commands = commands();
     assert!(commands.len() > 15, "{commands:?}");
-    for command in commands.iter().map(String::as_str).chain(["ledger-append", "fleet-fence-restore", "token-new"]) {
+    for command in commands.iter().map(String::as_str).chain([
+        "ledger-append",
+        "fleet-fence-restore",
+        "token-new",
+    ]) {
         let page = folder.join(format!("idmint-{command}.1"));
         let read = succeed(Command::new("mandoc").args(["-T", "html"]).arg(page));
-        assert!(read.contains("DESCRIPTION") && read.contains("SYNOPSIS"), "{command}: {read}");
+        assert!(
+            read.contains("DESCRIPTION") && read.contains("SYNOPSIS"),
+            "{command}: {read}"
+        );
     }
     println!("{} pages", pages.len());
 }
@@ -57,7 +77,10 @@ fn bash_completes_commands_options_and_values() {
     };
     let offered = complete(&["idmint"]);
     for command in commands() {
-        assert!(offered.lines().any(|line| line == command), "{command} is not in {offered}");
+        assert!(
+            offered.lines().any(|line| line == command),
+            "{command} is not in {offered}"
+        );
     }
     assert!(complete(&["idmint", "fleet"]).contains("fence-restore"));
     assert!(complete(&["idmint", "completions"]).contains("zsh"));
@@ -70,7 +93,11 @@ fn zsh_and_fish_complete_commands_and_options() {
     fs::write(home.path("idmint.fish"), completions("fish")).unwrap();
     let folder = home.path("").display().to_string();
 
-    succeed(Command::new("zsh").args(["-f", "-n"]).arg(home.path("_idmint")));
+    succeed(
+        Command::new("zsh")
+            .args(["-f", "-n"])
+            .arg(home.path("_idmint")),
+    );
     let loaded = format!(
         "fpath=('{folder}' $fpath); autoload -Uz compinit; compinit -u -D; print $_comps[idmint]; \
                           autoload +X _idmint; print ${{#functions[_idmint]}}"
@@ -79,7 +106,10 @@ fn zsh_and_fish_complete_commands_and_options() {
     assert!(told.starts_with("_idmint\n"), "{told}");
     let script = completions("zsh");
     for command in commands() {
-        assert!(script.contains(&format!("'{command}:")), "zsh does not know {command}");
+        assert!(
+            script.contains(&format!("'{command}:")),
+            "zsh does not know {command}"
+        );
     }
 
     let fish = |typed: &str| {
@@ -88,7 +118,12 @@ fn zsh_and_fish_complete_commands_and_options() {
     };
     let offered = fish("idmint ");
     for command in commands() {
-        assert!(offered.lines().any(|line| line.split('\t').next() == Some(&command)), "{command} is not in {offered}");
+        assert!(
+            offered
+                .lines()
+                .any(|line| line.split('\t').next() == Some(&command)),
+            "{command} is not in {offered}"
+        );
     }
     assert!(fish("idmint serve --da").contains("--data-dir"));
     assert!(fish("idmint token ").contains("new"));
@@ -103,14 +138,22 @@ fn the_page_says_how_what_a_release_has_is_installed() {
     }
     fs::copy(env!("CARGO_BIN_EXE_idmint"), home.path("idmint")).unwrap();
     succeed(idmint(&["man"]).arg(home.path("man")));
-    for (file, shell) in [("idmint", "bash"), ("_idmint", "zsh"), ("idmint.fish", "fish")] {
+    for (file, shell) in [
+        ("idmint", "bash"),
+        ("_idmint", "zsh"),
+        ("idmint.fish", "fish"),
+    ] {
         fs::write(home.path("completions").join(file), completions(shell)).unwrap();
     }
     let root = home.path("root");
     fs::create_dir_all(root.join("usr/local/bin")).unwrap();
     for (command, _) in &commands {
         let typed = command.replace(" /usr/", &format!(" {}/usr/", root.display()));
-        succeed(Command::new("bash").args(["-c", &typed]).current_dir(home.path("")));
+        succeed(
+            Command::new("bash")
+                .args(["-c", &typed])
+                .current_dir(home.path("")),
+        );
     }
     assert_eq!(commands.len(), 5);
     let there = [

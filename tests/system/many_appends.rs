@@ -23,21 +23,34 @@ const GROWTH_MAX_KIB: u64 = 64 * 1024;
 /// The memory that a process has now, `VmRSS`.
 pub(crate) fn resident_kib(service: &Service) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 fn begin(service: &Service, number: usize) -> String {
     let event = json!({ "event": "Begun", "entities": {}, "data": number }).to_string();
-    let create = post_json("/ledgers", &format!("idempotency-key: begin-{number}\r\n"), &event);
+    let create = post_json(
+        "/ledgers",
+        &format!("idempotency-key: begin-{number}\r\n"),
+        &event,
+    );
     let answer = Client::connect(service.address()).exchange(create);
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()["ledger"].as_str().unwrap().to_owned()
 }
 
 fn append(ledger: &str, key: &str) -> String {
-    let body = format!(r#"{{"ledger":"{ledger}","events":[{{"event":"Ordered","entities":{{}},"data":"{key}"}}]}}"#);
-    post_json("/ids/evently", &format!("idempotency-key: {key}\r\n"), &body)
+    let body = format!(
+        r#"{{"ledger":"{ledger}","events":[{{"event":"Ordered","entities":{{}},"data":"{key}"}}]}}"#
+    );
+    post_json(
+        "/ids/evently",
+        &format!("idempotency-key: {key}\r\n"),
+        &body,
+    )
 }
 
 /// Appends with the keys `from` to `to` of this ledger, on several connections at once.
@@ -66,12 +79,18 @@ fn report_all(client: &mut Client, numbers: Range<usize>) -> Vec<Value> {
 }
 
 fn number(name: &str) -> Option<usize> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}")))
+    std::env::var(name).ok().map(|text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is {text:?}"))
+    })
 }
 
 #[test]
 fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() {
-    let (appends, anchors) = (number("APPENDS").unwrap_or(APPENDS), number("ANCHORS").unwrap_or(ANCHORS));
+    let (appends, anchors) = (
+        number("APPENDS").unwrap_or(APPENDS),
+        number("ANCHORS").unwrap_or(ANCHORS),
+    );
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
@@ -95,7 +114,9 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
     append_part(of_each / 10, of_each);
     let (resident, time) = (resident_kib(&service), begun.elapsed());
     let growth = resident.saturating_sub(resident_before);
-    println!("{appends} appends in {time:?}; {resident_before} KiB after a tenth, {growth} KiB more at the end");
+    println!(
+        "{appends} appends in {time:?}; {resident_before} KiB after a tenth, {growth} KiB more at the end"
+    );
     assert!(growth <= GROWTH_MAX_KIB, "{growth} KiB more");
 
     service.kill();
@@ -108,20 +129,40 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
         (answer.status == 201).then_some(())
     });
     let (time, appended) = (begun.elapsed(), ledgers.len() * of_each);
-    println!("first append {time:?} after the start, behind {appended} appends and {anchors} anchors");
+    println!(
+        "first append {time:?} after the start, behind {appended} appends and {anchors} anchors"
+    );
     service.wait_until_ready();
-    println!("{}", service.log().lines().find(|line| line.contains("in the log alone")).unwrap_or_default());
+    println!(
+        "{}",
+        service
+            .log()
+            .lines()
+            .find(|line| line.contains("in the log alone"))
+            .unwrap_or_default()
+    );
     let mut client = Client::connect(service.address());
-    for (first, again) in first_reports.iter().zip(report_all(&mut client, 0..REPORTS_OF_A_REQUEST)) {
+    for (first, again) in first_reports
+        .iter()
+        .zip(report_all(&mut client, 0..REPORTS_OF_A_REQUEST))
+    {
         assert_eq!(
-            (&first["id"], first["created"].as_bool(), again["created"].as_bool()),
+            (
+                &first["id"],
+                first["created"].as_bool(),
+                again["created"].as_bool()
+            ),
             (&again["id"], Some(true), Some(false))
         );
     }
     for ledger in &ledgers {
         for key in [0, of_each / 2, of_each - 2, of_each - 1] {
             let again = client.exchange(append(ledger, &format!("{ledger}-{key}")));
-            assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")), "{key} of {ledger}");
+            assert_eq!(
+                (again.status, again.header("idempotency-replayed")),
+                (200, Some("true")),
+                "{key} of {ledger}"
+            );
         }
         let known: Value = service.get(&format!("/ledgers/{ledger}")).json();
         let more = u64::from(*ledger == ledgers[0]);

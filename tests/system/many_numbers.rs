@@ -17,7 +17,11 @@ const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
 /// The request of this turn, each with a key of its own.
 fn next_number(turn: usize) -> String {
-    request(&format!("POST /numbers/series-{}", turn % SERIES), &format!("idempotency-key: order-{turn}\r\n"), "")
+    request(
+        &format!("POST /numbers/series-{}", turn % SERIES),
+        &format!("idempotency-key: order-{turn}\r\n"),
+        "",
+    )
 }
 
 /// Asks for one number in each of these turns, on several connections at once, and adds up the numbers that are given.
@@ -32,7 +36,11 @@ fn ask_all(address: SocketAddr, from: usize, to: usize) -> u64 {
         for client in &mut clients[..round] {
             let answer = client.receive();
             assert_eq!(answer.status, 201, "{}", answer.text());
-            sum += answer.json()["number"].as_str().unwrap().parse::<u64>().unwrap();
+            sum += answer.json()["number"]
+                .as_str()
+                .unwrap()
+                .parse::<u64>()
+                .unwrap();
         }
         turn += round;
     }
@@ -41,7 +49,9 @@ fn ask_all(address: SocketAddr, from: usize, to: usize) -> u64 {
 
 #[test]
 fn memory_does_not_grow_with_numbers_and_a_start_after_a_kill_knows_every_key() {
-    let wanted = std::env::var("MANY_NUMBERS").map_or(NUMBERS, |numbers| numbers.parse().expect("how many numbers"));
+    let wanted = std::env::var("MANY_NUMBERS").map_or(NUMBERS, |numbers| {
+        numbers.parse().expect("how many numbers")
+    });
     // As many of each series, by each thread.
     let of_each = wanted / THREADS / SERIES * SERIES;
     let home = Home::new();
@@ -55,7 +65,10 @@ fn memory_does_not_grow_with_numbers_and_a_start_after_a_kill_knows_every_key() 
                 scope.spawn(move || ask_all(address, offset + from, offset + to))
             };
             let threads: Vec<_> = (0..THREADS).map(thread).collect();
-            threads.into_iter().map(|thread| thread.join().expect("each is given")).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("each is given"))
+                .sum()
         })
     };
     let mut sum = ask(0, of_each / 10);
@@ -69,7 +82,11 @@ fn memory_does_not_grow_with_numbers_and_a_start_after_a_kill_knows_every_key() 
     );
     assert!(growth <= GROWTH_MAX_KIB, "{growth} KiB more");
     let last = (total / SERIES) as u64;
-    assert_eq!(sum, SERIES as u64 * (last * (last + 1) / 2), "each number of each series once");
+    assert_eq!(
+        sum,
+        SERIES as u64 * (last * (last + 1) / 2),
+        "each number of each series once"
+    );
 
     service.kill();
     let begun = Instant::now();
@@ -81,11 +98,18 @@ fn memory_does_not_grow_with_numbers_and_a_start_after_a_kill_knows_every_key() 
             .ok()?;
         (answer.status == 200).then(|| answer.json())
     });
-    println!("first number {:?} after the start, behind {total} numbers: {again}", begun.elapsed());
+    println!(
+        "first number {:?} after the start, behind {total} numbers: {again}",
+        begun.elapsed()
+    );
     assert_eq!(again["series"], "series-7");
     let mut client = Client::connect(service.address());
     for turn in (0..total).step_by(total / 97) {
-        assert_eq!(client.exchange(next_number(turn)).status, 200, "the key of turn {turn} is known");
+        assert_eq!(
+            client.exchange(next_number(turn)).status,
+            200,
+            "the key of turn {turn} is known"
+        );
     }
     let next = client.exchange(next_number(total)).json();
     assert_eq!(next["number"], (last + 1).to_string());

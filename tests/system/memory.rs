@@ -19,11 +19,22 @@ const ROUNDS: usize = 5;
 /// Lets the process have little more memory than it has now.
 fn limit_memory(service: &Service) {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).expect("Linux says so");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmData:"))
+        .expect("Linux says so");
     let has_kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
     let most = Some(has_kib * 1024 + MORE_BYTES);
     let pid = Pid::from_raw(service.pid().try_into().unwrap());
-    prlimit(pid, Resource::Data, Rlimit { current: most, maximum: most }).unwrap();
+    prlimit(
+        pid,
+        Resource::Data,
+        Rlimit {
+            current: most,
+            maximum: most,
+        },
+    )
+    .unwrap();
 }
 
 /// Asks for long answers and reads none of them, until the service is gone.
@@ -50,7 +61,10 @@ fn a_service_that_runs_out_of_memory_repeats_no_id_afterwards() {
         limit_memory(&service);
         exhaust(&mut service);
         let log = service.log();
-        assert!(log.contains("memory allocation of"), "it ended for want of memory: {log}");
+        assert!(
+            log.contains("memory allocation of"),
+            "it ended for want of memory: {log}"
+        );
         let minted = load.join();
         assert!(minted.iter().all(|caller| caller.end == End::Cut));
         callers = into_received(minted);

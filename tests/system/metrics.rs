@@ -49,10 +49,20 @@ fn every_metric_is_there_in_the_first_scrape_and_every_counter_at_zero() {
         assert!(first.contains(&series), "no {metric} in\n{first}");
     }
     for name in OF_PROCESS {
-        let value = first.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
-        assert!(value.is_some_and(|value| value > 0.0 || name.ends_with("_total")), "{name} is {value:?}");
+        let value = first.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix(' ')?
+                .parse::<f64>()
+                .ok()
+        });
+        assert!(
+            value.is_some_and(|value| value > 0.0 || name.ends_with("_total")),
+            "{name} is {value:?}"
+        );
     }
-    let counters = first.lines().filter(|line| line.starts_with("idmint_") && line.contains("_total"));
+    let counters = first
+        .lines()
+        .filter(|line| line.starts_with("idmint_") && line.contains("_total"));
     for counter in counters {
         assert!(counter.ends_with(" 0"), "{counter}");
     }

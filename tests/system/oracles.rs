@@ -51,23 +51,46 @@ struct Counts {
 
 #[test]
 fn libraries_of_others_and_the_service_read_each_others_ids() {
-    let wanted: usize = std::env::var("ORACLE_IDS").map_or(10_000, |count| count.parse().expect("a number"));
+    let wanted: usize =
+        std::env::var("ORACLE_IDS").map_or(10_000, |count| count.parse().expect("a number"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = root.join("target/tools/oracles/bin/python");
-    assert!(python.is_file(), "the libraries are there: installed by .ci/install-oracles");
+    assert!(
+        python.is_file(),
+        "the libraries are there: installed by .ci/install-oracles"
+    );
     let home = Home::new();
     let service = Service::start(home.serve_with(CONFIGURATION));
     service.wait_until_ready();
     let mut oracles = Command::new(python);
-    oracles.arg("-B").arg(root.join("tests/system/oracles.py")).arg(service.url());
-    oracles.arg(env!("CARGO_BIN_EXE_idmint")).arg(wanted.to_string());
+    oracles
+        .arg("-B")
+        .arg(root.join("tests/system/oracles.py"))
+        .arg(service.url());
+    oracles
+        .arg(env!("CARGO_BIN_EXE_idmint"))
+        .arg(wanted.to_string());
     let printed = succeed(&mut oracles);
 
     let mut counts: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
     // After them stand the differences, if there are any.
-    for line in printed.lines().take_while(|line| line.split(' ').count() == 7) {
+    for line in printed
+        .lines()
+        .take_while(|line| line.split(' ').count() == 7)
+    {
         let words: Vec<&str> = line.split(' ').collect();
-        let [library, format, spelling, read, minted, differ_read, differ_minted] = words[..] else { unreachable!() };
+        let [
+            library,
+            format,
+            spelling,
+            read,
+            minted,
+            differ_read,
+            differ_minted,
+        ] = words[..]
+        else {
+            unreachable!()
+        };
         let number = |text: &str| text.parse::<usize>().unwrap();
         let of_both = counts.entry((library, format)).or_default();
         of_both.spellings.push(spelling.to_owned());
@@ -76,19 +99,35 @@ fn libraries_of_others_and_the_service_read_each_others_ids() {
         of_both.differ += number(differ_read) + number(differ_minted);
     }
     for ((library, format), told) in &mut counts {
-        let Counts { spellings, read, minted, differ } = told;
+        let Counts {
+            spellings,
+            read,
+            minted,
+            differ,
+        } = told;
         println!(
             "{library}, {format}: {read} ids read by the service, {minted} ids read by the library, {differ} differ"
         );
         spellings.sort();
         spellings.dedup();
-        assert!(*read >= wanted && *minted >= wanted, "{library}, {format}: too few");
+        assert!(
+            *read >= wanted && *minted >= wanted,
+            "{library}, {format}: too few"
+        );
     }
-    let found: Vec<_> =
-        counts.iter().map(|((library, format), told)| (*library, *format, told.spellings.len())).collect();
+    let found: Vec<_> = counts
+        .iter()
+        .map(|((library, format), told)| (*library, *format, told.spellings.len()))
+        .collect();
     assert_eq!(found, ORACLES, "{printed}");
-    let [read, minted, differ] = [|told: &Counts| told.read, |told: &Counts| told.minted, |told: &Counts| told.differ]
-        .map(|of| counts.values().map(of).sum::<usize>());
-    println!("oracles: {read} ids read by the service, {minted} ids read by the libraries, {differ} differ");
+    let [read, minted, differ] = [
+        |told: &Counts| told.read,
+        |told: &Counts| told.minted,
+        |told: &Counts| told.differ,
+    ]
+    .map(|of| counts.values().map(of).sum::<usize>());
+    println!(
+        "oracles: {read} ids read by the service, {minted} ids read by the libraries, {differ} differ"
+    );
     assert_eq!(differ, 0, "{printed}");
 }

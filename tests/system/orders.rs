@@ -33,8 +33,12 @@ enum Failure {
     WithinTheTransaction,
 }
 
-const FAILURES: [Failure; 4] =
-    [Failure::BeforeItAsks, Failure::BeforeTheAnswer, Failure::BeforeItWrites, Failure::WithinTheTransaction];
+const FAILURES: [Failure; 4] = [
+    Failure::BeforeItAsks,
+    Failure::BeforeTheAnswer,
+    Failure::BeforeItWrites,
+    Failure::WithinTheTransaction,
+];
 
 /// Who writes orders.
 struct Clerk<'a> {
@@ -46,7 +50,8 @@ struct Clerk<'a> {
 
 impl Clerk<'_> {
     fn order(&mut self, id: usize, failure: Option<Failure>) {
-        self.session.run(&format!("INSERT INTO orders (id) VALUES ({id});"));
+        self.session
+            .run(&format!("INSERT INTO orders (id) VALUES ({id});"));
         if let Some(failure) = failure {
             *self.planted.lock().unwrap().entry(failure).or_default() += 1;
         }
@@ -64,18 +69,26 @@ impl Clerk<'_> {
         match failure {
             Some(Failure::BeforeItWrites) => {}
             Some(Failure::WithinTheTransaction) => {
-                self.session.run(&format!("BEGIN; UPDATE orders SET number = {number} WHERE id = {id};"));
+                self.session.run(&format!(
+                    "BEGIN; UPDATE orders SET number = {number} WHERE id = {id};"
+                ));
                 self.session = self.database.session();
             }
             Some(_) | None => {
-                self.session.run(&format!("UPDATE orders SET number = {number} WHERE id = {id};"));
+                self.session.run(&format!(
+                    "UPDATE orders SET number = {number} WHERE id = {id};"
+                ));
             }
         }
     }
 
     /// The number of an order: as often as it is asked the same.
     fn number_of(&self, id: usize) -> u64 {
-        self.insist(|| asking(id)).json()["number"].as_str().unwrap().parse().unwrap()
+        self.insist(|| asking(id)).json()["number"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     fn insist(&self, request: impl Fn() -> String) -> Answer {
@@ -93,13 +106,20 @@ impl Clerk<'_> {
 
     /// What a job does now and then: orders without a number get theirs, and the numbers of those that are cancelled are void.
     fn mend(&mut self) -> usize {
-        let without = self.session.run("SELECT id FROM orders WHERE number IS NULL;");
+        let without = self
+            .session
+            .run("SELECT id FROM orders WHERE number IS NULL;");
         for id in &without {
             let id = id.parse().unwrap();
             let number = self.number_of(id);
-            self.session.run(&format!("UPDATE orders SET number = {number} WHERE id = {id};"));
+            self.session.run(&format!(
+                "UPDATE orders SET number = {number} WHERE id = {id};"
+            ));
         }
-        for number in self.session.run("SELECT number FROM orders WHERE is_cancelled;") {
+        for number in self
+            .session
+            .run("SELECT number FROM orders WHERE is_cancelled;")
+        {
             let target = format!("/numbers/{SERIES}/{number}/void");
             self.insist(|| post_json(&target, "", r#"{"reason":"the order was cancelled"}"#));
         }
@@ -108,7 +128,11 @@ impl Clerk<'_> {
 }
 
 fn asking(id: usize) -> String {
-    request(&format!("POST /numbers/{SERIES}"), &format!("idempotency-key: order-{id}\r\n"), "")
+    request(
+        &format!("POST /numbers/{SERIES}"),
+        &format!("idempotency-key: order-{id}\r\n"),
+        "",
+    )
 }
 
 #[test]
@@ -121,13 +145,22 @@ fn every_number_is_on_an_order_or_void_whatever_fails_between_the_order_and_its_
     service.wait_until_ready();
     let (address, written) = (RwLock::new(service.address()), AtomicUsize::new(0));
     let planted = Mutex::new(BTreeMap::new());
-    let clerk = || Clerk { database: &database, session: database.session(), service: &address, planted: &planted };
+    let clerk = || Clerk {
+        database: &database,
+        session: database.session(),
+        service: &address,
+        planted: &planted,
+    };
     let service = thread::scope(|scope| {
         for number in 0..CLERKS {
             let (mut clerk, written) = (clerk(), &written);
             let dice = &mut StdRng::seed_from_u64(number as u64);
-            let failures: Vec<_> =
-                (0..ORDERS).map(|_| dice.random_bool(0.1).then(|| FAILURES[dice.random_range(0..4)])).collect();
+            let failures: Vec<_> = (0..ORDERS)
+                .map(|_| {
+                    dice.random_bool(0.1)
+                        .then(|| FAILURES[dice.random_range(0..4)])
+                })
+                .collect();
             scope.spawn(move || {
                 for id in (number..ORDERS).step_by(CLERKS) {
                     clerk.order(id, failures[id]);
@@ -146,21 +179,39 @@ fn every_number_is_on_an_order_or_void_whatever_fails_between_the_order_and_its_
         service
     });
     let mut clerk = clerk();
-    let cancelled = clerk.session.run("UPDATE orders SET is_cancelled = true WHERE id % 50 = 7 RETURNING id;").len();
+    let cancelled = clerk
+        .session
+        .run("UPDATE orders SET is_cancelled = true WHERE id % 50 = 7 RETURNING id;")
+        .len();
     let mended = clerk.mend();
 
     let numbers = listed(&service).remove(SERIES).unwrap();
-    let of_orders = clerk.session.run("SELECT number, is_cancelled FROM orders ORDER BY number;");
-    let on_orders: BTreeSet<u64> = of_orders.iter().filter_map(|row| row.strip_suffix("|f")?.parse().ok()).collect();
+    let of_orders = clerk
+        .session
+        .run("SELECT number, is_cancelled FROM orders ORDER BY number;");
+    let on_orders: BTreeSet<u64> = of_orders
+        .iter()
+        .filter_map(|row| row.strip_suffix("|f")?.parse().ok())
+        .collect();
     for (number, listed) in (1_u64..).zip(&numbers) {
         assert_eq!(listed["number"], number.to_string(), "none is missing");
-        assert_eq!(on_orders.contains(&number), listed["void"].is_null(), "{listed} is on an order, or void");
+        assert_eq!(
+            on_orders.contains(&number),
+            listed["void"].is_null(),
+            "{listed} is on an order, or void"
+        );
     }
     let planted = planted.into_inner().unwrap();
     println!(
         "{ORDERS} orders, {} numbers, {cancelled} void, {mended} mended, {KILLS} kills of the service, planted: {planted:?}",
         numbers.len()
     );
-    assert_eq!((numbers.len(), on_orders.len(), cancelled), (ORDERS, ORDERS - cancelled, ORDERS / 50));
-    assert!(planted.len() == FAILURES.len() && mended > ORDERS / 20, "{mended} mended");
+    assert_eq!(
+        (numbers.len(), on_orders.len(), cancelled),
+        (ORDERS, ORDERS - cancelled, ORDERS / 50)
+    );
+    assert!(
+        planted.len() == FAILURES.len() && mended > ORDERS / 20,
+        "{mended} mended"
+    );
 }

@@ -10,6 +10,9 @@ fn a_million_excluded_ids_are_left_out_through_20_kills() {
     let least = std::env::var("AMONG_EXCLUDED").map_or(0, |ids| ids.parse().expect("how many ids"));
     let excluded = mint_among_excluded_ids(250_000, 20, Duration::from_secs(2), least);
     println!("{excluded:?}");
-    assert!(excluded.ids == 1_000_000 && excluded.minted_among > 1_000_000, "{excluded:?}");
+    assert!(
+        excluded.ids == 1_000_000 && excluded.minted_among > 1_000_000,
+        "{excluded:?}"
+    );
     assert!(excluded.long_batches > 0, "{excluded:?}");
 }

@@ -16,9 +16,14 @@ use crate::tools::succeed;
 fn use_page(scenario: &str, args: &[&str]) -> String {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = ours.join("target/tools/playwright/bin/python");
-    assert!(python.is_file(), "playwright is there: installed by .ci/install-playwright");
+    assert!(
+        python.is_file(),
+        "playwright is there: installed by .ci/install-playwright"
+    );
     let mut command = Command::new(python);
-    command.current_dir(ours).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .current_dir(ours)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     let printed = succeed(command.arg("tests/system/page.py").arg(scenario).args(args));
     println!("{printed}");
     assert!(printed.ends_with("done\n"), "{printed}");
@@ -28,7 +33,9 @@ fn use_page(scenario: &str, args: &[&str]) -> String {
 /// How many of them the scenario has looked at.
 fn looked_at(printed: &str, what: &str) -> u64 {
     let parts = printed.split([',', '\n']).map(str::trim);
-    let count = parts.filter_map(|part| part.strip_suffix(what)).find_map(|count| count.trim().parse().ok());
+    let count = parts
+        .filter_map(|part| part.strip_suffix(what))
+        .find_map(|count| count.trim().parse().ok());
     count.unwrap_or_else(|| panic!("it does not say how many {what}: {printed}"))
 }
 
@@ -40,15 +47,28 @@ fn service(home: &Home, settings: &str) -> Service {
 
 /// A service that has given numbers of so many series, and made two of them void.
 fn service_with_numbers(home: &Home, series_count: usize) -> Service {
-    let service = service(home, "[numbers.invoice]\npattern = 'acme-*'\ntext = 'INV-{series}-{n:05}'");
+    let service = service(
+        home,
+        "[numbers.invoice]\npattern = 'acme-*'\ntext = 'INV-{series}-{n:05}'",
+    );
     let mut client = Client::connect(service.address());
     let mut post = |line: &str, body: &str| {
-        let answer = client.exchange(request(&format!("POST {line}"), "idempotency-key: a\r\n", body));
+        let answer = client.exchange(request(
+            &format!("POST {line}"),
+            "idempotency-key: a\r\n",
+            body,
+        ));
         assert_eq!(answer.status, 201, "{line}: {}", answer.text());
     };
     post("/numbers/acme-2026?count=253", "");
-    post("/numbers/acme-2026/2/void", r#"{"reason":"the order was cancelled"}"#);
-    post("/numbers/acme-2026/103/void", "{\"reason\":\"<b>lost\u{202e}</b>\"}");
+    post(
+        "/numbers/acme-2026/2/void",
+        r#"{"reason":"the order was cancelled"}"#,
+    );
+    post(
+        "/numbers/acme-2026/103/void",
+        "{\"reason\":\"<b>lost\u{202e}</b>\"}",
+    );
     for at in 1..series_count {
         post(&format!("/numbers/shop-{at}"), "");
     }
@@ -82,7 +102,10 @@ fn all_that_the_page_does_can_be_done_without_a_mouse() {
 #[test]
 fn numbers_without_gaps_are_shown_as_an_auditor_reads_them() {
     let (home, empty) = (Home::new(), Home::new());
-    use_page("numbers", &[&address_of(&service_with_numbers(&home, 1_021))]);
+    use_page(
+        "numbers",
+        &[&address_of(&service_with_numbers(&home, 1_021))],
+    );
     use_page("no_numbers", &[&address_of(&service(&empty, ""))]);
 }
 
@@ -98,8 +121,16 @@ fn a_token_is_asked_for_refused_given_and_kept_in_memory_alone() {
     let home = Home::new();
     let tokens = home.path("tokens.toml");
     let token = |name: &str, scopes: &str| {
-        let made =
-            run(idmint(&["token", "new", "--name", name, "--scopes", scopes, "--file", tokens.to_str().unwrap()]));
+        let made = run(idmint(&[
+            "token",
+            "new",
+            "--name",
+            name,
+            "--scopes",
+            scopes,
+            "--file",
+            tokens.to_str().unwrap(),
+        ]));
         made.assert(0, &[]);
         made.out.trim().to_owned()
     };
@@ -123,8 +154,14 @@ impl Drop for Proxy {
 fn behind_a_proxy_with_tls_and_a_prefix_the_page_reads_and_mints() {
     let home = Home::new();
     let service = service_with_numbers(&home, 1);
-    let [certificate, key] = Authority::new("proxies").sign(&["127.0.0.1"]).write(&home, "proxy");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let [certificate, key] = Authority::new("proxies")
+        .sign(&["127.0.0.1"])
+        .write(&home, "proxy");
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let folder = home.path("nginx");
     fs::create_dir(&folder).unwrap();
     let configuration = format!(
@@ -141,12 +178,25 @@ fn behind_a_proxy_with_tls_and_a_prefix_the_page_reads_and_mints() {
     let file = home.path("nginx.conf");
     fs::write(&file, configuration).unwrap();
     let mut command = Command::new("/usr/sbin/nginx");
-    command.arg("-p").arg(&folder).arg("-c").arg(&file).stdin(Stdio::null());
-    let _proxy =
-        Proxy(command.spawn().expect("nginx runs: Debian package nginx-light, installed by .ci/install-packages"));
-    until("the proxy answers", || TcpStream::connect(("127.0.0.1", port)).ok());
+    command
+        .arg("-p")
+        .arg(&folder)
+        .arg("-c")
+        .arg(&file)
+        .stdin(Stdio::null());
+    let _proxy = Proxy(
+        command
+            .spawn()
+            .expect("nginx runs: Debian package nginx-light, installed by .ci/install-packages"),
+    );
+    until("the proxy answers", || {
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
     let before = service.metric("idmint_ids_minted_total{format=\"snowflake\"}");
-    use_page("behind_proxy", &[&format!("https://127.0.0.1:{port}/tools/ids/")]);
+    use_page(
+        "behind_proxy",
+        &[&format!("https://127.0.0.1:{port}/tools/ids/")],
+    );
     let minted = service.metric("idmint_ids_minted_total{format=\"snowflake\"}");
     assert!(minted >= before + 10.0, "{before} and then {minted}");
 }
@@ -159,5 +209,8 @@ fn a_node_that_cannot_mint_says_so_and_reads_all_the_same() {
     let service = Service::start(command);
     service.log_once_it_says("not minting yet");
     use_page("cannot_mint", &[&address_of(&service)]);
-    assert!(service.metric("idmint_ids_minted_total{format=\"snowflake\"}") < 1.0, "nothing was minted");
+    assert!(
+        service.metric("idmint_ids_minted_total{format=\"snowflake\"}") < 1.0,
+        "nothing was minted"
+    );
 }

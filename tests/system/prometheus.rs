@@ -25,7 +25,8 @@ impl Prometheus {
             format!("- {{ job_name: {name}, static_configs: [{{ targets: {targets:?} }}] }}\n")
         };
         let jobs: String = jobs.iter().map(job).collect();
-        let global = "{ scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms }";
+        let global =
+            "{ scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms }";
         let config = format!("global: {global}\nrule_files: [rules.yml]\nscrape_configs:\n{jobs}");
         fs::write(home.path("prometheus.yml"), config).unwrap();
         fs::write(home.path("rules.yml"), rules).unwrap();
@@ -33,12 +34,27 @@ impl Prometheus {
         let address = free.local_addr().unwrap();
         drop(free);
         let mut prometheus = Command::new("prometheus");
-        prometheus.arg("--config.file").arg(home.path("prometheus.yml"));
-        prometheus.arg("--storage.tsdb.path").arg(home.path("series"));
-        prometheus.args(["--log.level", "error", "--web.listen-address", &address.to_string()]);
+        prometheus
+            .arg("--config.file")
+            .arg(home.path("prometheus.yml"));
+        prometheus
+            .arg("--storage.tsdb.path")
+            .arg(home.path("series"));
+        prometheus.args([
+            "--log.level",
+            "error",
+            "--web.listen-address",
+            &address.to_string(),
+        ]);
         let process = prometheus.stdin(Stdio::null()).spawn();
-        let process = process.expect("prometheus runs: Debian package prometheus, installed by .ci/install-packages");
-        let started = Prometheus { process, address, _home: home };
+        let process = process.expect(
+            "prometheus runs: Debian package prometheus, installed by .ci/install-packages",
+        );
+        let started = Prometheus {
+            process,
+            address,
+            _home: home,
+        };
         until("Prometheus is ready", || {
             let mut client = Client::try_connect(address).ok()?;
             let answer = client.try_exchange(request("GET /-/ready", "", "")).ok()?;
@@ -57,7 +73,10 @@ impl Prometheus {
         let asked = request("POST /api/v1/query", form, &format!("query={encoded}"));
         let answer = Client::connect(self.address).exchange(asked);
         assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-        answer.json()["data"]["result"].as_array().expect("series").clone()
+        answer.json()["data"]["result"]
+            .as_array()
+            .expect("series")
+            .clone()
     }
 }
 

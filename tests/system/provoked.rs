@@ -57,33 +57,44 @@ pub(crate) const OF_A_FLEET: [&str; 6] = [
 pub(crate) fn rules() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/prometheus/alerts.yml");
     let text = fs::read_to_string(file).unwrap();
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with("for: "));
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("for: "));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// The alerts that fire now.
 pub(crate) fn firing(prometheus: &Prometheus) -> BTreeSet<String> {
     let alerts = prometheus.query(r#"ALERTS{alertstate="firing"}"#);
-    alerts.iter().map(|alert| alert["metric"]["alertname"].as_str().unwrap().to_owned()).collect()
+    alerts
+        .iter()
+        .map(|alert| alert["metric"]["alertname"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Waits until the nodes have been scraped twice, so that what is done then is seen as a change.
 pub(crate) fn wait_for_scrapes(prometheus: &Prometheus, nodes: usize) {
     let scraped = "count_over_time(idmint_build_info[1m]) >= 2";
-    until("all are scraped", || (prometheus.query(scraped).len() == nodes).then_some(()));
+    until("all are scraped", || {
+        (prometheus.query(scraped).len() == nodes).then_some(())
+    });
 }
 
 #[test]
 fn every_alert_is_provoked_alone_or_in_a_fleet() {
     let rules = rules();
-    let alerts: BTreeSet<&str> = rules.lines().filter_map(|line| line.trim_start().strip_prefix("- alert: ")).collect();
+    let alerts: BTreeSet<&str> = rules
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("- alert: "))
+        .collect();
     assert_eq!(alerts, ALONE.into_iter().chain(OF_A_FLEET).collect());
 }
 
 /// A format that ends in half a year.
 fn ending_format() -> String {
     let begun = Timestamp::now() - SignedDuration::from_hours(24 * 200);
-    let bits = |name: &str, bits: u32| format!("{{ name = '{name}', kind = '{name}', bits = {bits} }}");
+    let bits =
+        |name: &str, bits: u32| format!("{{ name = '{name}', kind = '{name}', bits = {bits} }}");
     format!(
         "[formats.ending]\nsummary = 'ends'\nrule = 'sequenced'\ntick = '1s'\nepoch = '{}'\nfields = [{}, {}, {}]\nencodings = ['decimal']\n",
         begun.strftime("%Y-%m-%dT00:00:00Z"),
@@ -110,15 +121,24 @@ fn what_is_done_to_a_node_fires_its_alert() {
     let unread = Service::start_with_log_lost(homes[7].serve(), "/dev/full");
     let disk = SmallDisk::empty(4);
     let full = Service::start(disk.beside(&serve_from(&disk.path().join("data"))));
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
 
-    let nodes = [&behind, &jumping, &refusing, &crowded, &ending, &breaking, &reporting, &unread, &full];
+    let nodes = [
+        &behind, &jumping, &refusing, &crowded, &ending, &breaking, &reporting, &unread, &full,
+    ];
     for node in &nodes[1..] {
         node.wait_until_ready();
     }
     let ledger = begin(&full, 1).remove(0).id;
     // All of them have slot 0, which in one job is a mistake.
-    let targets = nodes.iter().map(|node| node.address()).chain([gone]).collect();
+    let targets = nodes
+        .iter()
+        .map(|node| node.address())
+        .chain([gone])
+        .collect();
     let prometheus = Prometheus::start(&[("idmint", targets)], &rules());
     wait_for_scrapes(&prometheus, nodes.len());
 
@@ -135,10 +155,16 @@ fn what_is_done_to_a_node_fires_its_alert() {
         for _ in 0..5 {
             refusing.post("/ids/payment?count=100000");
         }
-        let append = post_json("/ids/evently", &format!("idempotency-key: {round}\r\n"), &order);
+        let append = post_json(
+            "/ids/evently",
+            &format!("idempotency-key: {round}\r\n"),
+            &order,
+        );
         Client::connect(full.address()).exchange(append);
         let second = 2 * round % 60;
-        let report = format!(r#"{{"tca":"2026-02-01T00:00:{second:02}Z","primary":25544,"secondary":48274}}"#);
+        let report = format!(
+            r#"{{"tca":"2026-02-01T00:00:{second:02}Z","primary":25544,"secondary":48274}}"#
+        );
         Client::connect(reporting.address()).exchange(post_json("/ids/conjunction", "", &report));
         unread.send(Signal::HUP);
         let firing = firing(&prometheus);

@@ -9,10 +9,16 @@ use crate::service::Home;
 use crate::tools::succeed;
 
 fn program(name: &str) -> Command {
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/openapi-python-client/bin");
-    assert!(tools.join(name).is_file(), "{name} is there: installed by .ci/install-openapi-python-client");
+    let tools =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/openapi-python-client/bin");
+    assert!(
+        tools.join(name).is_file(),
+        "{name} is there: installed by .ci/install-openapi-python-client"
+    );
     let mut command = Command::new(tools.join(name));
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
 
@@ -23,7 +29,16 @@ fn a_generated_python_client_mints_decodes_appends_and_verifies() {
     service.wait_until_ready();
     let client = home.path("ids_client");
     let mut generate = program("openapi-python-client");
-    generate.args(["generate", "--path", "openapi.yaml", "--meta", "none", "--output-path"]).arg(&client);
+    generate
+        .args([
+            "generate",
+            "--path",
+            "openapi.yaml",
+            "--meta",
+            "none",
+            "--output-path",
+        ])
+        .arg(&client);
     let said = succeed(&mut generate);
     // It knows no KVN, no NDJSON and no XML, which an operation may speak besides; but no operation is left out.
     assert!(!said.contains("will not be generated"), "{said}");
@@ -33,6 +48,10 @@ fn a_generated_python_client_mints_decodes_appends_and_verifies() {
     let events = home.path("chain.ndjson");
     fs::write(&events, chain.lines.join("\n")).unwrap();
     let mut script = program("python");
-    script.arg("tests/system/python_client.py").arg(&client).arg(service.url()).arg(&events);
+    script
+        .arg("tests/system/python_client.py")
+        .arg(&client)
+        .arg(service.url())
+        .arg(&events);
     assert_eq!(succeed(&mut script), "done\n");
 }

@@ -18,15 +18,23 @@ use crate::tools::succeed;
 fn pack(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut release = Command::new("unshare");
     release.args(["--net", ".ci/release", env!("CARGO_BIN_EXE_idmint")]);
-    release.current_dir(env!("CARGO_MANIFEST_DIR")).env("DIST", folder).env("SOURCE_DATE_EPOCH", "1790000000");
+    release
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("DIST", folder)
+        .env("SOURCE_DATE_EPOCH", "1790000000");
     succeed(&mut release);
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    files.map(|file| (file.file_name().into_string().unwrap(), file.path())).collect()
+    files
+        .map(|file| (file.file_name().into_string().unwrap(), file.path()))
+        .collect()
 }
 
 fn ending<'a>(files: &'a BTreeMap<String, PathBuf>, end: &str) -> &'a Path {
     let mut found = files.iter().filter(|(name, _)| name.ends_with(end));
-    found.next().unwrap_or_else(|| panic!("no {end} in {files:?}")).1
+    found
+        .next()
+        .unwrap_or_else(|| panic!("no {end} in {files:?}"))
+        .1
 }
 
 #[test]
@@ -35,10 +43,17 @@ fn a_release_is_packed_without_network_and_gives_equal_bytes_each_time() {
     let [once, again] = ["once", "again"].map(|name| pack(&home.path(name)));
     assert_eq!(once.len(), 4, "{once:?}");
     for (name, path) in &once {
-        assert!(fs::read(path).unwrap() == fs::read(&again[name]).unwrap(), "{name} differs");
+        assert!(
+            fs::read(path).unwrap() == fs::read(&again[name]).unwrap(),
+            "{name} differs"
+        );
     }
     let mut check = Command::new("sha256sum");
-    let checked = succeed(check.args(["--check", "SHA256SUMS"]).current_dir(home.path("once")));
+    let checked = succeed(
+        check
+            .args(["--check", "SHA256SUMS"])
+            .current_dir(home.path("once")),
+    );
     assert_eq!(checked.matches(": OK").count(), 3, "{checked}");
 
     let begun = Instant::now();
@@ -51,56 +66,112 @@ fn a_release_is_packed_without_network_and_gives_equal_bytes_each_time() {
             .arg("--file")
             .arg(ending(&once, "-linux.tar.gz")),
     );
-    let unpacked = home.path(&format!("idmint-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH));
+    let unpacked = home.path(&format!(
+        "idmint-{}-{}-linux",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::ARCH
+    ));
     let version = succeed(Command::new(unpacked.join("idmint")).arg("--version"));
-    assert_eq!(version.trim(), concat!("idmint ", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        version.trim(),
+        concat!("idmint ", env!("CARGO_PKG_VERSION"))
+    );
     let mut serve = Command::new(unpacked.join("idmint"));
-    serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
+    serve
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(home.data_dir());
     let service = Service::start(serve);
     service.wait_until_ready();
     assert_eq!(service.mint("snowflake").len(), 1);
     println!("from the archive to the first id: {:?}", begun.elapsed());
     for config in ["config/default.toml", "config/cluster.toml"] {
-        succeed(Command::new(unpacked.join("idmint")).arg("check").arg("--config").arg(unpacked.join(config)));
+        succeed(
+            Command::new(unpacked.join("idmint"))
+                .arg("check")
+                .arg("--config")
+                .arg(unpacked.join(config)),
+        );
     }
-    for file in ["LICENSE", "README.md", "openapi.yaml", "openapi-3.0.yaml", "deploy/systemd/idmint.service"] {
+    for file in [
+        "LICENSE",
+        "README.md",
+        "openapi.yaml",
+        "openapi-3.0.yaml",
+        "deploy/systemd/idmint.service",
+    ] {
         assert!(unpacked.join(file).is_file(), "{file}");
     }
     let (man, completions) = (unpacked.join("man"), unpacked.join("completions"));
-    assert!(fs::read_dir(man).unwrap().count() > 20, "a page for each command");
+    assert!(
+        fs::read_dir(man).unwrap().count() > 20,
+        "a page for each command"
+    );
     for script in ["idmint", "_idmint", "idmint.fish"] {
-        assert!(fs::read_to_string(completions.join(script)).unwrap().contains("idmint"), "{script}");
+        assert!(
+            fs::read_to_string(completions.join(script))
+                .unwrap()
+                .contains("idmint"),
+            "{script}"
+        );
     }
     let packed = fs::read(ending(&once, ".cdx.json")).unwrap();
-    assert_eq!(fs::read(unpacked.join(ending(&once, ".cdx.json").file_name().unwrap())).unwrap(), packed);
+    assert_eq!(
+        fs::read(unpacked.join(ending(&once, ".cdx.json").file_name().unwrap())).unwrap(),
+        packed
+    );
     assert_lists_what_is_built_in(&serde_json::from_slice(&packed).unwrap());
 }
 
 /// Each crate of the program with version, licence and checksum as `Cargo.lock` has it, and none that only tests need.
 fn assert_lists_what_is_built_in(bill: &Value) {
-    assert_eq!([&bill["bomFormat"], &bill["specVersion"]], ["CycloneDX", "1.5"]);
+    assert_eq!(
+        [&bill["bomFormat"], &bill["specVersion"]],
+        ["CycloneDX", "1.5"]
+    );
     assert_eq!(bill["metadata"]["component"]["name"], "idmint");
     let here = env!("CARGO_MANIFEST_DIR");
-    assert!(!bill.to_string().contains(here), "it says where it was made");
+    assert!(
+        !bill.to_string().contains(here),
+        "it says where it was made"
+    );
 
     let lock = fs::read_to_string(Path::new(here).join("Cargo.lock")).unwrap();
-    let package =
-        Regex::new("name = \"([^\"]+)\"\nversion = \"([^\"]+)\"\nsource = [^\n]+\nchecksum = \"([^\"]+)\"").unwrap();
+    let package = Regex::new(
+        "name = \"([^\"]+)\"\nversion = \"([^\"]+)\"\nsource = [^\n]+\nchecksum = \"([^\"]+)\"",
+    )
+    .unwrap();
     let locked: BTreeMap<_, _> = package
         .captures_iter(&lock)
-        .map(|found| ((found[1].to_owned(), found[2].to_owned()), found[3].to_owned()))
+        .map(|found| {
+            (
+                (found[1].to_owned(), found[2].to_owned()),
+                found[3].to_owned(),
+            )
+        })
         .collect();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let components = bill["components"].as_array().expect("components");
     for component in components {
         let crate_ = (text(&component["name"]), text(&component["version"]));
-        assert_eq!(component["hashes"][0]["content"], *locked[&crate_], "{crate_:?}");
+        assert_eq!(
+            component["hashes"][0]["content"], *locked[&crate_],
+            "{crate_:?}"
+        );
         assert!(component["licenses"][0].is_object(), "{component}");
-        assert_eq!(component["purl"], format!("pkg:cargo/{}@{}", crate_.0, crate_.1));
+        assert_eq!(
+            component["purl"],
+            format!("pkg:cargo/{}@{}", crate_.0, crate_.1)
+        );
     }
-    let names: Vec<_> = components.iter().map(|component| text(&component["name"])).collect();
+    let names: Vec<_> = components
+        .iter()
+        .map(|component| text(&component["name"]))
+        .collect();
     for of_the_program in ["redb", "hyper", "tokio", "crc32c", "clap", "etcd-client"] {
-        assert!(names.iter().any(|name| name == of_the_program), "{of_the_program}");
+        assert!(
+            names.iter().any(|name| name == of_the_program),
+            "{of_the_program}"
+        );
     }
     for of_tests in ["proptest", "divan", "saphyr-parser"] {
         assert!(!names.iter().any(|name| name == of_tests), "{of_tests}");

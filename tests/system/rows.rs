@@ -47,8 +47,14 @@ fn a_thousand_million_ids_as_rows_are_each_there_once() {
     }
     let passed = begun.elapsed();
     spans.sort_unstable();
-    assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "an id came twice");
+    assert!(
+        spans.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+        "an id came twice"
+    );
     let ids: u128 = spans.iter().map(|(first, end)| end - first).sum();
-    println!("{ids} ids in {} rows and {bytes} bytes, within {passed:?}", spans.len());
+    println!(
+        "{ids} ids in {} rows and {bytes} bytes, within {passed:?}",
+        spans.len()
+    );
     assert_eq!(ids, u128::from(IDS));
 }

@@ -23,7 +23,10 @@ impl SlowDisk {
         let (calls, said) = ("fsync,fdatasync", home.path("said"));
         let strace = Command::new("strace")
             .args(["--follow-forks", &format!("--trace={calls}")])
-            .arg(format!("--inject={calls}:delay_exit={}", each_sync.as_micros()))
+            .arg(format!(
+                "--inject={calls}:delay_exit={}",
+                each_sync.as_micros()
+            ))
             .arg("--output")
             .arg(home.path("calls"))
             .arg(format!("--attach={}", service.pid()))
@@ -32,7 +35,12 @@ impl SlowDisk {
             .spawn()
             .expect("strace runs: Debian package strace, installed by .ci/install-packages");
         let disk = SlowDisk(strace);
-        until("strace is attached", || fs::read_to_string(&said).unwrap().contains("attached").then_some(()));
+        until("strace is attached", || {
+            fs::read_to_string(&said)
+                .unwrap()
+                .contains("attached")
+                .then_some(())
+        });
         disk
     }
 }
@@ -48,7 +56,10 @@ impl Drop for SlowDisk {
 
 /// How many ids each node is asked for.
 fn asked_for() -> usize {
-    std::env::var("LONE_IDS").map_or(2, |text| text.parse().unwrap_or_else(|_| panic!("LONE_IDS is {text:?}")))
+    std::env::var("LONE_IDS").map_or(2, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("LONE_IDS is {text:?}"))
+    })
 }
 
 #[test]
@@ -68,12 +79,18 @@ fn lone_ids_are_minted_on_a_disk_that_takes_longer_than_callers_wait_for_the_tim
                     thread::sleep(IDLE);
                     let asked_at = Instant::now();
                     assert_eq!(service.mint("snowflake").len(), 1);
-                    assert!(asked_at.elapsed() >= 2 * sync, "both copies of a horizon were written and synced first");
+                    assert!(
+                        asked_at.elapsed() >= 2 * sync,
+                        "both copies of a horizon were written and synced first"
+                    );
                 }
             });
         }
     });
-    println!("{} lone ids on disks whose syncs take {sync:?}, none refused", NODES * mints);
+    println!(
+        "{} lone ids on disks whose syncs take {sync:?}, none refused",
+        NODES * mints
+    );
 }
 
 #[test]
@@ -84,8 +101,13 @@ fn on_a_disk_that_takes_longer_than_two_seconds_callers_are_told_when_to_try_aga
     let slow = SlowDisk::of(&home, &service, Duration::from_secs(3));
     thread::sleep(IDLE);
     let refused = service.post("/ids/snowflake");
-    assert_eq!((refused.status, refused.json()["type"].as_str()), (503, Some("/problems/horizon-reached")));
+    assert_eq!(
+        (refused.status, refused.json()["type"].as_str()),
+        (503, Some("/problems/horizon-reached"))
+    );
     assert_eq!(refused.header("retry-after"), Some("2"));
     drop(slow);
-    until("the disk has done what it was asked", || (service.post("/ids/snowflake").status == 200).then_some(()));
+    until("the disk has done what it was asked", || {
+        (service.post("/ids/snowflake").status == 200).then_some(())
+    });
 }

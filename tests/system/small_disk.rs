@@ -29,15 +29,29 @@ impl SmallDisk {
         let path = home.path("disk");
         fs::create_dir(&path).unwrap();
         let mut holder = Command::new("unshare")
-            .args(["--mount", "sh", "-c", &format!("{mount} && echo mounted && exec sleep 600")])
+            .args([
+                "--mount",
+                "sh",
+                "-c",
+                &format!("{mount} && echo mounted && exec sleep 600"),
+            ])
             .arg(&path)
             .stdout(Stdio::piped())
             .spawn()
             .expect("unshare runs: it is part of util-linux");
         let mut said = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        assert_eq!(said, "mounted\n", "mounting needs root, or CAP_SYS_ADMIN in a container");
-        SmallDisk { holder, path, _home: home }
+        BufReader::new(holder.stdout.take().unwrap())
+            .read_line(&mut said)
+            .unwrap();
+        assert_eq!(
+            said, "mounted\n",
+            "mounting needs root, or CAP_SYS_ADMIN in a container"
+        );
+        SmallDisk {
+            holder,
+            path,
+            _home: home,
+        }
     }
 
     /// Where it is, for processes beside it.
@@ -48,14 +62,18 @@ impl SmallDisk {
     /// The same command, run where the disk can be seen.
     pub(crate) fn beside(&self, command: &Command) -> Command {
         let mut nsenter = Command::new("nsenter");
-        nsenter.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id())).arg("--");
+        nsenter
+            .arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()))
+            .arg("--");
         run_by(nsenter, command)
     }
 
     /// Writes until not one more byte fits.
     pub(crate) fn fill(&self) {
         let mut file = File::create(self.ballast()).unwrap();
-        let full = (0..20_000).find_map(|_| file.write_all(&[0; 1024]).err()).expect("the disk is small");
+        let full = (0..20_000)
+            .find_map(|_| file.write_all(&[0; 1024]).err())
+            .expect("the disk is small");
         assert_eq!(full.kind(), ErrorKind::StorageFull);
     }
 
@@ -65,8 +83,12 @@ impl SmallDisk {
     }
 
     fn ballast(&self) -> PathBuf {
-        let seen_from_here = Path::new("/proc").join(self.holder.id().to_string()).join("root");
-        seen_from_here.join(self.path.strip_prefix("/").unwrap()).join("ballast")
+        let seen_from_here = Path::new("/proc")
+            .join(self.holder.id().to_string())
+            .join("root");
+        seen_from_here
+            .join(self.path.strip_prefix("/").unwrap())
+            .join("ballast")
     }
 }
 

@@ -26,8 +26,11 @@ const ORDERS: [&str; 10] = [
 ];
 
 /// Formats that have no functions, each with why.
-const WITHOUT: [(&str, &str); 3] =
-    [("uuid4", "carry no time"), ("uuid1", "do not begin with their time"), ("uuid6", "in several pieces")];
+const WITHOUT: [(&str, &str); 3] = [
+    ("uuid4", "carry no time"),
+    ("uuid1", "do not begin with their time"),
+    ("uuid6", "in several pieces"),
+];
 
 /// Ids of one format, and instants.
 struct Sample {
@@ -51,15 +54,24 @@ impl Sample {
                 let answer = service.post(&format!("/ids/{order}count=1000"));
                 (answer.status == 200).then(|| answer.text())
             });
-            ids.extend(body.lines().map(|text| format.canonical().read(text).unwrap()));
+            ids.extend(
+                body.lines()
+                    .map(|text| format.canonical().read(text).unwrap()),
+            );
         }
-        let times = ids.iter().step_by(IDS / 20).map(|id| format.split(*id).unwrap().time.unwrap());
+        let times = ids
+            .iter()
+            .step_by(IDS / 20)
+            .map(|id| format.split(*id).unwrap().time.unwrap());
         // Ids of `instagram` fit a signed column until 2046.
         let years_on = |time: UnixTime| moved(time, 86_400_000_000 * 365 * 15);
         let times = times.flat_map(|time| [time, years_on(time)]);
-        let at: Vec<UnixTime> =
-            times.flat_map(|time| [-1, 0, 1, 500, 999_999].map(|micros| moved(time, micros))).collect();
-        let borders = at.iter().filter_map(|at| format.range(*at, moved(*at, 60_000_000)).ok());
+        let at: Vec<UnixTime> = times
+            .flat_map(|time| [-1, 0, 1, 500, 999_999].map(|micros| moved(time, micros)))
+            .collect();
+        let borders = at
+            .iter()
+            .filter_map(|at| format.range(*at, moved(*at, 60_000_000)).ok());
         ids.extend(borders.flat_map(|range| [range.least, range.greatest]));
         Sample { format, ids, at }
     }
@@ -68,20 +80,47 @@ impl Sample {
     fn script(&self, dialect: SqlDialect) -> String {
         let sql = self.format.sql_functions(dialect).unwrap();
         let named = Named::of(&sql, &self.format, dialect);
-        let mut script = if dialect == SqlDialect::Sqlite { String::new() } else { sql.clone() };
+        let mut script = if dialect == SqlDialect::Sqlite {
+            String::new()
+        } else {
+            sql.clone()
+        };
         let (column, text) = (named.column(), "varchar(64)");
-        let instant = if dialect == SqlDialect::Sqlite { "text" } else { dialect_instant(dialect) };
-        writeln!(script, "CREATE TABLE ids (id {column}, moment {instant}, worker bigint, letters {text});").unwrap();
-        writeln!(script, "CREATE TABLE spans (instant {instant}, least {column}, greatest {column});").unwrap();
+        let instant = if dialect == SqlDialect::Sqlite {
+            "text"
+        } else {
+            dialect_instant(dialect)
+        };
+        writeln!(
+            script,
+            "CREATE TABLE ids (id {column}, moment {instant}, worker bigint, letters {text});"
+        )
+        .unwrap();
+        writeln!(
+            script,
+            "CREATE TABLE spans (instant {instant}, least {column}, greatest {column});"
+        )
+        .unwrap();
         for ids in self.ids.chunks(500) {
-            let rows = ids.iter().map(|id| self.row(*id, dialect, &named)).collect::<Vec<_>>();
+            let rows = ids
+                .iter()
+                .map(|id| self.row(*id, dialect, &named))
+                .collect::<Vec<_>>();
             writeln!(script, "INSERT INTO ids VALUES {};", rows.join(", ")).unwrap();
         }
-        let spans: Vec<_> = self.at.iter().filter_map(|at| self.span(*at, dialect, &named)).collect();
+        let spans: Vec<_> = self
+            .at
+            .iter()
+            .filter_map(|at| self.span(*at, dialect, &named))
+            .collect();
         writeln!(script, "INSERT INTO spans VALUES {};", spans.join(", ")).unwrap();
         let mut count = |what: &str, table: &str, found: &str, expected: &str| {
             let differs = format!("NOT ({found} = {expected}) OR ({found}) IS NULL");
-            writeln!(script, "SELECT '{what}', count(*) FROM {table} WHERE {differs};").unwrap();
+            writeln!(
+                script,
+                "SELECT '{what}', count(*) FROM {table} WHERE {differs};"
+            )
+            .unwrap();
         };
         count("time", "ids", &named.call("time", "id"), "moment");
         count("min", "spans", &named.call("min", "instant"), "least");
@@ -93,14 +132,24 @@ impl Sample {
             count("text", "ids", &named.call("text", "id"), "letters");
             count("number", "ids", &named.call("number", "letters"), "id");
         }
-        writeln!(script, "SELECT 'rows', count(*) FROM ids;\nSELECT 'spans', count(*) FROM spans;").unwrap();
+        writeln!(
+            script,
+            "SELECT 'rows', count(*) FROM ids;\nSELECT 'spans', count(*) FROM spans;"
+        )
+        .unwrap();
         script + "DROP TABLE ids;\nDROP TABLE spans;\n"
     }
 
     fn row(&self, id: u128, dialect: SqlDialect, named: &Named<'_>) -> String {
         let parts = self.format.split(id).unwrap();
-        let worker = parts.layout.sum_of(FieldKind::Worker, &parts.values).unwrap_or(0);
-        let (at, letters) = (literal_instant(parts.time.unwrap(), dialect), self.format.canonical().to_text(id));
+        let worker = parts
+            .layout
+            .sum_of(FieldKind::Worker, &parts.values)
+            .unwrap_or(0);
+        let (at, letters) = (
+            literal_instant(parts.time.unwrap(), dialect),
+            self.format.canonical().to_text(id),
+        );
         format!("({}, {at}, {worker}, '{letters}')", named.literal(id))
     }
 
@@ -110,7 +159,10 @@ impl Sample {
         let least = self.format.range(at, moved(at, minute)).ok()?.least;
         let greatest = self.format.range(moved(at, -minute), at).ok()?.greatest;
         let [least, greatest] = [least, greatest].map(|id| named.literal(id));
-        Some(format!("({}, {least}, {greatest})", literal_instant(at, dialect)))
+        Some(format!(
+            "({}, {least}, {greatest})",
+            literal_instant(at, dialect)
+        ))
     }
 }
 
@@ -128,10 +180,24 @@ struct Named<'a> {
 impl<'a> Named<'a> {
     fn of(sql: &'a str, format: &'a Format, dialect: SqlDialect) -> Named<'a> {
         let head = sql.lines().next().unwrap();
-        let column = head.split("of type ").nth(1).unwrap().split(", read by").next().unwrap();
+        let column = head
+            .split("of type ")
+            .nth(1)
+            .unwrap()
+            .split(", read by")
+            .next()
+            .unwrap();
         let uuid = (column == "uuid").then(|| "uuid".to_owned());
         let prefix = format.name.replace('-', "_");
-        Named { sql, prefix, dialect, is_number: column == "bigint", uuid, bytes: format.byte_width(), format }
+        Named {
+            sql,
+            prefix,
+            dialect,
+            is_number: column == "bigint",
+            uuid,
+            bytes: format.byte_width(),
+            format,
+        }
     }
 
     fn column(&self) -> String {
@@ -149,7 +215,9 @@ impl<'a> Named<'a> {
         let digits = format!("{id:0width$x}", width = 2 * self.bytes);
         match (self.is_number, &self.uuid, self.dialect) {
             (true, _, _) => id.to_string(),
-            (false, Some(uuid), _) => format!("'{}'", self.format.encoding(uuid).unwrap().to_text(id)),
+            (false, Some(uuid), _) => {
+                format!("'{}'", self.format.encoding(uuid).unwrap().to_text(id))
+            }
             (false, None, SqlDialect::PostgreSql) => format!("'\\x{digits}'"),
             (false, None, SqlDialect::MySql) => format!("0x{digits}"),
             (false, None, SqlDialect::Sqlite) => format!("'{digits}'"),
@@ -166,7 +234,10 @@ impl<'a> Named<'a> {
         if self.dialect != SqlDialect::Sqlite {
             return format!("{}_{name}({column})", self.prefix);
         }
-        let (_, behind) = self.sql.split_once(&format!("-- {}_{name}, of ", self.prefix)).unwrap();
+        let (_, behind) = self
+            .sql
+            .split_once(&format!("-- {}_{name}, of ", self.prefix))
+            .unwrap();
         let expression = behind.lines().nth(1).unwrap();
         if name == "number" {
             return format!("({})", expression.replace("substr(id,", "substr(letters,"));
@@ -188,7 +259,9 @@ fn literal_instant(instant: UnixTime, dialect: SqlDialect) -> String {
     let text = instant.to_text(6).unwrap();
     match dialect {
         SqlDialect::PostgreSql | SqlDialect::Sqlite => format!("'{text}'"),
-        SqlDialect::MySql | SqlDialect::DuckDb => format!("timestamp'{}'", text.replace('T', " ").replace('Z', "")),
+        SqlDialect::MySql | SqlDialect::DuckDb => {
+            format!("timestamp'{}'", text.replace('T', " ").replace('Z', ""))
+        }
     }
 }
 
@@ -201,7 +274,9 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
     for order in ORDERS {
         let sample = Sample::minted(&service, order);
         for line in run(&sample.script(dialect)) {
-            let (what, count) = line.split_once(['|', '\t', ',']).unwrap_or_else(|| panic!("{order}: {line}"));
+            let (what, count) = line
+                .split_once(['|', '\t', ','])
+                .unwrap_or_else(|| panic!("{order}: {line}"));
             let (what, count): (_, usize) = (what.trim_matches('\''), count.parse().unwrap());
             match what {
                 "rows" => {
@@ -216,9 +291,15 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
             }
         }
     }
-    println!("{}: {rows} ids, {checks} functions, no difference", dialect.name());
+    println!(
+        "{}: {rows} ids, {checks} functions, no difference",
+        dialect.name()
+    );
     // Three of each, six of workers, two of a payment's text.
-    assert!(rows >= ORDERS.len() * IDS && checks >= 3 * ORDERS.len() + 8, "{rows} ids, {checks} functions");
+    assert!(
+        rows >= ORDERS.len() * IDS && checks >= 3 * ORDERS.len() + 8,
+        "{rows} ids, {checks} functions"
+    );
 }
 
 #[test]
@@ -271,7 +352,11 @@ fn duckdb_reads_ids_as_the_service_does() {
 fn formats_without_functions_say_why() {
     for (name, why) in WITHOUT {
         for dialect in SqlDialect::ALL {
-            let error = Format::built_in(name).unwrap().sql_functions(dialect).unwrap_err().to_string();
+            let error = Format::built_in(name)
+                .unwrap()
+                .sql_functions(dialect)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(why), "{name}: {error}");
         }
     }

@@ -28,8 +28,21 @@ fn a_clock_that_was_never_set_is_told_with_what_helps() {
     let wall = WallClock::of(&home);
     wall.set(WallClock::in_1970());
     let service = wall.start(home.serve());
-    let lines = ["mints    no, clock-jumped", "records  clock-jumped", "why      "];
-    assert_status_says(&service, 1, &lines, &["mints no sequenced ids", "set the clock right", "\"Not ready\""]);
+    let lines = [
+        "mints    no, clock-jumped",
+        "records  clock-jumped",
+        "why      ",
+    ];
+    assert_status_says(
+        &service,
+        1,
+        &lines,
+        &[
+            "mints no sequenced ids",
+            "set the clock right",
+            "\"Not ready\"",
+        ],
+    );
     wall.set(0);
     service.wait_until_ready();
     assert_status_says(&service, 0, &["mints    yes", "records  ready"], &[]);
@@ -48,11 +61,26 @@ fn a_full_disk_is_told_with_what_helps_while_ids_are_minted() {
     let mut key = 0;
     let told = until("it is told", || {
         key += 1;
-        let append = post_json("/ids/evently", &format!("idempotency-key: {key}\r\n"), &order);
+        let append = post_json(
+            "/ids/evently",
+            &format!("idempotency-key: {key}\r\n"),
+            &order,
+        );
         Client::connect(service.address()).exchange(append);
         Some(status(&service)).filter(|ended| ended.status.code() != Some(0))
     });
     println!("{}{}", told.out, told.err);
-    told.assert(1, &["stores no events", "make room outside of storage.data_dir", "\"Records unavailable\""]);
-    assert!(told.out.contains("mints    yes") && told.out.contains("records  storage-unavailable"), "{}", told.out);
+    told.assert(
+        1,
+        &[
+            "stores no events",
+            "make room outside of storage.data_dir",
+            "\"Records unavailable\"",
+        ],
+    );
+    assert!(
+        told.out.contains("mints    yes") && told.out.contains("records  storage-unavailable"),
+        "{}",
+        told.out
+    );
 }

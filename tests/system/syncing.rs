@@ -18,7 +18,12 @@ impl Trace {
         let path = home.path("calls");
         let mut strace = Command::new("strace");
         // A grandchild: what is started, and may be killed, is the command itself.
-        strace.args(["--daemonize", "--follow-forks", "--decode-fds=path", "--string-limit=1024"]);
+        strace.args([
+            "--daemonize",
+            "--follow-forks",
+            "--decode-fds=path",
+            "--string-limit=1024",
+        ]);
         strace.arg(
             "--trace=?mkdir,mkdirat,?rename,renameat,renameat2,fsync,fdatasync,pwrite64,write,writev,sendto,sendmsg",
         );
@@ -36,13 +41,17 @@ impl Trace {
         let mut begun = HashMap::new();
         let mut calls = Vec::new();
         for line in text.lines().take_while(|line| !line.contains(end)) {
-            let (thread, call) = line.split_once(' ').expect("the thread, and what it called");
+            let (thread, call) = line
+                .split_once(' ')
+                .expect("the thread, and what it called");
             let call = call.trim_start();
             if let Some(beginning) = call.strip_suffix("<unfinished ...>") {
                 begun.insert(thread, beginning);
                 continue;
             }
-            let rest = call.strip_prefix("<... ").and_then(|call| call.split_once("resumed>"));
+            let rest = call
+                .strip_prefix("<... ")
+                .and_then(|call| call.split_once("resumed>"));
             let call = match rest {
                 Some((_, rest)) => format!("{}{rest}", begun.remove(thread).expect("it has begun")),
                 None => call.to_owned(),
@@ -61,7 +70,11 @@ fn assert_in_order(calls: &[String], steps: &[(&str, &str)]) {
     let mut rest = calls.iter();
     for (call, with) in steps {
         let found = rest.any(|made| made.starts_with(call) && made.contains(with));
-        assert!(found, "{call} with {with} is missing, or comes too early, of {steps:?} in:\n{}", calls.join("\n"));
+        assert!(
+            found,
+            "{call} with {with} is missing, or comes too early, of {steps:?} in:\n{}",
+            calls.join("\n")
+        );
     }
 }
 
@@ -88,8 +101,14 @@ fn a_first_start_has_synced_the_horizon_and_each_folder_above_it_before_an_id_is
     let calls = trace.calls_until(&id);
     service.kill();
 
-    assert_in_order(&calls, &[("mkdir", &named(&above)), ("fsync", &open(&root))]);
-    assert_in_order(&calls, &[("mkdir", &named(&data)), ("fsync", &open(&above))]);
+    assert_in_order(
+        &calls,
+        &[("mkdir", &named(&above)), ("fsync", &open(&root))],
+    );
+    assert_in_order(
+        &calls,
+        &[("mkdir", &named(&data)), ("fsync", &open(&above))],
+    );
     let (unfinished, horizon) = (data.join("horizon.new"), data.join("horizon"));
     let creation = [
         ("write(", open(&unfinished)),
@@ -101,14 +120,28 @@ fn a_first_start_has_synced_the_horizon_and_each_folder_above_it_before_an_id_is
         ("fsync", open(&data)),
         ("pwrite64", open(&horizon)),
     ];
-    assert_in_order(&calls, &creation.each_ref().map(|(call, with)| (*call, with.as_str())));
+    assert_in_order(
+        &calls,
+        &creation
+            .each_ref()
+            .map(|(call, with)| (*call, with.as_str())),
+    );
 
     let of_horizon = calls.iter().filter(|call| call.contains(&open(&horizon)));
-    let raises: Vec<&str> = of_horizon.map(|call| call.split('(').next().unwrap()).collect();
+    let raises: Vec<&str> = of_horizon
+        .map(|call| call.split('(').next().unwrap())
+        .collect();
     // The last may be a raise that goes on while the id is answered.
     let (pairs, _) = raises.as_chunks::<2>();
-    assert!(pairs.len() >= 2 && pairs.iter().all(|pair| pair == &["pwrite64", "fdatasync"]), "{raises:?}");
-    println!("{} calls before the first id, {} copies of the horizon written and synced", calls.len(), pairs.len());
+    assert!(
+        pairs.len() >= 2 && pairs.iter().all(|pair| pair == &["pwrite64", "fdatasync"]),
+        "{raises:?}"
+    );
+    println!(
+        "{} calls before the first id, {} copies of the horizon written and synced",
+        calls.len(),
+        pairs.len()
+    );
 }
 
 #[test]
@@ -116,11 +149,20 @@ fn a_document_replaced_in_place_is_synced_with_its_folder() {
     let home = Home::new();
     let root = fs::canonicalize(home.path(".")).unwrap();
     let document = root.join("one.kvn");
-    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm/one.kvn"), &document).unwrap();
+    fs::copy(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm/one.kvn"),
+        &document,
+    )
+    .unwrap();
     let (trace, command) = Trace::of(&home, idmint(&["cdm", "--in-place"]).arg(&document));
     run(command).assert(0, &[]);
     let calls = trace.calls_until("+++ exited with 0 +++");
     let unfinished = "one.kvn.idmint-";
-    let steps = [("write(", unfinished), ("fsync", unfinished), ("rename", &named(&document)), ("fsync", &open(&root))];
+    let steps = [
+        ("write(", unfinished),
+        ("fsync", unfinished),
+        ("rename", &named(&document)),
+        ("fsync", &open(&root)),
+    ];
     assert_in_order(&calls, &steps);
 }

@@ -22,14 +22,17 @@ fn systemd_analyze(args: &[&str], units: &[&Path]) -> Output {
 }
 
 fn told(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+    [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .concat()
 }
 
 /// Both units, with the program of this build, after one more change to the service's.
 fn units(change: impl FnOnce(String) -> String) -> (TempDir, [std::path::PathBuf; 2]) {
     let folder = TempDir::new().unwrap();
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/systemd");
-    let [service, socket] = ["idmint.service", "idmint.socket"].map(|name| folder.path().join(name));
+    let [service, socket] =
+        ["idmint.service", "idmint.socket"].map(|name| folder.path().join(name));
     let text = fs::read_to_string(ours.join("idmint.service")).unwrap();
     assert!(text.contains("ExecStart=/usr/local/bin/idmint serve"));
     let text = text.replace("/usr/local/bin/idmint", env!("CARGO_BIN_EXE_idmint"));
@@ -39,25 +42,39 @@ fn units(change: impl FnOnce(String) -> String) -> (TempDir, [std::path::PathBuf
 }
 
 fn verify(units: &[std::path::PathBuf; 2]) -> Output {
-    systemd_analyze(&["verify", "--man=no", "--recursive-errors=no"], &[&units[0], &units[1]])
+    systemd_analyze(
+        &["verify", "--man=no", "--recursive-errors=no"],
+        &[&units[0], &units[1]],
+    )
 }
 
 #[test]
 fn the_units_are_sound() {
     let (_folder, sound) = units(|text| text);
     let output = verify(&sound);
-    assert!(output.status.success() && told(&output).is_empty(), "{}", told(&output));
+    assert!(
+        output.status.success() && told(&output).is_empty(),
+        "{}",
+        told(&output)
+    );
 
     let (_folder, broken) = units(|text| text.replace("UMask=0077", "UMask=rather tight"));
     let output = verify(&broken);
-    assert!(told(&output).contains("rather tight"), "the control: a mistake is found: {}", told(&output));
+    assert!(
+        told(&output).contains("rather tight"),
+        "the control: a mistake is found: {}",
+        told(&output)
+    );
 }
 
 #[test]
 fn the_service_is_exposed_to_next_to_nothing() {
     let security = |unit: &Path| {
         let threshold = format!("--threshold={EXPOSURE_MAX}");
-        systemd_analyze(&["security", "--no-pager", "--offline=yes", &threshold], &[unit])
+        systemd_analyze(
+            &["security", "--no-pager", "--offline=yes", &threshold],
+            &[unit],
+        )
     };
     let (_folder, hardened) = units(|text| text);
     let output = security(&hardened[0]);
@@ -66,10 +83,18 @@ fn the_service_is_exposed_to_next_to_nothing() {
     assert!(output.status.success(), "{}", told(&output));
 
     let (_folder, bare) = units(|text| {
-        let is_kept = |line: &&str| line.starts_with('[') || line.starts_with("Exec") || line.starts_with("Type");
-        text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
+        let is_kept = |line: &&str| {
+            line.starts_with('[') || line.starts_with("Exec") || line.starts_with("Type")
+        };
+        text.lines()
+            .filter(is_kept)
+            .map(|line| format!("{line}\n"))
+            .collect()
     });
-    assert!(!security(&bare[0]).status.success(), "the control: without hardening it is exposed");
+    assert!(
+        !security(&bare[0]).status.success(),
+        "the control: without hardening it is exposed"
+    );
 }
 
 #[test]
@@ -78,9 +103,20 @@ fn a_reload_has_the_settings_read_again() {
     let service = home.start();
     let (_folder, [unit, _]) = units(|text| text);
     let unit = fs::read_to_string(unit).unwrap();
-    let reload = unit.lines().find_map(|line| line.strip_prefix("ExecReload=")).expect("a command");
-    let mut words = reload.split(' ').map(|word| word.replace("$MAINPID", &service.pid().to_string()));
-    assert!(Command::new(words.next().unwrap()).args(words).status().expect("it runs").success());
+    let reload = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecReload="))
+        .expect("a command");
+    let mut words = reload
+        .split(' ')
+        .map(|word| word.replace("$MAINPID", &service.pid().to_string()));
+    assert!(
+        Command::new(words.next().unwrap())
+            .args(words)
+            .status()
+            .expect("it runs")
+            .success()
+    );
     service.log_once_it_says("SIGHUP: conjunction.catalogs");
     assert_eq!(service.get("/health/live").status, 200);
 }
@@ -94,9 +130,13 @@ struct Machine {
 impl Machine {
     fn start() -> Machine {
         let clone = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let machine = Machine { name: format!("idmint-systemd-{}", std::process::id()), home: Home::new() };
-        let stand_ins =
-            Command::new(clone.join("tests/system/image/stand-ins")).args(["systemd", &machine.name]).output();
+        let machine = Machine {
+            name: format!("idmint-systemd-{}", std::process::id()),
+            home: Home::new(),
+        };
+        let stand_ins = Command::new(clone.join("tests/system/image/stand-ins"))
+            .args(["systemd", &machine.name])
+            .output();
         let stand_ins = stand_ins.unwrap();
         assert!(stand_ins.status.success(), "{}", told(&stand_ins));
 
@@ -106,7 +146,10 @@ impl Machine {
         fs::write(home.path("ca.pem"), &authority.pem).unwrap();
         let volumes = [
             format!("{}:/clone/deploy:ro", clone.join("deploy").display()),
-            format!("{}:/clone/target/release/idmint:ro", env!("CARGO_BIN_EXE_idmint")),
+            format!(
+                "{}:/clone/target/release/idmint:ro",
+                env!("CARGO_BIN_EXE_idmint")
+            ),
             format!("{}:/clone/tls.crt:ro", certificate.display()),
             format!("{}:/clone/tls.key:ro", key.display()),
             format!("{}:/clone/ca.pem:ro", home.path("ca.pem").display()),
@@ -115,7 +158,16 @@ impl Machine {
         let mut docker = Command::new("docker");
         docker.args(["run", "--detach", "--name", &machine.name]);
         // A machine of its own may do all this. That last capability the machine of this test may lack itself.
-        docker.args(["--cap-add", "ALL", "--cap-drop", "SYS_RESOURCE", "--cgroupns", "host", "--workdir", "/clone"]);
+        docker.args([
+            "--cap-add",
+            "ALL",
+            "--cap-drop",
+            "SYS_RESOURCE",
+            "--cgroupns",
+            "host",
+            "--workdir",
+            "/clone",
+        ]);
         for option in ["seccomp", "apparmor", "systempaths"] {
             docker.args(["--security-opt", &format!("{option}=unconfined")]);
         }
@@ -129,14 +181,19 @@ impl Machine {
         assert!(output.status.success(), "{}", told(&output));
         until("systemd has started", || {
             let state = told(&machine.shell("systemctl is-system-running"));
-            ["running", "degraded"].contains(&state.trim()).then_some(())
+            ["running", "degraded"]
+                .contains(&state.trim())
+                .then_some(())
         });
         machine
     }
 
     fn shell(&self, command: &str) -> Output {
         let script = format!("curl() {{ command curl --silent --show-error \"$@\"; }}\n{command}");
-        Command::new("docker").args(["exec", &self.name, "bash", "-c", &script]).output().unwrap()
+        Command::new("docker")
+            .args(["exec", &self.name, "bash", "-c", &script])
+            .output()
+            .unwrap()
     }
 
     #[track_caller]
@@ -152,8 +209,15 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        for remove in [["rm", "--force", "--volumes"].as_slice(), &["image", "rm", "--force"]] {
-            let output = Command::new("docker").args(remove).arg(&self.name).output().unwrap();
+        for remove in [
+            ["rm", "--force", "--volumes"].as_slice(),
+            &["image", "rm", "--force"],
+        ] {
+            let output = Command::new("docker")
+                .args(remove)
+                .arg(&self.name)
+                .output()
+                .unwrap();
             if !output.status.success() {
                 eprintln!("{}", told(&output));
             }
@@ -168,9 +232,15 @@ fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     for (command, printed) in &commands {
         let told = machine.succeed(command);
         let ids = r#"{"format":"snowflake","count":1,"ids":[""#;
-        assert!(printed.is_empty() || printed[0].starts_with(ids) && told.starts_with(ids), "{command}: {told}");
+        assert!(
+            printed.is_empty() || printed[0].starts_with(ids) && told.starts_with(ids),
+            "{command}: {told}"
+        );
     }
-    println!("{} commands of START.md typed under systemd", commands.len());
+    println!(
+        "{} commands of START.md typed under systemd",
+        commands.len()
+    );
     assert!(commands.len() >= 10, "{commands:?}");
     let modes = machine.succeed("stat --format '%U %a' /etc/idmint/tokens.toml");
     assert!(modes.starts_with("root 600"), "{modes}");
@@ -178,7 +248,9 @@ fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     assert!(refused.contains("missing_token"), "{refused}");
 
     machine.succeed("install -m 600 tls.crt tls.key /etc/idmint/");
-    machine.succeed("cp deploy/systemd/idmint.service.d/tls.conf /etc/systemd/system/idmint.service.d/");
+    machine.succeed(
+        "cp deploy/systemd/idmint.service.d/tls.conf /etc/systemd/system/idmint.service.d/",
+    );
     machine.succeed("systemctl daemon-reload && systemctl restart idmint");
     let minted = machine.succeed(
         r#"curl --cacert ca.pem -X POST -H "Authorization: Bearer $(cat billing.token)" https://localhost:8080/ids/snowflake"#,
@@ -191,5 +263,8 @@ fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     assert!(!machine.shell("systemctl restart idmint").status.success());
     let journal = machine
         .succeed("systemctl show --property ExecMainStatus idmint; journalctl --no-pager --lines 20 --unit idmint");
-    assert!(journal.contains("ExecMainStatus=78") && journal.contains("Permission denied"), "{journal}");
+    assert!(
+        journal.contains("ExecMainStatus=78") && journal.contains("Permission denied"),
+        "{journal}"
+    );
 }

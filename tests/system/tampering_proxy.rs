@@ -33,7 +33,11 @@ impl TamperingProxy {
                 std::thread::spawn(move || answer_one(stream, service, change));
             }
         });
-        TamperingProxy { address, is_over, thread: Some(thread) }
+        TamperingProxy {
+            address,
+            is_over,
+            thread: Some(thread),
+        }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -50,36 +54,58 @@ impl Drop for TamperingProxy {
 }
 
 fn answer_one(mut stream: TcpStream, service: SocketAddr, change: fn(Answer) -> Answer) {
-    let Some(request) = read_request(&mut BufReader::new(&stream)) else { return };
+    let Some(request) = read_request(&mut BufReader::new(&stream)) else {
+        return;
+    };
     let Answer { head, body, .. } = change(Client::connect(service).exchange(request));
     let kept = head.lines().filter(|line| {
         let name = line.split(':').next().unwrap_or_default();
-        !name.eq_ignore_ascii_case("content-length") && !name.eq_ignore_ascii_case("connection") && !line.is_empty()
+        !name.eq_ignore_ascii_case("content-length")
+            && !name.eq_ignore_ascii_case("connection")
+            && !line.is_empty()
     });
     let mut head: String = kept.flat_map(|line| [line, "\r\n"]).collect();
-    head += &format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    head += &format!(
+        "content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     // Whoever does not want the answer any more has closed.
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+    let _ = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(&body));
     let _ = stream.shutdown(Shutdown::Write);
 }
 
 impl Answer {
     /// The same without this member, wherever it stands in the JSON.
     pub(crate) fn without_member(self, name: &str) -> Answer {
-        let Ok(mut json) = serde_json::from_slice::<Value>(&self.body) else { return self };
+        let Ok(mut json) = serde_json::from_slice::<Value>(&self.body) else {
+            return self;
+        };
         remove(&mut json, name);
-        Answer { body: json.to_string().into_bytes(), ..self }
+        Answer {
+            body: json.to_string().into_bytes(),
+            ..self
+        }
     }
 
     /// The same with this status instead of that one.
     pub(crate) fn with_status(self, from: u16, to: u16) -> Answer {
-        let head = self.head.replacen(&format!(" {from} "), &format!(" {to} "), 1);
+        let head = self
+            .head
+            .replacen(&format!(" {from} "), &format!(" {to} "), 1);
         Answer { head, ..self }
     }
 
     pub(crate) fn without_header(self, name: &str) -> Answer {
-        let kept = self.head.lines().filter(|line| !line.to_lowercase().starts_with(&format!("{name}:")));
-        Answer { head: kept.flat_map(|line| [line, "\r\n"]).collect(), ..self }
+        let kept = self
+            .head
+            .lines()
+            .filter(|line| !line.to_lowercase().starts_with(&format!("{name}:")));
+        Answer {
+            head: kept.flat_map(|line| [line, "\r\n"]).collect(),
+            ..self
+        }
     }
 
     pub(crate) fn with_media_type(self, media_type: &str) -> Answer {

@@ -10,7 +10,13 @@ fn logged(no_color: &str) -> String {
     let home = Home::new();
     let serve = format!("{:?}", home.serve()).replace('"', "'");
     let mut command = Command::new("script");
-    command.args(["--quiet", "--return", "--command", &format!("timeout 3 {serve}"), "/dev/null"]);
+    command.args([
+        "--quiet",
+        "--return",
+        "--command",
+        &format!("timeout 3 {serve}"),
+        "/dev/null",
+    ]);
     let output = command.env("NO_COLOR", no_color).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("ids of siq are for development"), "{said}");
@@ -27,8 +33,10 @@ fn the_log_has_colours_on_a_terminal_unless_somebody_wants_none() {
 /// What a command shows on a terminal; its standard output goes elsewhere.
 fn shown(command: &str) -> String {
     let command = format!("{} {command} > /dev/null", env!("CARGO_BIN_EXE_idmint"));
-    let output =
-        Command::new("script").args(["--quiet", "--return", "--command", &command, "/dev/null"]).output().unwrap();
+    let output = Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .output()
+        .unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{command}: {shown}");
     shown
@@ -45,9 +53,17 @@ fn bringing_conjunctions_elsewhere_shows_how_far_it_is_on_a_terminal_alone() {
     let export = format!("conjunction export --server {}", service.url());
     assert!(shown(&export).contains(" so far"), "{}", shown(&export));
     let exported = run(idmint(&export.split(' ').collect::<Vec<_>>()));
-    assert_eq!((exported.out.lines().count(), exported.err.as_str()), (1, ""), "nobody watches");
+    assert_eq!(
+        (exported.out.lines().count(), exported.err.as_str()),
+        (1, ""),
+        "nobody watches"
+    );
     let file = home.path("conjunctions.ndjson");
     fs::write(&file, exported.out).unwrap();
-    let imported = shown(&format!("conjunction import {} --server {}", file.display(), there.url()));
+    let imported = shown(&format!(
+        "conjunction import {} --server {}",
+        file.display(),
+        there.url()
+    ));
     assert!(imported.contains("1 of 1"), "{imported}");
 }

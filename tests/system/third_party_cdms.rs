@@ -15,9 +15,16 @@ const DOCUMENTS: usize = 3;
 /// The messages that the package is tested with.
 fn documents() -> Vec<PathBuf> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/ccsds-ndm/tests/data");
-    let folders = ["kvn", "xml"].map(|form| fs::read_dir(data.join(form)).expect("installed by .ci/install-ccsds-ndm"));
-    let files = folders.into_iter().flatten().map(|entry| entry.expect("a file").path());
-    let is_cdm = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cdm"));
+    let folders = ["kvn", "xml"]
+        .map(|form| fs::read_dir(data.join(form)).expect("installed by .ci/install-ccsds-ndm"));
+    let files = folders
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.expect("a file").path());
+    let is_cdm = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("cdm"))
+    };
     let mut found: Vec<PathBuf> = files.filter(is_cdm).collect();
     found.sort();
     found
@@ -25,8 +32,16 @@ fn documents() -> Vec<PathBuf> {
 
 /// The message as it comes back.
 fn annotate(service: &Service, sent: &str, is_kvn: bool) -> String {
-    let media = if is_kvn { "text/plain" } else { "application/xml" };
-    let head = request("POST /ids/conjunction?return=cdm", &format!("content-type: {media}\r\n"), sent);
+    let media = if is_kvn {
+        "text/plain"
+    } else {
+        "application/xml"
+    };
+    let head = request(
+        "POST /ids/conjunction?return=cdm",
+        &format!("content-type: {media}\r\n"),
+        sent,
+    );
     let answer = Client::connect(service.address()).exchange(head);
     assert_eq!(answer.status, 200, "{sent}: {answer:?}");
     answer.text()
@@ -36,7 +51,10 @@ fn annotate(service: &Service, sent: &str, is_kvn: bool) -> String {
 fn without_note(message: &str, key: &str, name: &str, is_kvn: bool) -> String {
     let at = message.find(key).expect("an id");
     let (begin, end) = if is_kvn {
-        (message[..at].rfind('\n').unwrap(), at + message[at..].find('\n').unwrap())
+        (
+            message[..at].rfind('\n').unwrap(),
+            at + message[at..].find('\n').unwrap(),
+        )
     } else {
         let (opening, closing) = (format!("<{name}>"), format!("</{name}>"));
         let opened = message[..at + key.len() + 1].rfind(&opening).unwrap();
@@ -53,16 +71,26 @@ fn messages_of_others_as_of_version_2_get_the_keyword_and_keep_every_other_byte(
     let service = Service::start(home.serve());
     service.wait_until_ready();
     for document in &documents() {
-        let is_kvn = document.extension().is_some_and(|extension| extension == "kvn");
+        let is_kvn = document
+            .extension()
+            .is_some_and(|extension| extension == "kvn");
         let sent = fs::read_to_string(document).expect("text");
         let version = sent.find("CCSDS_CDM_VERS").expect("each message names it");
-        let number = version + sent[version..].find("1.0").expect("each message is of version 1.0");
+        let number = version
+            + sent[version..]
+                .find("1.0")
+                .expect("each message is of version 1.0");
         let sent = format!("{}2.0{}", &sent[..number], &sent[number + 3..]);
         let back = annotate(&service, &sent, is_kvn);
         assert!(!back.contains("CONJUNCTION_EVENT_ID"), "{back}");
         let back_again = annotate(&service, &back, is_kvn);
         assert_eq!(back_again, back, "{}", document.display());
-        assert_eq!(without_note(&back, "CONJUNCTION_ID", "CONJUNCTION_ID", is_kvn), sent, "{}", document.display());
+        assert_eq!(
+            without_note(&back, "CONJUNCTION_ID", "CONJUNCTION_ID", is_kvn),
+            sent,
+            "{}",
+            document.display()
+        );
     }
 }
 
@@ -76,11 +104,18 @@ fn messages_of_others_go_through_and_read_alike_before_and_after() {
     let mut ids = Vec::new();
     for document in &documents {
         let sent = fs::read_to_string(document).expect("text");
-        let is_kvn = document.extension().is_some_and(|extension| extension == "kvn");
+        let is_kvn = document
+            .extension()
+            .is_some_and(|extension| extension == "kvn");
         let back = annotate(&service, &sent, is_kvn);
 
         // Every other byte as sent: one comment is cut out, wherever it stands.
-        assert_eq!(without_note(&back, "CONJUNCTION_EVENT_ID", "COMMENT", is_kvn), sent, "{}", document.display());
+        assert_eq!(
+            without_note(&back, "CONJUNCTION_EVENT_ID", "COMMENT", is_kvn),
+            sent,
+            "{}",
+            document.display()
+        );
 
         let after = home.path(document.file_name().unwrap().to_str().unwrap());
         fs::write(&after, &back).unwrap();
@@ -88,13 +123,23 @@ fn messages_of_others_go_through_and_read_alike_before_and_after() {
         let [before, after]: [Value; 2] = read.try_into().expect("a line for each file");
         assert_eq!(before["rest"], after["rest"], "{}", document.display());
         let comments = |read: &Value| -> Vec<String> {
-            read["comments"].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+            read["comments"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|text| text.as_str().unwrap().to_owned())
+                .collect()
         };
         let (before, mut after) = (comments(&before), comments(&after));
-        let noted =
-            after.iter().position(|text| text.starts_with("CONJUNCTION_EVENT_ID = ")).expect("the package has read it");
+        let noted = after
+            .iter()
+            .position(|text| text.starts_with("CONJUNCTION_EVENT_ID = "))
+            .expect("the package has read it");
         ids.push(after.remove(noted));
         assert_eq!(before, after);
     }
-    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "one conjunction in each of them: {ids:?}");
+    assert!(
+        ids.windows(2).all(|pair| pair[0] == pair[1]),
+        "one conjunction in each of them: {ids:?}"
+    );
 }

@@ -15,7 +15,9 @@ pub(crate) fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
         panic!("{command:?} does not run: {error}; .ci/install-packages and make test-all install what is needed")
     });
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    let printed = [output.stdout, output.stderr]
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .concat();
     assert!(output.status.success(), "{command:?}:\n{printed}");
     printed
 }
@@ -31,12 +33,18 @@ pub(crate) fn promtool<A: AsRef<OsStr>>(args: &[A]) -> String {
 /// The same with this text as its standard input.
 pub(crate) fn promtool_reads(args: &[&str], text: &str) -> String {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
-    file.write_all(text.as_bytes()).expect("the text is written");
+    file.write_all(text.as_bytes())
+        .expect("the text is written");
     promtool_with(args, File::open(&file).expect("the file is there").into())
 }
 
 fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
-    succeed(Command::new("promtool").args(args).stdin(input).current_dir(env!("CARGO_MANIFEST_DIR")))
+    succeed(
+        Command::new("promtool")
+            .args(args)
+            .stdin(input)
+            .current_dir(env!("CARGO_MANIFEST_DIR")),
+    )
 }
 
 /// schemathesis with these arguments, run in `folder`, where it keeps what it remembers for its next run.
@@ -46,12 +54,21 @@ fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
 pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = ours.join("target/tools/schemathesis/bin/schemathesis");
-    assert!(program.is_file(), "schemathesis is there: installed by .ci/install-schemathesis");
+    assert!(
+        program.is_file(),
+        "schemathesis is there: installed by .ci/install-schemathesis"
+    );
     let told = ours.join("tests/system/schemathesis");
     let mut command = Command::new(program);
-    command.arg("--no-color").arg("--config-file").arg(told.join("schemathesis.toml"));
+    command
+        .arg("--no-color")
+        .arg("--config-file")
+        .arg(told.join("schemathesis.toml"));
     command.arg("run").arg(ours.join("openapi.yaml")).args(args);
-    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", told).current_dir(folder);
+    command
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONPATH", told)
+        .current_dir(folder);
     command
 }
 
@@ -62,13 +79,26 @@ pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
 pub(crate) fn read_cdms(files: &[&Path]) -> Vec<serde_json::Value> {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = ours.join("target/tools/ccsds-ndm/bin/python");
-    assert!(python.is_file(), "ccsds-ndm is there: installed by .ci/install-ccsds-ndm");
+    assert!(
+        python.is_file(),
+        "ccsds-ndm is there: installed by .ci/install-ccsds-ndm"
+    );
     let mut command = Command::new(python);
-    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(ours.join("tests/system/read_cdm.py")).args(files);
+    command
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(ours.join("tests/system/read_cdm.py"))
+        .args(files);
     let output = command.output().expect("the program runs");
-    assert!(output.status.success(), "ccsds-ndm refused:\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "ccsds-ndm refused:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let printed = String::from_utf8(output.stdout).expect("JSON is UTF-8");
-    printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    printed
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
 }
 
 /// The library that, preloaded, gives one process its own wall clock.
@@ -81,7 +111,9 @@ pub(crate) fn libfaketime() -> PathBuf {
         .flatten()
         .map(|folder| folder.path().join("faketime/libfaketime.so.1"))
         .find(|library| library.is_file())
-        .expect("libfaketime.so.1 is there: Debian package faketime, installed by .ci/install-packages")
+        .expect(
+            "libfaketime.so.1 is there: Debian package faketime, installed by .ci/install-packages",
+        )
 }
 
 #[test]

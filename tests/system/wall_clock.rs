@@ -19,8 +19,11 @@ pub(crate) struct WallClock {
 impl WallClock {
     /// The clock of the services in this folder; right at first.
     pub(crate) fn of(home: &Home) -> WallClock {
-        let clock =
-            WallClock { file: home.path("wall-clock"), new: home.path("wall-clock.new"), pids: RefCell::default() };
+        let clock = WallClock {
+            file: home.path("wall-clock"),
+            new: home.path("wall-clock.new"),
+            pids: RefCell::default(),
+        };
         clock.set(0);
         clock
     }
@@ -57,14 +60,22 @@ impl WallClock {
 
 /// The true time, in seconds since 1970.
 pub(crate) fn now_s() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        .try_into()
+        .unwrap()
 }
 
 impl Drop for WallClock {
     /// The library removes these itself, but not from a process that is killed.
     fn drop(&mut self) {
         for pid in self.pids.borrow().iter() {
-            for name in [format!("faketime_shm_{pid}"), format!("sem.faketime_sem_{pid}")] {
+            for name in [
+                format!("faketime_shm_{pid}"),
+                format!("sem.faketime_sem_{pid}"),
+            ] {
                 let _ = fs::remove_file(format!("/dev/shm/{name}"));
             }
         }

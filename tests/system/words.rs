@@ -17,7 +17,18 @@ fn of_a_thousand_words_of_a_dictionary_at_most_one_is_taken_for_an_id() {
     let ended = run(idmint(&["decode", "--csv", "--column", "1", DICTIONARY]));
     ended.assert(1, &[" are ids of no format"]);
     assert_eq!(ended.out.lines().count(), count);
-    let taken: Vec<_> = ended.out.lines().filter(|line| !line.ends_with(",,,")).collect();
-    println!("{} of {count} words are taken for ids: {taken:?}", taken.len());
-    assert!(taken.len() * 1_000 <= count, "{} of {count} words", taken.len());
+    let taken: Vec<_> = ended
+        .out
+        .lines()
+        .filter(|line| !line.ends_with(",,,"))
+        .collect();
+    println!(
+        "{} of {count} words are taken for ids: {taken:?}",
+        taken.len()
+    );
+    assert!(
+        taken.len() * 1_000 <= count,
+        "{} of {count} words",
+        taken.len()
+    );
 }

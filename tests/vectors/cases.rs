@@ -53,9 +53,13 @@ pub(crate) fn file(name: &str) -> Value {
 
 /// Every id of every file.
 pub(crate) fn valid() -> Vec<Valid> {
-    let of = |name: &str, read: fn(&Value) -> Vec<Valid>| rows(&file(name)["valid"]).iter().flat_map(read).collect();
+    let of = |name: &str, read: fn(&Value) -> Vec<Valid>| {
+        rows(&file(name)["valid"]).iter().flat_map(read).collect()
+    };
     let chains = file("evently");
-    let events = rows(&chains["chains"]).iter().flat_map(|chain| rows(&chain["events"]));
+    let events = rows(&chains["chains"])
+        .iter()
+        .flat_map(|chain| rows(&chain["events"]));
     let files: [Vec<Valid>; 6] = [
         of("siq", |row| vec![siq(row)]),
         of("snowflake", snowflakes),
@@ -69,12 +73,22 @@ pub(crate) fn valid() -> Vec<Valid> {
 
 /// Every text of every file that is no id.
 pub(crate) fn unreadable() -> Vec<Unreadable> {
-    ["siq", "snowflake", "payment", "conjunction", "flax", "evently"]
-        .into_iter()
-        .flat_map(|name| {
-            rows(&file(name)["invalid"]).iter().filter_map(|row| unreadable_of(name, row)).collect::<Vec<_>>()
-        })
-        .collect()
+    [
+        "siq",
+        "snowflake",
+        "payment",
+        "conjunction",
+        "flax",
+        "evently",
+    ]
+    .into_iter()
+    .flat_map(|name| {
+        rows(&file(name)["invalid"])
+            .iter()
+            .filter_map(|row| unreadable_of(name, row))
+            .collect::<Vec<_>>()
+    })
+    .collect()
 }
 
 pub(crate) fn rows(list: &Value) -> &[Value] {
@@ -125,7 +139,16 @@ fn siq(row: &Value) -> Valid {
     // Rounded up: the first whole nanosecond of a tick of 15258.79 ns.
     let unix_nanos = seconds * 1_000_000_000 + (fraction * 1_000_000_000 + 65_535) / 65_536;
     let of_type = Some(text(&fields["qualifier"])).filter(|name| name != "unassigned");
-    Valid { of_type, ..valid_of(row, "siq".to_owned(), unix_nanos, named, encodings(row, &[])) }
+    Valid {
+        of_type,
+        ..valid_of(
+            row,
+            "siq".to_owned(),
+            unix_nanos,
+            named,
+            encodings(row, &[]),
+        )
+    }
 }
 
 /// A tweet twice: its machine number whole, and as two halves.
@@ -133,16 +156,32 @@ fn snowflakes(row: &Value) -> Vec<Valid> {
     let fields = &row["fields"];
     let of = |format: &str, workers: &[(&'static str, &str)]| {
         let mut named = vec![("time", number(&fields["timestamp"]))];
-        named.extend(workers.iter().map(|(field, key)| (*field, number(&fields[*key]))));
+        named.extend(
+            workers
+                .iter()
+                .map(|(field, key)| (*field, number(&fields[*key]))),
+        );
         named.push(("sequence", number(&fields["increment"])));
         let unix_nanos = signed(&fields["unix_ms"]) * 1_000_000;
-        valid_of(row, format.to_owned(), unix_nanos, named, encodings(row, &[]))
+        valid_of(
+            row,
+            format.to_owned(),
+            unix_nanos,
+            named,
+            encodings(row, &[]),
+        )
     };
     match text(&fields["flavor"]).as_str() {
-        "discord" => vec![of("snowflake", &[("worker", "worker"), ("shard", "process")])],
+        "discord" => vec![of(
+            "snowflake",
+            &[("worker", "worker"), ("shard", "process")],
+        )],
         _ => vec![
             of("twitter", &[("worker", "machine")]),
-            of("twitter-halves", &[("worker", "worker"), ("process", "process")]),
+            of(
+                "twitter-halves",
+                &[("worker", "worker"), ("process", "process")],
+            ),
         ],
     }
 }
@@ -155,14 +194,29 @@ fn payment(row: &Value) -> Valid {
         ("sequence", number(&fields["counter"])),
     ];
     let format = format_of("payment", row, &fields["epoch"]);
-    valid_of(row, format, signed(&fields["unix_s"]) * 1_000_000_000, named, encodings(row, &[("string", "base36")]))
+    valid_of(
+        row,
+        format,
+        signed(&fields["unix_s"]) * 1_000_000_000,
+        named,
+        encodings(row, &[("string", "base36")]),
+    )
 }
 
 fn flax(row: &Value) -> Valid {
     let fields = &row["fields"];
-    let named = vec![("time", number(&fields["timestamp"])), ("random", number(&fields["random"]))];
+    let named = vec![
+        ("time", number(&fields["timestamp"])),
+        ("random", number(&fields["random"])),
+    ];
     let texts = encodings(row, &[("string", "base64_lex"), ("hex", "hex_padded")]);
-    valid_of(row, "flax".to_owned(), signed(&fields["unix_ms"]) * 1_000_000, named, texts)
+    valid_of(
+        row,
+        "flax".to_owned(),
+        signed(&fields["unix_ms"]) * 1_000_000,
+        named,
+        texts,
+    )
 }
 
 fn conjunction(row: &Value) -> Valid {
@@ -181,15 +235,31 @@ fn conjunction(row: &Value) -> Valid {
             ("primary", number(&fields["primary_norad_id"])),
             ("secondary", number(&fields["secondary_norad_id"])),
         ];
-        return valid_of(row, format, signed(&fields["tca_unix_s"]) * 1_000_000_000, named, texts);
+        return valid_of(
+            row,
+            format,
+            signed(&fields["tca_unix_s"]) * 1_000_000_000,
+            named,
+            texts,
+        );
     }
-    texts.extend(rows(&row["encodings"]["short"]).iter().map(|short| (short_encoding(short), text(&short["value"]))));
+    texts.extend(
+        rows(&row["encodings"]["short"])
+            .iter()
+            .map(|short| (short_encoding(short), text(&short["value"]))),
+    );
     let named = vec![
         ("time", number(&fields["timestamp"])),
         ("system", number(&fields["system_id"])),
         ("sequence", number(&fields["sequence"])),
     ];
-    valid_of(row, format, signed(&fields["unix_ms"]) * 1_000_000, named, texts)
+    valid_of(
+        row,
+        format,
+        signed(&fields["unix_ms"]) * 1_000_000,
+        named,
+        texts,
+    )
 }
 
 /// The id of one event of a chain.
@@ -206,10 +276,14 @@ fn event(event: &Value) -> Valid {
         ("version", ledger_and_version & 3),
     ];
     let uuid = [&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]].join("-");
-    let body: Value = serde_json::from_str(&text(&event["event_json"])).expect("the body of an event is JSON");
+    let body: Value =
+        serde_json::from_str(&text(&event["event_json"])).expect("the body of an event is JSON");
     // As many digits of the second as it needs; a time of Evently has six.
     let stamp = text(&body["timestamp"]);
-    let (seconds, fraction) = stamp.trim_end_matches('Z').split_once('.').unwrap_or((stamp.trim_end_matches('Z'), ""));
+    let (seconds, fraction) = stamp
+        .trim_end_matches('Z')
+        .split_once('.')
+        .unwrap_or((stamp.trim_end_matches('Z'), ""));
     Valid {
         name: id.clone(),
         format: "evently".to_owned(),
@@ -223,7 +297,11 @@ fn event(event: &Value) -> Valid {
 
 /// The configured encoding of a short form, told by its salt.
 fn short_encoding(short: &Value) -> String {
-    assert_eq!((&short["alphabet"], &short["min_length"]), (&"default".into(), &0.into()), "{short}");
+    assert_eq!(
+        (&short["alphabet"], &short["min_length"]),
+        (&"default".into(), &0.into()),
+        "{short}"
+    );
     match (text(&short["scheme"]).as_str(), short["salt"].as_str()) {
         ("hashids", Some("")) => "hashids".to_owned(),
         ("hashids", Some(salt)) => format!("hashids-{}", salt.to_lowercase()),
@@ -239,30 +317,57 @@ fn valid_of(
     encodings: Vec<(String, String)>,
 ) -> Valid {
     let utc = row["fields"]["utc"].as_str().map(str::to_owned);
-    Valid { name: text(&row["name"]), format, of_type: None, unix_nanos, utc, fields, encodings }
+    Valid {
+        name: text(&row["name"]),
+        format,
+        of_type: None,
+        unix_nanos,
+        utc,
+        fields,
+        encodings,
+    }
 }
 
 /// The texts of a row by the names of our encodings, where those are others.
 fn encodings(row: &Value, renamed: &[(&str, &str)]) -> Vec<(String, String)> {
-    let name =
-        |codec: &str| renamed.iter().find(|(theirs, _)| *theirs == codec).map_or(codec, |(_, ours)| ours).to_owned();
-    let texts = row["encodings"].as_object().expect("the encodings of an id");
-    texts.iter().filter_map(|(codec, text)| Some((name(codec), text.as_str()?.to_owned()))).collect()
+    let name = |codec: &str| {
+        renamed
+            .iter()
+            .find(|(theirs, _)| *theirs == codec)
+            .map_or(codec, |(_, ours)| ours)
+            .to_owned()
+    };
+    let texts = row["encodings"]
+        .as_object()
+        .expect("the encodings of an id");
+    texts
+        .iter()
+        .filter_map(|(codec, text)| Some((name(codec), text.as_str()?.to_owned())))
+        .collect()
 }
 
 pub(crate) fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} should be a text")).to_owned()
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} should be a text"))
+        .to_owned()
 }
 
 /// A number, which the vectors write as a text where it may exceed 2^53.
 fn number(value: &Value) -> u128 {
-    digits(value).parse().unwrap_or_else(|_| panic!("{value} should be a number"))
+    digits(value)
+        .parse()
+        .unwrap_or_else(|_| panic!("{value} should be a number"))
 }
 
 fn signed(value: &Value) -> i128 {
-    digits(value).parse().unwrap_or_else(|_| panic!("{value} should be a number"))
+    digits(value)
+        .parse()
+        .unwrap_or_else(|_| panic!("{value} should be a number"))
 }
 
 pub(crate) fn digits(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -28,7 +28,14 @@ impl Connection {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, parser: AnswerParser::new(), kept: Vec::new(), unsent: 0, awaited: 0, due: Instant::now() })
+        Ok(Self {
+            stream,
+            parser: AnswerParser::new(),
+            kept: Vec::new(),
+            unsent: 0,
+            awaited: 0,
+            due: Instant::now(),
+        })
     }
 
     /// Sends `requests`, which are answered by `count` answers. Says whether all could be sent.
@@ -50,12 +57,21 @@ impl Connection {
     }
 
     /// Reads once, and hands out the answers that have ended with it.
-    pub(super) fn receive(&mut self, buffer: &mut Buffer, mut each: impl FnMut(AnswerEnd)) -> io::Result<()> {
+    pub(super) fn receive(
+        &mut self,
+        buffer: &mut Buffer,
+        mut each: impl FnMut(AnswerEnd),
+    ) -> io::Result<()> {
         let bytes = buffer.0.as_mut_slice();
         let kept = self.kept.len();
         bytes[..kept].copy_from_slice(&self.kept);
         let read = match self.stream.read(&mut bytes[kept..]) {
-            Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
+            Ok(0) => {
+                return Err(io::Error::new(
+                    ErrorKind::UnexpectedEof,
+                    "the server closed the connection",
+                ));
+            }
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
@@ -65,7 +81,10 @@ impl Connection {
             let (taken, answer) = self.parser.parse(rest, |_| {}).map_err(io::Error::other)?;
             rest = &rest[taken..];
             let Some(answer) = answer else { break };
-            self.awaited = self.awaited.checked_sub(1).ok_or_else(|| io::Error::other("an answer to nothing"))?;
+            self.awaited = self
+                .awaited
+                .checked_sub(1)
+                .ok_or_else(|| io::Error::other("an answer to nothing"))?;
             each(answer);
         }
         self.kept.clear();

@@ -36,11 +36,19 @@ impl Workload {
     /// One at a time on each of 16 connections.
     pub(crate) fn of(method_and_target: &str, headers: &str, body: &str) -> Self {
         let request = request(method_and_target, headers, body).into_bytes();
-        Self { request, connections: 16, load_model: LoadModel::Closed { depth: 1 }, is_read_beside: false }
+        Self {
+            request,
+            connections: 16,
+            load_model: LoadModel::Closed { depth: 1 },
+            is_read_beside: false,
+        }
     }
 
     pub(crate) fn connections(self, connections: usize) -> Self {
-        Self { connections, ..self }
+        Self {
+            connections,
+            ..self
+        }
     }
 
     pub(crate) fn load_model(self, load_model: LoadModel) -> Self {
@@ -49,7 +57,10 @@ impl Workload {
 
     /// While others read metrics and ledgers.
     pub(crate) fn beside_readers(self) -> Self {
-        Self { is_read_beside: true, ..self }
+        Self {
+            is_read_beside: true,
+            ..self
+        }
     }
 }
 
@@ -82,9 +93,16 @@ pub(crate) struct Generator {
 impl Generator {
     pub(crate) fn connect(address: SocketAddr, workload: &Workload) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let connections = (0..workload.connections).map(|_| Connection::to(address)).collect::<io::Result<Vec<_>>>()?;
+        let connections = (0..workload.connections)
+            .map(|_| Connection::to(address))
+            .collect::<io::Result<Vec<_>>>()?;
         for (at, connection) in connections.iter().enumerate() {
-            epoll::add(&epoll, connection, epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN)?;
+            epoll::add(
+                &epoll,
+                connection,
+                epoll::EventData::new_u64(at as u64),
+                epoll::EventFlags::IN,
+            )?;
         }
         let depth = match workload.load_model {
             LoadModel::Closed { depth } => depth,
@@ -92,7 +110,14 @@ impl Generator {
         };
         let requests = workload.request.repeat(depth);
         let events = Vec::with_capacity(connections.len());
-        Ok(Self { epoll, connections, buffer: Buffer::new(), events, requests, load_model: workload.load_model })
+        Ok(Self {
+            epoll,
+            connections,
+            buffer: Buffer::new(),
+            events,
+            requests,
+            load_model: workload.load_model,
+        })
     }
 
     /// Sends requests for this long, then waits for what has not been answered.
@@ -102,7 +127,14 @@ impl Generator {
     pub(crate) fn run(&mut self, time: Duration) -> io::Result<Tally> {
         // Room for a million, so that none has to be made while the clock runs.
         let latencies_ns = Vec::with_capacity(1 << 20);
-        let mut tally = Tally { answered: 0, refused: 0, refusal: 0, bytes: 0, latencies_ns, passed: Duration::ZERO };
+        let mut tally = Tally {
+            answered: 0,
+            refused: 0,
+            refusal: 0,
+            bytes: 0,
+            latencies_ns,
+            passed: Duration::ZERO,
+        };
         let began = Instant::now();
         match self.load_model {
             LoadModel::Closed { depth } => self.run_closed(depth, began + time, &mut tally)?,
@@ -130,7 +162,13 @@ impl Generator {
         Ok(())
     }
 
-    fn run_open(&mut self, per_second: u32, began: Instant, time: Duration, tally: &mut Tally) -> io::Result<()> {
+    fn run_open(
+        &mut self,
+        per_second: u32,
+        began: Instant,
+        time: Duration,
+        tally: &mut Tally,
+    ) -> io::Result<()> {
         let gap = Duration::from_secs(1) / per_second;
         let mut due = began;
         let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
@@ -144,10 +182,17 @@ impl Generator {
                 due += gap;
             }
             // It looks without waiting: being woken takes longer than many an answer.
-            self.receive(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }), tally, |_, at| {
-                idle.push_back(at);
-                Ok(())
-            })?;
+            self.receive(
+                Some(&Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 0,
+                }),
+                tally,
+                |_, at| {
+                    idle.push_back(at);
+                    Ok(())
+                },
+            )?;
         }
         Ok(())
     }
@@ -160,7 +205,12 @@ impl Generator {
     }
 
     fn wait_for(&self, at: usize, what: epoll::EventFlags) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, &self.connections[at], epoll::EventData::new_u64(at as u64), what)?)
+        Ok(epoll::modify(
+            &self.epoll,
+            &self.connections[at],
+            epoll::EventData::new_u64(at as u64),
+            what,
+        )?)
     }
 
     /// Reads what has come; `done` hears of each connection that has all its answers.
@@ -187,7 +237,9 @@ impl Generator {
             let (due, mut answered) = (connection.due, None);
             connection.receive(&mut self.buffer, |answer| {
                 let now = *answered.get_or_insert_with(Instant::now);
-                tally.latencies_ns.push(u64::try_from((now - due).as_nanos()).expect("less than centuries"));
+                tally
+                    .latencies_ns
+                    .push(u64::try_from((now - due).as_nanos()).expect("less than centuries"));
                 match answer.status {
                     200 => tally.answered += 1,
                     status => (tally.refused, tally.refusal) = (tally.refused + 1, status),

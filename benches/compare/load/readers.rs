@@ -24,13 +24,18 @@ impl Readers {
     /// # Errors
     /// When nobody takes the connection.
     pub(crate) fn start(address: SocketAddr) -> io::Result<Self> {
-        let (is_over, mut client) = (Arc::new(AtomicBool::new(false)), Client::try_connect(address)?);
+        let (is_over, mut client) = (
+            Arc::new(AtomicBool::new(false)),
+            Client::try_connect(address)?,
+        );
         let told = Arc::clone(&is_over);
         let read = move || {
             let mut answers = 0;
             while !told.load(Ordering::Relaxed) {
                 for what in READ {
-                    let answer = client.try_exchange(request(what, "", "")).map_err(io::Error::other)?;
+                    let answer = client
+                        .try_exchange(request(what, "", ""))
+                        .map_err(io::Error::other)?;
                     // A rival may have no such page.
                     if answer.status >= 500 {
                         return Err(io::Error::other(format!("{what}: {}", answer.head)));
@@ -41,7 +46,10 @@ impl Readers {
             }
             Ok(answers)
         };
-        Ok(Self { is_over, thread: thread::spawn(read) })
+        Ok(Self {
+            is_over,
+            thread: thread::spawn(read),
+        })
     }
 
     /// Ends it.

@@ -43,30 +43,45 @@ const STYLE: &str = "
 
 pub(super) fn render(scenarios: &[Scenario]) -> String {
     let bars = BARS.map(|(key, name, is_ours)| {
-        (name, is_ours, middle(&find(scenarios, key).figures(|round| round.ids_per_second)))
+        (
+            name,
+            is_ours,
+            middle(&find(scenarios, key).figures(|round| round.ids_per_second)),
+        )
     });
     let mut bars: Vec<_> = bars.into_iter().filter(|(.., rate)| *rate >= 1.0).collect();
     bars.sort_by(|(.., a), (.., b)| a.total_cmp(b));
     let rates = bars.iter().map(|(.., rate)| rate.log10());
-    let (low, high) = rates.fold((f64::MAX, f64::MIN), |(low, high), rate| (low.min(rate), high.max(rate)));
+    let (low, high) = rates.fold((f64::MAX, f64::MIN), |(low, high), rate| {
+        (low.min(rate), high.max(rate))
+    });
     // One power below the smallest, so that its bar has a length.
     let (low, high) = ((low.floor() - 1.0).max(0.0), high.ceil());
     let x = |power: f64| LEFT + (power - low) / (high - low) * (WIDTH - LEFT - RIGHT);
     let bottom = TOP + STEP * bars.len() as f64;
     let height = bottom + 34.0;
     let mut svg = String::new();
-    let mut add = |line: std::fmt::Arguments<'_>| writeln!(svg, "{line}").expect("a String takes everything");
+    let mut add =
+        |line: std::fmt::Arguments<'_>| writeln!(svg, "{line}").expect("a String takes everything");
     add(format_args!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"title\">"
     ));
-    add(format_args!("<title id=\"title\">Ids a second from one server on one CPU, logarithmic scale</title>"));
+    add(format_args!(
+        "<title id=\"title\">Ids a second from one server on one CPU, logarithmic scale</title>"
+    ));
     add(format_args!("<style>{STYLE}</style>"));
-    add(format_args!("<text class=\"title\" x=\"12\" y=\"24\">Ids a second from one server on one CPU</text>"));
-    add(format_args!("<text class=\"unit\" x=\"12\" y=\"43\">16 connections, logarithmic scale</text>"));
+    add(format_args!(
+        "<text class=\"title\" x=\"12\" y=\"24\">Ids a second from one server on one CPU</text>"
+    ));
+    add(format_args!(
+        "<text class=\"unit\" x=\"12\" y=\"43\">16 connections, logarithmic scale</text>"
+    ));
     let mut power = low;
     while power <= high {
         let at = x(power);
-        add(format_args!("<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>"));
+        add(format_args!(
+            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>"
+        ));
         let (scale, unit) = match power {
             power if power >= 9.0 => (1e9, " G"),
             power if power >= 6.0 => (1e6, " M"),
@@ -83,12 +98,19 @@ pub(super) fn render(scenarios: &[Scenario]) -> String {
     for (at, (name, is_ours, rate)) in bars.iter().enumerate() {
         let (y, end) = (TOP + STEP * at as f64 + (STEP - BAR) / 2.0, x(rate.log10()));
         let (class, text_y) = (if *is_ours { "ours" } else { "other" }, y + BAR * 0.7);
-        add(format_args!("<text x=\"{}\" y=\"{text_y:.1}\" text-anchor=\"end\">{name}</text>", LEFT - 8.0));
+        add(format_args!(
+            "<text x=\"{}\" y=\"{text_y:.1}\" text-anchor=\"end\">{name}</text>",
+            LEFT - 8.0
+        ));
         add(format_args!(
             "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\" rx=\"2\"/>",
             end - LEFT
         ));
-        add(format_args!("<text x=\"{:.1}\" y=\"{text_y:.1}\">{}</text>", end + 6.0, number(*rate)));
+        add(format_args!(
+            "<text x=\"{:.1}\" y=\"{text_y:.1}\">{}</text>",
+            end + 6.0,
+            number(*rate)
+        ));
     }
     add(format_args!("</svg>"));
     svg

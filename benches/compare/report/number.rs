@@ -14,14 +14,22 @@ pub(super) fn number(value: f64) -> String {
     };
     let text = format!("{value:.decimals$}");
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let grouped: Vec<&str> =
-        whole.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits")).collect();
+    let grouped: Vec<&str> = whole
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| str::from_utf8(group).expect("digits"))
+        .collect();
     grouped.join(" ") + rest
 }
 
 /// The median.
 pub(super) fn middle(figures: &[f64]) -> f64 {
-    if figures.is_empty() { f64::NAN } else { median(&mut figures.to_vec()) }
+    if figures.is_empty() {
+        f64::NAN
+    } else {
+        median(&mut figures.to_vec())
+    }
 }
 
 /// From the first tenth of the figures to the last.
@@ -33,7 +41,11 @@ pub(super) fn spread(figures: &[f64]) -> String {
         [one] => number(one),
         _ => {
             let tenth = figures.len() / 10;
-            format!("{} .. {}", number(figures[tenth]), number(figures[figures.len() - 1 - tenth]))
+            format!(
+                "{} .. {}",
+                number(figures[tenth]),
+                number(figures[figures.len() - 1 - tenth])
+            )
         }
     }
 }

@@ -9,25 +9,46 @@ use crate::scenario::{Round, Scenario};
 
 pub(super) fn render(results: &Results<'_>) -> String {
     let mut text = String::from("# idmint beside other ways to get ids\n\n");
-    text.push_str("Measured by `make compare`. Every figure of every round is in `results.json`.\n\n");
+    text.push_str(
+        "Measured by `make compare`. Every figure of every round is in `results.json`.\n\n",
+    );
     for (name, fact) in &results.machine.0 {
         line(&mut text, format_args!("- {name}: {fact}"));
     }
-    line(&mut text, format_args!("- Placement: {}", results.pinning.description()));
+    line(
+        &mut text,
+        format_args!("- Placement: {}", results.pinning.description()),
+    );
     let (rounds, time) = (results.settings.rounds, results.settings.time.as_secs_f64());
     line(
         &mut text,
-        format_args!("- {rounds} rounds of {time} s for each scenario, after one that does not count; medians"),
+        format_args!(
+            "- {rounds} rounds of {time} s for each scenario, after one that does not count; medians"
+        ),
     );
-    line(&mut text, format_args!("- Took {} s in all", results.passed.as_secs()));
-    line(&mut text, format_args!("- {}\n", describe_other_work(&results.scenarios)));
+    line(
+        &mut text,
+        format_args!("- Took {} s in all", results.passed.as_secs()),
+    );
+    line(
+        &mut text,
+        format_args!("- {}\n", describe_other_work(&results.scenarios)),
+    );
     text.push_str("![Ids a second, on a logarithmic scale](chart.svg)\n\n## What was wanted\n\n");
-    text.push_str("Medians of the ratios of each round, and from the first tenth of them to the last.\n\n");
+    text.push_str(
+        "Medians of the ratios of each round, and from the first tenth of them to the last.\n\n",
+    );
     text.push_str(&verdicts(&results.verdicts));
     text.push_str(ROWS);
     scenario_table(&mut text, &results.scenarios);
     for table in &results.scaling {
-        line(&mut text, format_args!("\n## {}\n\n{} rounds.\n", table.title, results.settings.scaling_rounds));
+        line(
+            &mut text,
+            format_args!(
+                "\n## {}\n\n{} rounds.\n",
+                table.title, results.settings.scaling_rounds
+            ),
+        );
         scaling_table(&mut text, &table.scenarios);
     }
     text.push_str(NOTES);
@@ -36,22 +57,39 @@ pub(super) fn render(results: &Results<'_>) -> String {
 
 /// How much others took from the servers, and what that means.
 fn describe_other_work(scenarios: &[Scenario]) -> String {
-    let waiting: Vec<f64> =
-        scenarios.iter().flat_map(|scenario| &scenario.rounds).filter_map(|round| round.waiting_percent).collect();
+    let waiting: Vec<f64> = scenarios
+        .iter()
+        .flat_map(|scenario| &scenario.rounds)
+        .filter_map(|round| round.waiting_percent)
+        .collect();
     let percent = middle(&waiting);
     let meaning = if percent > QUIET_PERCENT {
         "**not a quiet machine: CPU for each request holds, rates do not**"
     } else {
         "quiet"
     };
-    format!("Servers could run but had to wait for other work for {} % of the time: {meaning}", number(percent))
+    format!(
+        "Servers could run but had to wait for other work for {} % of the time: {meaning}",
+        number(percent)
+    )
 }
 
 pub(super) fn verdicts(verdicts: &[Verdict]) -> String {
-    let mut text = String::from("| what | wanted | measured | spread | |\n|---|---|---:|---|---|\n");
-    for Verdict { claim, unit, figures, wanted, verdict } in verdicts {
+    let mut text =
+        String::from("| what | wanted | measured | spread | |\n|---|---|---:|---|---|\n");
+    for Verdict {
+        claim,
+        unit,
+        figures,
+        wanted,
+        verdict,
+    } in verdicts
+    {
         let (middle, spread) = (number(middle(figures)), spread(figures));
-        line(&mut text, format_args!("| {claim} | {wanted} | {middle} {unit} | {spread} | {verdict} |"));
+        line(
+            &mut text,
+            format_args!("| {claim} | {wanted} | {middle} {unit} | {spread} | {verdict} |"),
+        );
     }
     text
 }
@@ -68,7 +106,10 @@ fn scenario_table(text: &mut String, scenarios: &[Scenario]) {
             zero if zero == number(0.0) => "–".to_owned(),
             ids => ids,
         };
-        let failure = scenario.failure.as_ref().map_or_else(String::new, |failure| format!(" (**{failure}**)"));
+        let failure = scenario
+            .failure
+            .as_ref()
+            .map_or_else(String::new, |failure| format!(" (**{failure}**)"));
         line(
             text,
             format_args!(
@@ -96,7 +137,10 @@ fn scaling_table(text: &mut String, scenarios: &[Scenario]) {
     );
     for scenario in scenarios {
         let middle = |figure: fn(&Round) -> f64| number(middle(&scenario.figures(figure)));
-        let failure = scenario.failure.as_ref().map_or_else(String::new, |failure| format!(" (**{failure}**)"));
+        let failure = scenario
+            .failure
+            .as_ref()
+            .map_or_else(String::new, |failure| format!(" (**{failure}**)"));
         line(
             text,
             format_args!(

@@ -13,15 +13,24 @@ impl Results<'_> {
         fs::create_dir_all(folder)?;
         fs::write(folder.join("results.md"), table::render(self))?;
         fs::write(folder.join("chart.svg"), chart::render(&self.scenarios))?;
-        let scaling: Vec<_> =
-            self.scaling.iter().map(|table| json!({ "title": table.title, "rows": table.scenarios })).collect();
+        let scaling: Vec<_> = self
+            .scaling
+            .iter()
+            .map(|table| json!({ "title": table.title, "rows": table.scenarios }))
+            .collect();
         let every = json!({
             "machine": self.machine.0.iter().map(|(name, fact)| json!({ "name": name, "fact": fact })).collect::<Vec<_>>(),
             "seconds": self.passed.as_secs(), "rows": self.scenarios, "verdicts": self.verdicts, "growth": scaling,
         });
-        fs::write(folder.join("results.json"), serde_json::to_vec_pretty(&every)?)?;
+        fs::write(
+            folder.join("results.json"),
+            serde_json::to_vec_pretty(&every)?,
+        )?;
         print!("{}", table::verdicts(&self.verdicts));
-        println!("\nwritten to {}: results.md, chart.svg, results.json", folder.display());
+        println!(
+            "\nwritten to {}: results.md, chart.svg, results.json",
+            folder.display()
+        );
         Ok(())
     }
 }

@@ -47,11 +47,23 @@ impl Bare {
     pub(crate) fn start(pinning: &CpuPinning, kind: Kind, body_len: usize) -> Result<Self, String> {
         let program = env::current_exe().map_err(|error| error.to_string())?;
         let mut command = pinning.command(Side::Server, program);
-        command.arg(if matches!(kind, Kind::Axum) { "serve-axum" } else { "serve-hyper" }).arg(body_len.to_string());
+        command
+            .arg(if matches!(kind, Kind::Axum) {
+                "serve-axum"
+            } else {
+                "serve-hyper"
+            })
+            .arg(body_len.to_string());
         command.args(matches!(kind, Kind::HyperFlush).then_some("flush"));
         let mut process = Process::start(command, Signal::KILL)?;
-        let target = Target { address: process.address()?, pid: process.pid() };
-        Ok(Self { _process: process, target })
+        let target = Target {
+            address: process.address()?,
+            pid: process.pid(),
+        };
+        Ok(Self {
+            _process: process,
+            target,
+        })
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -70,12 +82,23 @@ pub(crate) fn serve_if_asked() {
         _ => return,
     };
     let body = Bytes::from(vec![b'1'; len.parse().expect("a length")]);
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a thread");
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a thread");
     runtime.block_on(async {
         // On the thread of the runtime, as connections are.
         let served = tokio::spawn(async move {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-            println!("{}", listener.local_addr().expect("a bound socket has an address"));
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+                .await
+                .expect("a port");
+            println!(
+                "{}",
+                listener
+                    .local_addr()
+                    .expect("a bound socket has an address")
+            );
             match kind {
                 Kind::Axum => axum(listener, body).await,
                 Kind::Hyper => hyper(listener, body, false).await,
@@ -92,7 +115,9 @@ async fn hyper(listener: TcpListener, body: Bytes, flush: bool) {
         stream.set_nodelay(true).expect("a socket");
         let body = body.clone();
         let constant = service_fn(move |_| {
-            let answer = Response::builder().header(CONTENT_TYPE, "application/json").body(Full::new(body.clone()));
+            let answer = Response::builder()
+                .header(CONTENT_TYPE, "application/json")
+                .body(Full::new(body.clone()));
             async { Ok::<_, Infallible>(answer.expect("a sound header")) }
         });
         let mut http = http1::Builder::new();
@@ -105,5 +130,7 @@ async fn axum(listener: TcpListener, body: Bytes) {
     let constant = || async { ([(CONTENT_TYPE, "application/json")], body) };
     let router = Router::new().route("/ids/snowflake", post(constant));
     let listener = listener.tap_io(|stream| stream.set_nodelay(true).expect("a socket"));
-    axum::serve(listener, router).await.expect("it serves until it is ended");
+    axum::serve(listener, router)
+        .await
+        .expect("it serves until it is ended");
 }

@@ -36,8 +36,15 @@ impl Idmint {
         let mut command = serve_from(pinning, &home.path().join("data"));
         command.arg("--config").arg(file);
         let mut process = Process::start(command, Signal::TERM)?;
-        let target = Target { address: process.address()?, pid: process.pid() };
-        Ok(Self { _process: process, target, _home: home })
+        let target = Target {
+            address: process.address()?,
+            pid: process.pid(),
+        };
+        Ok(Self {
+            _process: process,
+            target,
+            _home: home,
+        })
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -52,10 +59,15 @@ impl Idmint {
 /// On a free port, without the settings that the environment of this program may have.
 pub(crate) fn serve_from(pinning: &CpuPinning, data_dir: &Path) -> Command {
     let mut command = pinning.command(Side::Server, binary());
-    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("IDMINT_"))) {
+    for (name, _) in env::vars_os().filter(|(name, _)| {
+        name.to_str()
+            .is_some_and(|name| name.starts_with("IDMINT_"))
+    }) {
         command.env_remove(name);
     }
     command.env("TOKIO_WORKER_THREADS", "1");
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data_dir);
     command
 }

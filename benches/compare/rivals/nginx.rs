@@ -47,7 +47,14 @@ impl Nginx {
         command.arg("-e").arg("/dev/null").arg("-c").arg(&file);
         let mut process = Process::start(command, Signal::TERM)?;
         process.accepts_at(address)?;
-        let target = Target { address, pid: process.pid() };
-        Ok(Self { _process: process, target, _home: home })
+        let target = Target {
+            address,
+            pid: process.pid(),
+        };
+        Ok(Self {
+            _process: process,
+            target,
+            _home: home,
+        })
     }
 }

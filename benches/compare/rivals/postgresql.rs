@@ -37,24 +37,60 @@ impl Postgresql {
         let programs = programs().ok_or("not installed: Debian package postgresql")?;
         let home = home().map_err(|error| format!("there is no folder for {USER}: {error}"))?;
         let data = home.path().join("data");
-        let mut initdb = pinning.command_as(USER, Side::Load, programs.join("initdb"), Signal::TERM);
-        initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "--locale=C.UTF-8", "--pgdata"]).arg(&data);
+        let mut initdb =
+            pinning.command_as(USER, Side::Load, programs.join("initdb"), Signal::TERM);
+        initdb
+            .args([
+                "--auth=trust",
+                "--username=postgres",
+                "--no-sync",
+                "--locale=C.UTF-8",
+                "--pgdata",
+            ])
+            .arg(&data);
         run_to_end(initdb)?;
         let address = free_port();
-        let mut postgres = pinning.command_as(USER, Side::Server, programs.join("postgres"), Signal::INT);
-        postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &address.port().to_string(), "-k", ""]);
+        let mut postgres =
+            pinning.command_as(USER, Side::Server, programs.join("postgres"), Signal::INT);
+        postgres.arg("-D").arg(&data).args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &address.port().to_string(),
+            "-k",
+            "",
+        ]);
         let mut process = Process::start(postgres, Signal::INT)?;
         process.accepts_at(address)?;
-        let target = Target { address, pid: process.pid() };
-        let server = Self { pinning: *pinning, programs, _process: process, target, home };
+        let target = Target {
+            address,
+            pid: process.pid(),
+        };
+        let server = Self {
+            pinning: *pinning,
+            programs,
+            _process: process,
+            target,
+            home,
+        };
         server.make_sequence()?;
         Ok(server)
     }
 
     fn make_sequence(&self) -> Result<(), String> {
         let create = || {
-            let mut psql = client(&self.pinning, &self.programs.join("psql"), self.target.address);
-            psql.args(["--no-psqlrc", "--quiet", "--command", "create sequence if not exists s", "postgres"]);
+            let mut psql = client(
+                &self.pinning,
+                &self.programs.join("psql"),
+                self.target.address,
+            );
+            psql.args([
+                "--no-psqlrc",
+                "--quiet",
+                "--command",
+                "create sequence if not exists s",
+                "postgres",
+            ]);
             run_to_end(psql)
         };
         // It accepts connections a little before it lets anybody in.
@@ -66,7 +102,11 @@ impl Postgresql {
             created
         });
         tries.find(Result::is_ok).ok_or("it lets nobody in")??;
-        fs::write(self.home.path().join("nextval.sql"), "select nextval('s');\n").map_err(|error| error.to_string())
+        fs::write(
+            self.home.path().join("nextval.sql"),
+            "select nextval('s');\n",
+        )
+        .map_err(|error| error.to_string())
     }
 
     /// Measures `nextval`, one id for each request.
@@ -80,12 +120,30 @@ impl Postgresql {
             let mut command = client(&pinning, &pgbench, target.address);
             // It takes whole seconds.
             let seconds = time.as_secs_f64().ceil().to_string();
-            command.args(["-n", "-M", "prepared", "-c", CLIENTS, "-j", "1", "-T", &seconds, "-l", "--log-prefix"]);
-            command.arg(log.join("log")).arg("-f").arg(&script).arg("postgres");
+            command.args([
+                "-n",
+                "-M",
+                "prepared",
+                "-c",
+                CLIENTS,
+                "-j",
+                "1",
+                "-T",
+                &seconds,
+                "-l",
+                "--log-prefix",
+            ]);
+            command
+                .arg(log.join("log"))
+                .arg("-f")
+                .arg(&script)
+                .arg("postgres");
             let before = cpu_time::of_server(target.pid);
             let printed = run_to_end(command)?;
             let spent = cpu_time::of_server(target.pid) - before;
-            let rate = printed.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+            let rate = printed
+                .lines()
+                .find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
             let rate: f64 = rate.ok_or_else(|| format!("it printed {printed:?}"))?;
             let mut latencies = latencies_ns(log)?;
             let server_us = spent.running.as_secs_f64() * 1e6 / latencies.len() as f64;
@@ -110,10 +168,15 @@ impl Postgresql {
 /// What each request took, by the log of a round, which is removed.
 fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
     let mut latencies = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| error.to_string())?.flatten() {
+    for entry in fs::read_dir(folder)
+        .map_err(|error| error.to_string())?
+        .flatten()
+    {
         let text = fs::read_to_string(entry.path()).map_err(|error| error.to_string())?;
         // Client, number of the transaction, microseconds, and when that was.
-        let microseconds = text.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok());
+        let microseconds = text
+            .lines()
+            .filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok());
         latencies.extend(microseconds.map(|us| us * 1_000));
         fs::remove_file(entry.path()).map_err(|error| error.to_string())?;
     }
@@ -123,17 +186,31 @@ fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
 /// A program that connects.
 fn client(pinning: &CpuPinning, program: &Path, address: SocketAddr) -> Command {
     let mut command = pinning.command(Side::Load, program);
-    command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &address.port().to_string()]);
+    command.args([
+        "-h",
+        "127.0.0.1",
+        "-U",
+        "postgres",
+        "-p",
+        &address.port().to_string(),
+    ]);
     command
 }
 
 /// The folder of the newest version, which Debian keeps out of the path.
 pub(crate) fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
-    let newest =
-        versions.max_by_key(|version| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok()))?;
+    let newest = versions.max_by_key(|version| {
+        version
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+    })?;
     let programs = newest.path().join("bin");
-    ["initdb", "postgres", "pgbench"].iter().all(|name| programs.join(name).exists()).then_some(programs)
+    ["initdb", "postgres", "pgbench"]
+        .iter()
+        .all(|name| programs.join(name).exists())
+        .then_some(programs)
 }
 
 fn home() -> Result<TempDir, String> {
@@ -143,6 +220,7 @@ fn home() -> Result<TempDir, String> {
         chown.arg(USER).arg(home.path());
         run_to_end(chown)?;
     }
-    fs::set_permissions(home.path(), Permissions::from_mode(0o755)).map_err(|error| error.to_string())?;
+    fs::set_permissions(home.path(), Permissions::from_mode(0o755))
+        .map_err(|error| error.to_string())?;
     Ok(home)
 }

@@ -23,7 +23,9 @@ impl Redis {
     /// # Errors
     /// Says why it does not run.
     pub(crate) fn start(pinning: &CpuPinning) -> Result<Self, String> {
-        let asked = ["redis-server", "redis-benchmark"].map(|program| version(pinning, program)).map(run_to_end);
+        let asked = ["redis-server", "redis-benchmark"]
+            .map(|program| version(pinning, program))
+            .map(run_to_end);
         asked
             .into_iter()
             .collect::<Result<Vec<_>, _>>()
@@ -31,11 +33,27 @@ impl Redis {
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         let address = free_port();
         let mut command = pinning.command(Side::Server, "redis-server");
-        command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--dir"]).arg(home.path());
+        command
+            .args([
+                "--bind",
+                "127.0.0.1",
+                "--port",
+                &address.port().to_string(),
+                "--dir",
+            ])
+            .arg(home.path());
         let mut process = Process::start(command, Signal::TERM)?;
         process.accepts_at(address)?;
-        let target = Target { address, pid: process.pid() };
-        Ok(Self { pinning: *pinning, _process: process, target, _home: home })
+        let target = Target {
+            address,
+            pid: process.pid(),
+        };
+        Ok(Self {
+            pinning: *pinning,
+            _process: process,
+            target,
+            _home: home,
+        })
     }
 
     /// Measures a command, asked so many at once on each connection; each answer gives so many ids.
@@ -51,16 +69,30 @@ impl Redis {
         move |time| {
             let requests = (per_second * time.as_secs_f64()).max(1_000.0).round();
             let mut command = pinning.command(Side::Load, "redis-benchmark");
-            command.args(["-h", "127.0.0.1", "-p", &target.address.port().to_string(), "-c", "16", "--csv"]);
-            command.args(["-P", &depth.to_string(), "-n", &requests.to_string()]).args(words);
+            command.args([
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &target.address.port().to_string(),
+                "-c",
+                "16",
+                "--csv",
+            ]);
+            command
+                .args(["-P", &depth.to_string(), "-n", &requests.to_string()])
+                .args(words);
             let before = cpu_time::of_server(target.pid);
             let printed = run_to_end(command)?;
             let spent = cpu_time::of_server(target.pid) - before;
             let line = printed.lines().last().unwrap_or_default();
             // Name, requests a second, then milliseconds: mean, least, and 50, 95, 99 and 100 % of the requests.
-            let figures: Vec<f64> =
-                line.split(',').filter_map(|figure| figure.trim_matches('"').parse().ok()).collect();
-            let [rate, _, _, p50_ms, _, p99_ms, _] = figures[..] else { return Err(format!("it printed {line:?}")) };
+            let figures: Vec<f64> = line
+                .split(',')
+                .filter_map(|figure| figure.trim_matches('"').parse().ok())
+                .collect();
+            let [rate, _, _, p50_ms, _, p99_ms, _] = figures[..] else {
+                return Err(format!("it printed {line:?}"));
+            };
             per_second = rate;
             let server_us = spent.running.as_secs_f64() * 1e6 / requests;
             Ok(Round {

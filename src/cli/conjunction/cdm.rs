@@ -13,7 +13,8 @@ use crate::cli::running_service::{AccessArgs, ask_once};
 use crate::cli::settings::Settings;
 use crate::client::CdmBody;
 use crate::conjunction::{
-    CdmError, CdmForm, Document, GroupRequest, Message, NoteForm, NotedRule, ObjectRules, ReadRule, SentReport,
+    CdmError, CdmForm, Document, GroupRequest, Message, NoteForm, NotedRule, ObjectRules, ReadRule,
+    SentReport,
 };
 use crate::storage::replace_file;
 
@@ -70,28 +71,51 @@ impl Cdm {
             },
             None => self.offline()?,
         };
-        let inputs = if self.files.is_empty() { vec![Input::of_stdin()?] } else { self.read_files()? };
-        let outputs = inputs.iter().map(|input| input.process(&source, self.ids)).collect::<Result<Vec<_>, _>>()?;
+        let inputs = if self.files.is_empty() {
+            vec![Input::of_stdin()?]
+        } else {
+            self.read_files()?
+        };
+        let outputs = inputs
+            .iter()
+            .map(|input| input.process(&source, self.ids))
+            .collect::<Result<Vec<_>, _>>()?;
         if self.in_place {
-            let changed = inputs.iter().zip(&outputs).filter(|(input, output)| input.bytes != **output);
+            let changed = inputs
+                .iter()
+                .zip(&outputs)
+                .filter(|(input, output)| input.bytes != **output);
             return changed.into_iter().try_for_each(|(input, output)| {
-                replace_file(Path::new(&input.name), output).map_err(|error| input.failed(Exit::Io, error))
+                replace_file(Path::new(&input.name), output)
+                    .map_err(|error| input.failed(Exit::Io, error))
             });
         }
-        match outputs.iter().try_for_each(|output| io::stdout().write_all(output)) {
+        match outputs
+            .iter()
+            .try_for_each(|output| io::stdout().write_all(output))
+        {
             // Whoever reads may have seen enough.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(Exit::Io, error)),
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(Failure::new(Exit::Io, error))
+            }
             _ => Ok(()),
         }
     }
 
     fn read_files(&self) -> Result<Vec<Input>, Failure> {
         let read = |path: &PathBuf| {
-            let name = path
-                .to_str()
-                .ok_or_else(|| Failure::new(Exit::Usage, format!("{}: the path is not UTF-8", path.display())))?;
-            let bytes = fs::read(path).map_err(|error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
-            Ok(Input { name: name.to_owned(), bytes })
+            let name = path.to_str().ok_or_else(|| {
+                Failure::new(
+                    Exit::Usage,
+                    format!("{}: the path is not UTF-8", path.display()),
+                )
+            })?;
+            let bytes = fs::read(path)
+                .map_err(|error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
+            Ok(Input {
+                name: name.to_owned(),
+                bytes,
+            })
         };
         self.files.iter().map(read).collect()
     }
@@ -100,16 +124,30 @@ impl Cdm {
         let config = self.settings.load(toml::Table::new())?;
         let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
         let (objects, note) = (config.conjunction.object_rules(), config.conjunction.note);
-        Ok(Source::Offline { offline, objects, note })
+        Ok(Source::Offline {
+            offline,
+            objects,
+            note,
+        })
     }
 }
 
 /// Where ids come from.
 enum Source<'a> {
     /// The reports themselves.
-    Offline { offline: GroupedOffline, objects: ObjectRules, note: Option<NoteForm> },
+    Offline {
+        offline: GroupedOffline,
+        objects: ObjectRules,
+        note: Option<NoteForm>,
+    },
     /// A running service.
-    Service { url: &'a str, access: &'a AccessArgs, format: &'a str, encoding: Option<&'a str>, keep_noted: bool },
+    Service {
+        url: &'a str,
+        access: &'a AccessArgs,
+        format: &'a str,
+        encoding: Option<&'a str>,
+        keep_noted: bool,
+    },
 }
 
 /// A document as it was read.
@@ -121,34 +159,69 @@ struct Input {
 impl Input {
     fn of_stdin() -> Result<Input, Failure> {
         let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Failure::new(Exit::Io, error))?;
-        Ok(Input { name: STDIN.to_owned(), bytes })
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|error| Failure::new(Exit::Io, error))?;
+        Ok(Input {
+            name: STDIN.to_owned(),
+            bytes,
+        })
     }
 
     /// The document with its ids, or a line for each of them.
     fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
         let read = |objects: &ObjectRules, note| {
-            let document = Document::read_by(ReadRule { objects, note, is_partial: false }, form, &self.bytes)?;
+            let document = Document::read_by(
+                ReadRule {
+                    objects,
+                    note,
+                    is_partial: false,
+                },
+                form,
+                &self.bytes,
+            )?;
             self.warn(&document);
             Ok::<_, CdmError>(document)
         };
         match source {
-            Source::Offline { offline, objects, note } => {
+            Source::Offline {
+                offline,
+                objects,
+                note,
+            } => {
                 let document = read(objects, *note).map_err(|error| self.malformed(&error))?;
-                let (sent_reports, ids) = ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
-                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&sent_reports, &ids) })
+                let (sent_reports, ids) =
+                    ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
+                Ok(if only_ids {
+                    self.lines(&document, ids.iter())
+                } else {
+                    document.annotate(&sent_reports, &ids)
+                })
             }
-            Source::Service { url, access, format, encoding, keep_noted } => {
+            Source::Service {
+                url,
+                access,
+                format,
+                encoding,
+                keep_noted,
+            } => {
                 let media_type = match form {
                     CdmForm::Kvn => "text/plain",
                     CdmForm::Xml => "application/xml",
                     CdmForm::SpaceTrack => "application/json",
                 };
-                let body = CdmBody { media_type, bytes: self.bytes.clone(), keep_noted: *keep_noted };
+                let body = CdmBody {
+                    media_type,
+                    bytes: self.bytes.clone(),
+                    keep_noted: *keep_noted,
+                };
                 // What designators stand for the service knows; for lines they must be read here too.
                 let document = match read(&ObjectRules::default(), None) {
-                    Err(error) if only_ids || !error.depends_on_configuration() => return Err(self.malformed(&error)),
+                    Err(error) if only_ids || !error.depends_on_configuration() => {
+                        return Err(self.malformed(&error));
+                    }
                     outcome => outcome.ok().filter(|_| only_ids),
                 };
                 let answer = ask_once(access.client(url)?, async |client| {
@@ -163,10 +236,26 @@ impl Input {
         }
     }
 
-    fn lines(&self, document: &Document<&Vec<u8>>, ids: impl Iterator<Item = impl AsRef<str>>) -> Vec<u8> {
-        let line =
-            |(message, id): (&Message, _)| format!("{}\t{}\t{}\n", self.name, message.line(), AsRef::as_ref(&id));
-        document.messages().iter().zip(ids).map(line).collect::<String>().into_bytes()
+    fn lines(
+        &self,
+        document: &Document<&Vec<u8>>,
+        ids: impl Iterator<Item = impl AsRef<str>>,
+    ) -> Vec<u8> {
+        let line = |(message, id): (&Message, _)| {
+            format!(
+                "{}\t{}\t{}\n",
+                self.name,
+                message.line(),
+                AsRef::as_ref(&id)
+            )
+        };
+        document
+            .messages()
+            .iter()
+            .zip(ids)
+            .map(line)
+            .collect::<String>()
+            .into_bytes()
     }
 
     /// Tells of messages that were not read as they were written.
@@ -179,7 +268,10 @@ impl Input {
     }
 
     fn malformed(&self, error: &CdmError) -> Failure {
-        Failure::new(Exit::Damaged, format!("{}:{}: {}", self.name, error.line, error.without_line()))
+        Failure::new(
+            Exit::Damaged,
+            format!("{}:{}: {}", self.name, error.line, error.without_line()),
+        )
     }
 
     fn failed(&self, exit: Exit, error: impl std::fmt::Display) -> Failure {
@@ -188,15 +280,30 @@ impl Input {
 }
 
 /// The messages of a document and their ids, decided as a service does that stores no conjunctions.
-fn ids_of(document: &Document<&Vec<u8>>, offline: &GroupedOffline) -> Result<(Vec<SentReport>, Vec<String>), CdmError> {
-    let GroupedOffline { minter, format, encoding } = offline;
+fn ids_of(
+    document: &Document<&Vec<u8>>,
+    offline: &GroupedOffline,
+) -> Result<(Vec<SentReport>, Vec<String>), CdmError> {
+    let GroupedOffline {
+        minter,
+        format,
+        encoding,
+    } = offline;
     let sent_reports = document.sent_reports(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
         // What a service wrote stays: its anchor is not known here.
-        request.with_noted_rule(NotedRule { keep: true, must_agree: true }).decide_ungrouped()
+        request
+            .with_noted_rule(NotedRule {
+                keep: true,
+                must_agree: true,
+            })
+            .decide_ungrouped()
     });
     let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, encoding))?;
-    let ids = outcomes.iter().map(|outcome| encoding.to_text(outcome.id)).collect();
+    let ids = outcomes
+        .iter()
+        .map(|outcome| encoding.to_text(outcome.id))
+        .collect();
     Ok((sent_reports, ids))
 }

@@ -74,14 +74,26 @@ impl Export {
     fn run(self) -> Result<(), Failure> {
         let mut lines = Lines::begin();
         // Lines on the same terminal say how far it is.
-        let bar = if io::stdout().is_terminal() { ProgressBar::hidden() } else { conjunction_bar(None) };
+        let bar = if io::stdout().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            conjunction_bar(None)
+        };
         let mut after: Option<String> = None;
         while lines.are_read() {
-            let ServiceArgs { format, server, access } = &self.service;
-            let page =
-                ask_once(access.client(server)?, async |client| client.conjunctions(format, after.as_deref()).await)?;
+            let ServiceArgs {
+                format,
+                server,
+                access,
+            } = &self.service;
+            let page = ask_once(access.client(server)?, async |client| {
+                client.conjunctions(format, after.as_deref()).await
+            })?;
             for conjunction in &page.conjunctions {
-                lines.write(&serde_json::to_string(conjunction).expect("texts and numbers always serialize"))?;
+                lines.write(
+                    &serde_json::to_string(conjunction)
+                        .expect("texts and numbers always serialize"),
+                )?;
             }
             bar.inc(page.conjunctions.len() as u64);
             after = page.next;
@@ -99,15 +111,22 @@ impl Import {
         let mut conjunctions = self.read()?;
         // Of anchors near each other the older ones have lower ranks, and must come first to have them again.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
-        let ServiceArgs { format, server, access } = &self.service;
+        let ServiceArgs {
+            format,
+            server,
+            access,
+        } = &self.service;
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
         let bar = conjunction_bar(Some(conjunctions.len() as u64));
         for batch in conjunctions.chunks(BATCH_LEN) {
-            let details =
-                ask_once(access.client(server)?, async |client| client.adopt_conjunctions(format, batch).await)?;
+            let details = ask_once(access.client(server)?, async |client| {
+                client.adopt_conjunctions(format, batch).await
+            })?;
             for (conjunction, detail) in batch.iter().zip(details) {
                 match (detail.id == conjunction.id, detail.created) {
-                    (false, _) => differing.push(format!("{} is {} there", conjunction.id, detail.id)),
+                    (false, _) => {
+                        differing.push(format!("{} is {} there", conjunction.id, detail.id))
+                    }
                     (true, Some(true)) => stored += 1,
                     (true, _) => known += 1,
                 }
@@ -120,8 +139,10 @@ impl Import {
             return Ok(());
         }
         let count = differing.len();
-        let message =
-            format!("{count} have another id, since another conjunction is within reach: {}", differing.join(", "));
+        let message = format!(
+            "{count} have another id, since another conjunction is within reach: {}",
+            differing.join(", ")
+        );
         Err(Failure::new(Exit::No, message))
     }
 
@@ -130,7 +151,9 @@ impl Import {
             None => ("-".to_owned(), Box::new(io::stdin().lock())),
             Some(path) => {
                 let file = File::open(path);
-                let file = file.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
+                let file = file.map_err(|error| {
+                    Failure::new(Exit::Io, format!("{}: {error}", path.display()))
+                })?;
                 (path.display().to_string(), Box::new(BufReader::new(file)))
             }
         };

@@ -40,8 +40,10 @@ impl CsvDecoding<'_> {
 
     fn copy_records(&self, input: &mut dyn Read, out: impl Write) -> Result<Counts, CsvError> {
         let mut records = CsvRecords::new(input)?;
-        let mut writer =
-            WriterBuilder::new().terminator(records.terminator).buffer_capacity(BUFFER_LEN).from_writer(out);
+        let mut writer = WriterBuilder::new()
+            .terminator(records.terminator)
+            .buffer_capacity(BUFFER_LEN)
+            .from_writer(out);
         let mut record = ByteRecord::new();
         let mut counts = Counts::default();
         let mut column = None;
@@ -52,7 +54,9 @@ impl CsvDecoding<'_> {
                     let index = self.column.index_in(&record)?;
                     column = Some(index);
                     if self.has_header {
-                        ADDED.iter().for_each(|name| record.push_field(name.as_bytes()));
+                        ADDED
+                            .iter()
+                            .for_each(|name| record.push_field(name.as_bytes()));
                         writer.write_byte_record(&record)?;
                         continue;
                     }
@@ -69,16 +73,25 @@ impl CsvDecoding<'_> {
 
     /// Adds what the id in this field is: empty fields if it is none.
     fn add_fields(&self, record: &mut ByteRecord, index: usize) -> bool {
-        let reading = self.decoding.reading_of(&String::from_utf8_lossy(&record[index]), self.filter);
+        let reading = self
+            .decoding
+            .reading_of(&String::from_utf8_lossy(&record[index]), self.filter);
         let Some(reading) = reading else {
             ADDED.iter().for_each(|_| record.push_field(b""));
             return false;
         };
         record.push_field(reading.found.format().name.as_bytes());
         record.push_field(reading.time().as_deref().unwrap_or_default().as_bytes());
-        let worker = reading.parts.numbers().find(|(field, _, _)| field.kind == FieldKind::Worker);
+        let worker = reading
+            .parts
+            .numbers()
+            .find(|(field, _, _)| field.kind == FieldKind::Worker);
         let mut digits = itoa::Buffer::new();
-        record.push_field(worker.map_or("", |(_, value, _)| digits.format(value)).as_bytes());
+        record.push_field(
+            worker
+                .map_or("", |(_, value, _)| digits.format(value))
+                .as_bytes(),
+        );
         true
     }
 }

@@ -35,7 +35,10 @@ pub(super) struct CsvRecords<R> {
 
 impl From<&str> for Column {
     fn from(text: &str) -> Column {
-        text.parse().ok().filter(|number| *number > 0).map_or_else(|| Column::Name(text.to_owned()), Column::Number)
+        text.parse()
+            .ok()
+            .filter(|number| *number > 0)
+            .map_or_else(|| Column::Name(text.to_owned()), Column::Number)
     }
 }
 
@@ -44,13 +47,20 @@ impl Column {
     pub(super) fn index_in(&self, first: &ByteRecord) -> Result<usize, CsvError> {
         match self {
             Column::Number(number) if *number <= first.len() => Ok(number - 1),
-            Column::Number(number) => {
-                Err(CsvError::NoColumn(format!("there is no column {number}, records have {}", first.len())))
-            }
-            Column::Name(name) => first.iter().position(|field| field == name.as_bytes()).ok_or_else(|| {
-                let names: Vec<_> = first.iter().map(String::from_utf8_lossy).collect();
-                CsvError::NoColumn(format!("there is no column {name:?}, there is {}", names.join(", ")))
-            }),
+            Column::Number(number) => Err(CsvError::NoColumn(format!(
+                "there is no column {number}, records have {}",
+                first.len()
+            ))),
+            Column::Name(name) => first
+                .iter()
+                .position(|field| field == name.as_bytes())
+                .ok_or_else(|| {
+                    let names: Vec<_> = first.iter().map(String::from_utf8_lossy).collect();
+                    CsvError::NoColumn(format!(
+                        "there is no column {name:?}, there is {}",
+                        names.join(", ")
+                    ))
+                }),
         }
     }
 }
@@ -61,9 +71,19 @@ impl<R: Read> CsvRecords<R> {
         let mut input = BufReader::with_capacity(BUFFER_LEN, input);
         let terminator = terminator_of(input.fill_buf().map_err(csv::Error::from)?);
         let room = Rc::new(Cell::new(RECORD_LEN_MAX));
-        let input = BoundedRead { input, room: Rc::clone(&room) };
-        let reader = ReaderBuilder::new().has_headers(false).buffer_capacity(BUFFER_LEN).from_reader(input);
-        Ok(CsvRecords { reader, room, terminator })
+        let input = BoundedRead {
+            input,
+            room: Rc::clone(&room),
+        };
+        let reader = ReaderBuilder::new()
+            .has_headers(false)
+            .buffer_capacity(BUFFER_LEN)
+            .from_reader(input);
+        Ok(CsvRecords {
+            reader,
+            room,
+            terminator,
+        })
     }
 
     /// Reads the next record; false if there is none.
@@ -82,7 +102,10 @@ pub(super) fn with_input<T: Default>(
     file: Option<&Path>,
     read: impl FnOnce(&mut dyn Read) -> Result<T, CsvError>,
 ) -> Result<T, Failure> {
-    let name = file.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+    let name = file.map_or_else(
+        || "standard input".to_owned(),
+        |path| path.display().to_string(),
+    );
     let failed = |error: io::Error| Failure::new(Exit::Io, format!("{name}: {error}"));
     let file = match file {
         Some(path) => File::open(path),
@@ -124,7 +147,9 @@ fn is_broken_pipe(error: &csv::Error) -> bool {
 fn failure_of(error: csv::Error, name: &str) -> Failure {
     let message = format!("{name}: {error}");
     match error.into_kind() {
-        csv::ErrorKind::Io(error) if error.kind() != ErrorKind::InvalidData => Failure::new(Exit::Io, message),
+        csv::ErrorKind::Io(error) if error.kind() != ErrorKind::InvalidData => {
+            Failure::new(Exit::Io, message)
+        }
         _ => Failure::new(Exit::Damaged, message),
     }
 }
@@ -149,11 +174,13 @@ impl<R: Read> Read for BoundedRead<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = self.room.get();
         if room == 0 {
-            let why = format!("a record is longer than {RECORD_LEN_MAX} bytes: a quote stands open");
+            let why =
+                format!("a record is longer than {RECORD_LEN_MAX} bytes: a quote stands open");
             return Err(io::Error::new(ErrorKind::InvalidData, why));
         }
         let read = self.input.read(buffer)?;
-        self.room.set(room.saturating_sub(u64::try_from(read).expect("a few KiB")));
+        self.room
+            .set(room.saturating_sub(u64::try_from(read).expect("a few KiB")));
         Ok(read)
     }
 }

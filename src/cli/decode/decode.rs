@@ -64,7 +64,11 @@ impl Decode {
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        if let Some(unknown) = self.format.as_ref().and_then(|name| decoding.format(name).err()) {
+        if let Some(unknown) = self
+            .format
+            .as_ref()
+            .and_then(|name| decoding.format(name).err())
+        {
             return Err(Failure::new(Exit::Usage, format!("--format: {unknown}")));
         }
         let decoding = decoding.at(Clock::system().now());
@@ -88,7 +92,9 @@ impl Decode {
         match done.and_then(|()| report.out.flush()) {
             // Whoever reads may have seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            Err(error) if error.kind() == ErrorKind::InvalidData => Err(Failure::new(Exit::No, error)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(Failure::new(Exit::No, error))
+            }
             Err(error) => Err(Failure::new(Exit::Io, error)),
             Ok(()) => check_all_matched(report.unmatched, report.written),
         }
@@ -101,7 +107,12 @@ impl Decode {
             _ => return Err(Failure::new(Exit::Usage, "--csv reads one file")),
         };
         let has_header = self.header || matches!(column, Column::Name(_));
-        let csv = CsvDecoding { column, has_header, decoding, filter: self.filter() };
+        let csv = CsvDecoding {
+            column,
+            has_header,
+            decoding,
+            filter: self.filter(),
+        };
         let Counts { read, unmatched } = csv.copy(file, io::stdout().lock())?;
         check_all_matched(unmatched, read)
     }
@@ -132,7 +143,10 @@ fn check_all_matched(unmatched: u64, of: u64) -> Result<(), Failure> {
     if unmatched == 0 {
         return Ok(());
     }
-    Err(Failure::new(Exit::No, format!("{unmatched} of {of} are ids of no format")))
+    Err(Failure::new(
+        Exit::No,
+        format!("{unmatched} of {of} are ids of no format"),
+    ))
 }
 
 /// How an answer is printed.
@@ -196,7 +210,9 @@ impl Report<'_> {
             if input.buffer().is_empty() {
                 self.out.flush()?;
             }
-            let Some(text) = read_line(&mut input, &mut line, self.written + 1)? else { return Ok(()) };
+            let Some(text) = read_line(&mut input, &mut line, self.written + 1)? else {
+                return Ok(());
+            };
             self.write_answer(&String::from_utf8_lossy(text))?;
         }
     }

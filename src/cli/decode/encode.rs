@@ -49,10 +49,14 @@ impl Encode {
         let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error);
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        let format = decoding.format(&self.format).map_err(|error| usage(&error))?;
+        let format = decoding
+            .format(&self.format)
+            .map_err(|error| usage(&error))?;
         if self.vectors {
             let decoding = decoding.at(Clock::system().now());
-            let vectors = vectors(format, self.count, self.seed, |made| decoding.encoded(format, made));
+            let vectors = vectors(format, self.count, self.seed, |made| {
+                decoding.encoded(format, made)
+            });
             return print(format_args!("{vectors:#}\n"));
         }
         let given = self.given()?;
@@ -63,15 +67,30 @@ impl Encode {
         let is_drawn = self.text || !self.json && io::stdout().is_terminal();
         let decoding = decoding.at(Clock::system().now());
         for later in 0..self.count {
-            let number = sequence.as_ref().map(|(name, first)| (*name, (first + u128::from(later)).to_string()));
-            let others =
-                given.iter().copied().filter(|(name, _)| number.as_ref().is_none_or(|(known, _)| known != name));
-            let fields: Vec<_> = others.chain(number.as_ref().map(|(name, number)| (*name, number.as_str()))).collect();
-            let made = format.id_of_fields(&fields).map_err(|error| usage(&error))?;
+            let number = sequence
+                .as_ref()
+                .map(|(name, first)| (*name, (first + u128::from(later)).to_string()));
+            let others = given
+                .iter()
+                .copied()
+                .filter(|(name, _)| number.as_ref().is_none_or(|(known, _)| known != name));
+            let fields: Vec<_> = others
+                .chain(
+                    number
+                        .as_ref()
+                        .map(|(name, number)| (*name, number.as_str())),
+                )
+                .collect();
+            let made = format
+                .id_of_fields(&fields)
+                .map_err(|error| usage(&error))?;
             let answer = decoding.encoded(format, &made);
             if is_drawn {
                 let gap = if later == 0 { "" } else { "\n" };
-                print(format_args!("{gap}{}", ruler(&answer.decoded(), Style::Plain)))?;
+                print(format_args!(
+                    "{gap}{}",
+                    ruler(&answer.decoded(), Style::Plain)
+                ))?;
             } else {
                 let mut json = Vec::new();
                 answer.write_json(&mut json);
@@ -82,25 +101,48 @@ impl Encode {
     }
 
     fn given(&self) -> Result<Vec<(&str, &str)>, Failure> {
-        let split = |field: &'_ str| format!("{field:?} is no field: write NAME=VALUE, such as worker=3");
-        let pairs = self.fields.iter().map(|field| field.split_once('=').ok_or_else(|| split(field)));
-        pairs.collect::<Result<_, _>>().map_err(|message| Failure::new(Exit::Usage, message))
+        let split =
+            |field: &'_ str| format!("{field:?} is no field: write NAME=VALUE, such as worker=3");
+        let pairs = self
+            .fields
+            .iter()
+            .map(|field| field.split_once('=').ok_or_else(|| split(field)));
+        pairs
+            .collect::<Result<_, _>>()
+            .map_err(|message| Failure::new(Exit::Usage, message))
     }
 }
 
 /// The field that counts the ids of a tick, and its value in the first of `count` ids.
-fn sequence_of<'a>(format: &'a Format, given: &[(&str, &str)], count: u32) -> Result<(&'a str, u128), Failure> {
+fn sequence_of<'a>(
+    format: &'a Format,
+    given: &[(&str, &str)],
+    count: u32,
+) -> Result<(&'a str, u128), Failure> {
     let usage = |message: String| Failure::new(Exit::Usage, message);
-    let first = format.id_of_fields(given).map_err(|error| usage(error.to_string()))?.id;
+    let first = format
+        .id_of_fields(given)
+        .map_err(|error| usage(error.to_string()))?
+        .id;
     let parts = format.split(first).expect("fields make an id");
-    let counted = parts.layout.fields().iter().zip(&parts.values).find(|(field, _)| field.kind == FieldKind::Sequence);
+    let counted = parts
+        .layout
+        .fields()
+        .iter()
+        .zip(&parts.values)
+        .find(|(field, _)| field.kind == FieldKind::Sequence);
     let Some((field, value)) = counted else {
-        return Err(usage(format!("--count is {count}: {} has no sequence to count, so there is one id", format.name)));
+        return Err(usage(format!(
+            "--count is {count}: {} has no sequence to count, so there is one id",
+            format.name
+        )));
     };
     let room = field.max - value + 1;
     if u128::from(count) > room {
         let (name, most) = (&field.name, field.max);
-        return Err(usage(format!("--count is {count}: from {name}={value} to the last, {most}, there are {room}")));
+        return Err(usage(format!(
+            "--count is {count}: from {name}={value} to the last, {most}, there are {room}"
+        )));
     }
     Ok((&field.name, *value))
 }

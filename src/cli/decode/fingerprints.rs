@@ -28,7 +28,11 @@ impl Fingerprints {
     }
 
     fn keeping(kept_max: usize) -> Fingerprints {
-        Fingerprints { kept: Vec::new(), kept_max, spilled: Vec::new() }
+        Fingerprints {
+            kept: Vec::new(),
+            kept_max,
+            spilled: Vec::new(),
+        }
     }
 
     /// Adds that of a line.
@@ -53,8 +57,11 @@ impl Fingerprints {
         }
         self.spill()?;
         drop(std::mem::take(&mut self.kept));
-        let mut pieces: Vec<_> =
-            self.spilled.into_iter().map(|file| BufReader::with_capacity(BUFFER_LEN, file)).collect();
+        let mut pieces: Vec<_> = self
+            .spilled
+            .into_iter()
+            .map(|file| BufReader::with_capacity(BUFFER_LEN, file))
+            .collect();
         let mut next = BinaryHeap::new();
         for (at, piece) in pieces.iter_mut().enumerate() {
             next.extend(read_one(piece)?.map(|first| Reverse((first, at))));
@@ -72,7 +79,9 @@ impl Fingerprints {
     fn spill(&mut self) -> io::Result<()> {
         self.kept.sort_unstable();
         let mut out = BufWriter::with_capacity(BUFFER_LEN, temporary_file()?);
-        self.kept.iter().try_for_each(|fingerprint| out.write_all(&fingerprint.to_bytes()))?;
+        self.kept
+            .iter()
+            .try_for_each(|fingerprint| out.write_all(&fingerprint.to_bytes()))?;
         let mut file = out.into_inner()?;
         file.seek(SeekFrom::Start(0))?;
         self.spilled.push(file);
@@ -91,11 +100,21 @@ fn read_one(piece: &mut impl Read) -> io::Result<Option<Fingerprint>> {
 }
 
 /// A file without a name that nobody else reads, which is gone when it is closed, however the process ends.
-#[expect(clippy::disallowed_methods, reason = "what does not fit in memory is in a file while the command runs")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what does not fit in memory is in a file while the command runs"
+)]
 fn temporary_file() -> io::Result<File> {
     for attempt in 0_u32.. {
-        let path = std::env::temp_dir().join(format!("idmint-inspect-{}-{attempt}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+        let path =
+            std::env::temp_dir().join(format!("idmint-inspect-{}-{attempt}", std::process::id()));
+        match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+        {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) => {
@@ -117,8 +136,16 @@ mod tests {
         for kept_max in [1, 7, 64, 999, 1000, 5000] {
             let mut fingerprints = Fingerprints::keeping(kept_max);
             texts().for_each(|text| fingerprints.add(Fingerprint::of(&text)).expect("room"));
-            assert_eq!(fingerprints.spilled.is_empty(), kept_max >= 1000, "{kept_max}");
-            assert_eq!(fingerprints.count_repeated().expect("what was written"), 360, "{kept_max} in memory");
+            assert_eq!(
+                fingerprints.spilled.is_empty(),
+                kept_max >= 1000,
+                "{kept_max}"
+            );
+            assert_eq!(
+                fingerprints.count_repeated().expect("what was written"),
+                360,
+                "{kept_max} in memory"
+            );
         }
     }
 }

@@ -39,8 +39,15 @@ impl Formats {
                     None => description(format),
                 },
                 None => {
-                    let names: Vec<_> = catalog.formats.iter().map(|format| format.name.as_str()).collect();
-                    return Err(Failure::new(Exit::Usage, format!("format {name}: there is {}", names.join(", "))));
+                    let names: Vec<_> = catalog
+                        .formats
+                        .iter()
+                        .map(|format| format.name.as_str())
+                        .collect();
+                    return Err(Failure::new(
+                        Exit::Usage,
+                        format!("format {name}: there is {}", names.join(", ")),
+                    ));
                 }
             },
         };
@@ -51,13 +58,29 @@ impl Formats {
 }
 
 fn functions(format: &Format, dialect: SqlDialect) -> Result<String, Failure> {
-    let none =
-        |error| Failure::new(Exit::Usage, format!("{}: there are no functions for it, since {error}", format.name));
+    let none = |error| {
+        Failure::new(
+            Exit::Usage,
+            format!(
+                "{}: there are no functions for it, since {error}",
+                format.name
+            ),
+        )
+    };
     format.sql_functions(dialect).map_err(none)
 }
 
 fn overview<'a>(formats: impl Iterator<Item = &'a Format>) -> String {
-    let heads = ["format", "rule", "bits", "length", "ids/s a worker", "ends", "summary"].map(str::to_owned);
+    let heads = [
+        "format",
+        "rule",
+        "bits",
+        "length",
+        "ids/s a worker",
+        "ends",
+        "summary",
+    ]
+    .map(str::to_owned);
     let lines = formats.map(|format| {
         let info = offline(format);
         let canonical = &info.encodings[0];
@@ -68,7 +91,15 @@ fn overview<'a>(formats: impl Iterator<Item = &'a Format>) -> String {
         let rate = info.per_second.clone().unwrap_or_else(|| "-".to_owned());
         let end = end_of(format, &info);
         let day = end.split('T').next().unwrap_or_default().to_owned();
-        [info.name, info.rule, info.bits.to_string(), length, rate, day, info.summary]
+        [
+            info.name,
+            info.rule,
+            info.bits.to_string(),
+            length,
+            rate,
+            day,
+            info.summary,
+        ]
     });
     table(&std::iter::once(heads).chain(lines).collect::<Vec<_>>())
 }
@@ -94,7 +125,11 @@ fn description(format: &Format) -> String {
     if !info.types.is_empty() {
         text += "\ntypes, and ids of each that one worker number has in a tick\n";
         text += &table(
-            &info.types.iter().map(|(name, count)| ["".to_owned(), name.clone(), count.clone()]).collect::<Vec<_>>(),
+            &info
+                .types
+                .iter()
+                .map(|(name, count)| ["".to_owned(), name.clone(), count.clone()])
+                .collect::<Vec<_>>(),
         );
     }
     text += "\nspellings, the canonical one first\n";
@@ -106,7 +141,10 @@ fn description(format: &Format) -> String {
 fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
     let mut facts = vec![
         ["rule", &info.rule].map(str::to_owned),
-        ["size".to_owned(), format!("{} bits, {} bytes", info.bits, info.bytes)],
+        [
+            "size".to_owned(),
+            format!("{} bits, {} bytes", info.bits, info.bytes),
+        ],
     ];
     let mut add = |name: &str, fact: String| facts.push([name.to_owned(), fact]);
     if let (Some(tick), Some(epoch)) = (&info.tick, &info.epoch) {
@@ -114,21 +152,44 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
         add("ends", end_of(format, info));
     }
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
-        add("capacity", format!("{tick} ids a tick for each worker number, {second} a second"));
+        add(
+            "capacity",
+            format!("{tick} ids a tick for each worker number, {second} a second"),
+        );
     }
     match info.sequence_spread {
         None => {}
-        Some(1) => add("spread", "none: the first id of each tick has sequence 0".to_owned()),
-        Some(spread) => add("spread", format!("the first id of a tick has one of the first {spread} sequences")),
+        Some(1) => add(
+            "spread",
+            "none: the first id of each tick has sequence 0".to_owned(),
+        ),
+        Some(spread) => add(
+            "spread",
+            format!("the first id of a tick has one of the first {spread} sequences"),
+        ),
     }
     if let Some(monotonic) = info.monotonic {
         add("monotonic", monotonic.name().to_owned());
     }
-    if let Some(worker) = info.fields.iter().find(|field| field.kind == FieldKind::Worker) {
-        add("workers", format!("{} from 0 to {}", worker.name, worker.max));
+    if let Some(worker) = info
+        .fields
+        .iter()
+        .find(|field| field.kind == FieldKind::Worker)
+    {
+        add(
+            "workers",
+            format!("{} from 0 to {}", worker.name, worker.max),
+        );
     }
     if let Some(types) = &info.types_minted {
-        add("types", if types.is_empty() { "any of a-z and _, and none".to_owned() } else { types.join(", ") });
+        add(
+            "types",
+            if types.is_empty() {
+                "any of a-z and _, and none".to_owned()
+            } else {
+                types.join(", ")
+            },
+        );
     }
     if !info.prefixes.is_empty() {
         add("prefixes", info.prefixes.join(", "));
@@ -138,7 +199,10 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
     }
     add("order", info.order.clone());
     if let Some(odds) = &info.collision_odds {
-        let within = odds.within.as_ref().map_or_else(|| "ever".to_owned(), |tick| format!("within {tick}"));
+        let within = odds
+            .within
+            .as_ref()
+            .map_or_else(|| "ever".to_owned(), |tick| format!("within {tick}"));
         add(
             "collisions",
             format!(
@@ -149,8 +213,15 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
         add("", format!("even odds with {}", odds.even));
     }
     add("reveals", info.reveals.clone());
-    let time = info.example.time.as_ref().map_or_else(String::new, |time| format!(" of {time}"));
-    add("example", format!("{}{time}", info.example.encodings[&info.encodings[0].name]));
+    let time = info
+        .example
+        .time
+        .as_ref()
+        .map_or_else(String::new, |time| format!(" of {time}"));
+    add(
+        "example",
+        format!("{}{time}", info.example.encodings[&info.encodings[0].name]),
+    );
     facts
 }
 
@@ -163,7 +234,14 @@ fn encodings(info: &FormatInfo) -> String {
         };
         let sorts = if encoding.sortable { "yes" } else { "no" }.to_owned();
         let example = info.example.encodings[&encoding.name].clone();
-        ["".to_owned(), encoding.name.clone(), length, sorts, example, encoding.pattern.clone()]
+        [
+            "".to_owned(),
+            encoding.name.clone(),
+            length,
+            sorts,
+            example,
+            encoding.pattern.clone(),
+        ]
     });
     table(&std::iter::once(heads).chain(lines).collect::<Vec<_>>())
 }
@@ -171,23 +249,51 @@ fn encodings(info: &FormatInfo) -> String {
 /// The columns; what to run, with the first of each database; and the notes, each once.
 fn storage(info: &FormatInfo) -> String {
     let heads = ["", "database", "column", "bind"].map(str::to_owned);
-    let line =
-        |advice: &StorageInfo| ["".to_owned(), advice.database.clone(), advice.column.clone(), advice.bind.clone()];
-    let mut text = table(&std::iter::once(heads).chain(info.storage.iter().map(line)).collect::<Vec<_>>());
+    let line = |advice: &StorageInfo| {
+        [
+            "".to_owned(),
+            advice.database.clone(),
+            advice.column.clone(),
+            advice.bind.clone(),
+        ]
+    };
+    let mut text = table(
+        &std::iter::once(heads)
+            .chain(info.storage.iter().map(line))
+            .collect::<Vec<_>>(),
+    );
     for (databases, sql) in info.storage_sql() {
-        let statements = sql.statements().map(|statement| format!("    {statement}\n"));
-        text += &format!("\n  {}\n{}", databases.join(", "), statements.collect::<String>());
+        let statements = sql
+            .statements()
+            .map(|statement| format!("    {statement}\n"));
+        text += &format!(
+            "\n  {}\n{}",
+            databases.join(", "),
+            statements.collect::<String>()
+        );
     }
     text += "\n";
-    text + &info.storage_notes().iter().map(|note| format!("  - {note}\n")).collect::<String>()
+    text + &info
+        .storage_notes()
+        .iter()
+        .map(|note| format!("  - {note}\n"))
+        .collect::<String>()
 }
 
 /// Lines whose columns stand below each other, two spaces apart.
 fn table<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
-    let widths: [usize; COLUMNS] =
-        std::array::from_fn(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0));
+    let widths: [usize; COLUMNS] = std::array::from_fn(|at| {
+        lines
+            .iter()
+            .map(|line| line[at].chars().count())
+            .max()
+            .unwrap_or(0)
+    });
     let line = |line: &[String; COLUMNS]| {
-        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let cells = line
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
     lines.iter().map(line).collect()

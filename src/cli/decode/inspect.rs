@@ -58,29 +58,49 @@ impl Inspect {
             encoding: self.encoding.as_deref(),
             ..DecodeFilter::default()
         };
-        decoding.check(filter).map_err(|unknown| Failure::new(Exit::Usage, unknown))?;
+        decoding
+            .check(filter)
+            .map_err(|unknown| Failure::new(Exit::Usage, unknown))?;
         let decoding = decoding.at(Clock::system().now());
-        let mut inspection =
-            Inspection { decoding, filter, column: IdColumn::default(), fingerprints: Fingerprints::new() };
+        let mut inspection = Inspection {
+            decoding,
+            filter,
+            column: IdColumn::default(),
+            fingerprints: Fingerprints::new(),
+        };
         let column = self.column.as_deref().map(Column::from);
         let files = self.files.iter().map(|file| Some(file.as_path()));
         let standard_input = self.files.is_empty().then_some(None);
-        files.chain(standard_input).try_for_each(|file: Option<&Path>| {
-            with_input(file, |input| match &column {
-                None => inspection.read_lines(input),
-                Some(column) => inspection.read_csv(input, column, self.header),
-            })
-        })?;
-        let Inspection { decoding, filter, column, fingerprints } = inspection;
-        let duplicates = fingerprints.count_repeated().map_err(|error| Failure::new(Exit::Io, error))?;
+        files
+            .chain(standard_input)
+            .try_for_each(|file: Option<&Path>| {
+                with_input(file, |input| match &column {
+                    None => inspection.read_lines(input),
+                    Some(column) => inspection.read_csv(input, column, self.header),
+                })
+            })?;
+        let Inspection {
+            decoding,
+            filter,
+            column,
+            fingerprints,
+        } = inspection;
+        let duplicates = fingerprints
+            .count_repeated()
+            .map_err(|error| Failure::new(Exit::Io, error))?;
         let verdict = decoding.verdict(&column, duplicates, filter);
         if self.text || !self.json && io::stdout().is_terminal() {
             print(format_args!("{verdict}"))?;
         } else {
-            let json = serde_json::to_string(&verdict).expect("answers are strings, numbers and lists of them");
+            let json = serde_json::to_string(&verdict)
+                .expect("answers are strings, numbers and lists of them");
             print(format_args!("{json}\n"))?;
         }
-        if verdict.is_told() { Ok(()) } else { Err(Failure::new(Exit::No, "it cannot be told what these are")) }
+        if verdict.is_told() {
+            Ok(())
+        } else {
+            Err(Failure::new(Exit::No, "it cannot be told what these are"))
+        }
     }
 }
 
@@ -105,7 +125,12 @@ impl Inspection<'_> {
         Ok(())
     }
 
-    fn read_csv(&mut self, input: &mut dyn Read, column: &Column, has_header: bool) -> Result<(), CsvError> {
+    fn read_csv(
+        &mut self,
+        input: &mut dyn Read,
+        column: &Column,
+        has_header: bool,
+    ) -> Result<(), CsvError> {
         let mut records = CsvRecords::new(input)?;
         let mut record = ByteRecord::new();
         if !records.read(&mut record)? {
@@ -124,7 +149,9 @@ impl Inspection<'_> {
     fn add(&mut self, text: &[u8]) -> Result<(), CsvError> {
         let text = String::from_utf8_lossy(text);
         let fingerprint = self.decoding.inspect(&mut self.column, &text, self.filter);
-        fingerprint.map_or(Ok(()), |fingerprint| self.fingerprints.add(fingerprint)).map_err(csv::Error::from)?;
+        fingerprint
+            .map_or(Ok(()), |fingerprint| self.fingerprints.add(fingerprint))
+            .map_err(csv::Error::from)?;
         Ok(())
     }
 }

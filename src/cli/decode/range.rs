@@ -33,19 +33,31 @@ impl Range {
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        let format = decoding.format(&self.format).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let format = decoding
+            .format(&self.format)
+            .map_err(|error| Failure::new(Exit::Usage, error))?;
         let range = format.range(self.from, self.to);
-        let range = range.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", format.name)))?;
+        let range = range
+            .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", format.name)))?;
         let answer = RangeAnswer::new(format, &range);
         if self.json {
             let line = serde_json::to_string(&answer).expect("an answer is JSON");
             return print(format_args!("{line}\n"));
         }
         let (least, greatest) = (&answer.least, &answer.greatest);
-        print(format_args!("from {} to {}, exclusive\n", answer.from, answer.to))?;
-        print(format_args!("{:<12} {}  {}\n", "number", least.value, greatest.value))?;
+        print(format_args!(
+            "from {} to {}, exclusive\n",
+            answer.from, answer.to
+        ))?;
+        print(format_args!(
+            "{:<12} {}  {}\n",
+            "number", least.value, greatest.value
+        ))?;
         for (name, text) in &least.encodings {
-            print(format_args!("{name:<12} {text}  {}\n", greatest.encodings[name]))?;
+            print(format_args!(
+                "{name:<12} {text}  {}\n",
+                greatest.encodings[name]
+            ))?;
         }
         Ok(())
     }

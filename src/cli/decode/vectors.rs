@@ -22,28 +22,59 @@ pub(super) fn vectors<'a>(
     let mut valid = Vec::new();
     let mut add = |name: String, source: &str, id: u128| {
         if seen.insert(id) {
-            let made = IdOfFields { id, prefix: String::new() };
+            let made = IdOfFields {
+                id,
+                prefix: String::new(),
+            };
             valid.push(vector(format, &name, source, &encoded(&made), &made));
         }
     };
     add("least".to_owned(), "boundary", format.least());
     for variant in &format.variants {
         let layout = &variant.layout;
-        let least: Vec<u128> = layout.fields().iter().map(|field| field.constant.unwrap_or(0)).collect();
-        let of_type = variant.name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
-        for (at, field) in layout.fields().iter().enumerate().filter(|(_, field)| field.constant.is_none()) {
+        let least: Vec<u128> = layout
+            .fields()
+            .iter()
+            .map(|field| field.constant.unwrap_or(0))
+            .collect();
+        let of_type = variant
+            .name
+            .as_ref()
+            .map_or_else(String::new, |name| format!("{name}: "));
+        for (at, field) in layout
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.constant.is_none())
+        {
             let mut values = least.clone();
             values[at] = field.max;
-            let id = layout.pack(&values).expect("no value is greater than its field");
-            add(format!("{of_type}{} {}", field.name, field.max), "boundary", id);
+            let id = layout
+                .pack(&values)
+                .expect("no value is greater than its field");
+            add(
+                format!("{of_type}{} {}", field.name, field.max),
+                "boundary",
+                id,
+            );
         }
     }
     add("greatest".to_owned(), "boundary", format.greatest());
     for number in 0..random {
         let layout = &format.variants[generator.random_range(0..format.variants.len())].layout;
-        let draw = |field: &Field| field.constant.unwrap_or_else(|| generator.random_range(0..=field.max));
+        let draw = |field: &Field| {
+            field
+                .constant
+                .unwrap_or_else(|| generator.random_range(0..=field.max))
+        };
         let values: Vec<u128> = layout.fields().iter().map(draw).collect();
-        add(format!("random {number}"), "random", layout.pack(&values).expect("no value is greater than its field"));
+        add(
+            format!("random {number}"),
+            "random",
+            layout
+                .pack(&values)
+                .expect("no value is greater than its field"),
+        );
     }
     json!({
         "format": format.name,
@@ -57,10 +88,20 @@ pub(super) fn vectors<'a>(
     })
 }
 
-fn vector(format: &Format, name: &str, source: &str, answer: &EncodeAnswer<'_>, made: &IdOfFields) -> Value {
+fn vector(
+    format: &Format,
+    name: &str,
+    source: &str,
+    answer: &EncodeAnswer<'_>,
+    made: &IdOfFields,
+) -> Value {
     let parts = format.split(made.id).expect("fields make an id");
     let of = |(field, value, _): (&Field, u128, _)| {
-        let name = if field.kind == FieldKind::Time { "time_ticks" } else { &field.name };
+        let name = if field.kind == FieldKind::Time {
+            "time_ticks"
+        } else {
+            &field.name
+        };
         (name.to_owned(), Value::String(value.to_string()))
     };
     let fields: Map<String, Value> = parts.numbers().map(of).collect();

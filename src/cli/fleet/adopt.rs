@@ -43,11 +43,17 @@ impl Adopt {
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let EngineChoice::Etcd(settings) = config.engine_choice() else {
-            let text = "storage.engine is not \"etcd\": name the configuration of the fleet by --config";
+            let text =
+                "storage.engine is not \"etcd\": name the configuration of the fleet by --config";
             return Err(Failure::new(Exit::Config, text));
         };
         let clock = Arc::new(Clock::system());
-        let service = assemble(&config, Arc::clone(&clock), &Randomness::Thread, &Registry::new())?;
+        let service = assemble(
+            &config,
+            Arc::clone(&clock),
+            &Randomness::Thread,
+            &Registry::new(),
+        )?;
         let adoption = Adoption {
             coordinator: settings.connect()?,
             namespace: settings.namespace.clone(),
@@ -68,7 +74,10 @@ impl Adopt {
                 AdoptionStep::Resumed => format!("going on with the adoption of {dir}"),
                 AdoptionStep::Marked => format!("no node starts on {dir} any more"),
                 AdoptionStep::FloorRaised(floor) => {
-                    format!("no slot of fleet {} is used below {floor}", settings.namespace)
+                    format!(
+                        "no slot of fleet {} is used below {floor}",
+                        settings.namespace
+                    )
                 }
                 AdoptionStep::Records(_) if told.elapsed() < TOLD_EVERY => return,
                 AdoptionStep::Records(records) => format!("{} so far", text_of(&records)),
@@ -78,17 +87,35 @@ impl Adopt {
             let _ = print(format_args!("{line}\n"));
         };
         match adoption.run(&mut folder, &mut Entropy::of_kernel(), &mut tell)? {
-            Adopted::Before => print(format_args!("{dir} was adopted by fleet {} before\n", settings.namespace)),
+            Adopted::Before => print(format_args!(
+                "{dir} was adopted by fleet {} before\n",
+                settings.namespace
+            )),
             Adopted::Done { records, .. } => {
                 let already = records.ledgers.found + records.pairs.found + records.series.found;
-                let found = if already == 0 { String::new() } else { format!(" ({already} were there before)") };
-                print(format_args!("fleet {} has {} of {dir}{found}\n", settings.namespace, text_of(&records)))
+                let found = if already == 0 {
+                    String::new()
+                } else {
+                    format!(" ({already} were there before)")
+                };
+                print(format_args!(
+                    "fleet {} has {} of {dir}{found}\n",
+                    settings.namespace,
+                    text_of(&records)
+                ))
             }
         }
     }
 }
 
-fn text_of(AdoptedRecords { formats, ledgers, pairs, series }: &AdoptedRecords) -> String {
+fn text_of(
+    AdoptedRecords {
+        formats,
+        ledgers,
+        pairs,
+        series,
+    }: &AdoptedRecords,
+) -> String {
     format!(
         "{formats} formats, {} ledgers with {} appends and {} keys, {} conjunctions of {} pairs, \
          {} numbers of {} series",

@@ -14,8 +14,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::cluster::{
-    Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, Unheard, fence_restored,
-    origin_of_restored, raise_restored_floor,
+    Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, Unheard,
+    fence_restored, origin_of_restored, raise_restored_floor,
 };
 use crate::minting::Randomness;
 use crate::server::{assemble, kept_formats};
@@ -58,46 +58,98 @@ impl FenceRestore {
     /// or etcd is full, 75 when etcd does not answer, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut restored = self.restored()?;
-        let reimported = if self.journal.is_empty() { None } else { Some(restored.bring_back(&self.journal)?) };
-        let Restored { coordinator, keys, rule, high_waters, now, .. } = &restored;
-        let fence = fence_restored(&**coordinator, keys, rule, high_waters, *now, &mut Entropy::of_kernel());
+        let reimported = if self.journal.is_empty() {
+            None
+        } else {
+            Some(restored.bring_back(&self.journal)?)
+        };
+        let Restored {
+            coordinator,
+            keys,
+            rule,
+            high_waters,
+            now,
+            ..
+        } = &restored;
+        let fence = fence_restored(
+            &**coordinator,
+            keys,
+            rule,
+            high_waters,
+            *now,
+            &mut Entropy::of_kernel(),
+        );
         let fence = fence.map_err(|error| failure(&error))?;
-        print(format_args!("{}{}\n", report(&fence, high_waters, *now), advice(reimported.is_some())))?;
+        print(format_args!(
+            "{}{}\n",
+            report(&fence, high_waters, *now),
+            advice(reimported.is_some())
+        ))?;
         reimported.as_ref().map_or(Ok(()), reimport::judge)
     }
 
     fn restored(&self) -> Result<Restored, Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let etcd = etcd_of(&config)?;
-        let mut high_waters = vec![read(&KeptHighWater::of(&config.storage.data_dir, &etcd.namespace))?];
+        let mut high_waters = vec![read(&KeptHighWater::of(
+            &config.storage.data_dir,
+            &etcd.namespace,
+        ))?];
         for path in &self.high_water {
             let high_water = read(&KeptHighWater::at(path))?;
             if high_water == HighWater::default() {
-                return Err(Failure::new(Exit::Io, format!("{}: there is no such file", path.display())));
+                return Err(Failure::new(
+                    Exit::Io,
+                    format!("{}: there is no such file", path.display()),
+                ));
             }
             high_waters.push(high_water);
         }
-        let service = assemble(&config, Arc::new(Clock::system()), &Randomness::Thread, &Registry::new())?;
+        let service = assemble(
+            &config,
+            Arc::new(Clock::system()),
+            &Randomness::Thread,
+            &Registry::new(),
+        )?;
         let rule = FenceRule {
             share: config.slot_share(),
-            unheard: Unheard { window: config.storage.window(), ahead_max: config.clock.max_ahead },
+            unheard: Unheard {
+                window: config.storage.window(),
+                ahead_max: config.clock.max_ahead,
+            },
             origin: None,
             formats: kept_formats(&service),
         };
-        let coordinator = etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))?;
+        let coordinator = etcd
+            .connect()
+            .map_err(|error| Failure::of(Exit::Config, &error))?;
         let keys = FleetKeys::below(etcd.namespace.key_prefix());
-        Ok(Restored { etcd, coordinator, keys, rule, high_waters, now: Clock::system().now() })
+        Ok(Restored {
+            etcd,
+            coordinator,
+            keys,
+            rule,
+            high_waters,
+            now: Clock::system().now(),
+        })
     }
 }
 
 impl Restored {
     /// Raises the floor, then brings back what the journals at these paths have, and prints it.
     fn bring_back(&mut self, paths: &[PathBuf]) -> Result<Reimported, Failure> {
-        let here = origin_of_restored(&*self.coordinator, &self.keys).map_err(|error| failure(&error))?;
+        let here =
+            origin_of_restored(&*self.coordinator, &self.keys).map_err(|error| failure(&error))?;
         thread::sleep(JOURNALS_AFTER);
         let (copies, origin) = reimport::read(paths, &self.etcd, here)?;
         self.rule.origin = origin;
-        let raised = raise_restored_floor(&*self.coordinator, &self.keys, &self.rule, &self.high_waters, self.now);
+        let raised = raise_restored_floor(
+            &*self.coordinator,
+            &self.keys,
+            &self.rule,
+            &self.high_waters,
+            self.now,
+        );
         let agreed = raised.map_err(|error| failure(&error))?;
         let done = reimport::import(Arc::clone(&self.coordinator), &self.etcd, agreed, &copies)?;
         print(format_args!("{}", reimport::report(&copies, &done)))?;
@@ -106,12 +158,19 @@ impl Restored {
 }
 
 fn read(kept: &KeptHighWater) -> Result<HighWater, Failure> {
-    kept.read().map_err(|error| Failure::new(Exit::Damaged, error))
+    kept.read()
+        .map_err(|error| Failure::new(Exit::Damaged, error))
 }
 
 fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> String {
-    let former = fence.former.map_or("there was no fleet any more".to_owned(), |former| format!("it was {former}"));
-    let highest = fence.highest.map_or(String::new(), |highest| format!(", the highest {highest}"));
+    let former = fence
+        .former
+        .map_or("there was no fleet any more".to_owned(), |former| {
+            format!("it was {former}")
+        });
+    let highest = fence
+        .highest
+        .map_or(String::new(), |highest| format!(", the highest {highest}"));
     let known = high_waters.iter().filter_map(HighWater::highest);
     let (files, known) = (known.clone().count(), known.max());
     let known = known.map_or(String::new(), |known| format!(", the highest {known}"));
@@ -133,7 +192,9 @@ fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> St
 
 fn advice(has_journals: bool) -> &'static str {
     match has_journals {
-        true => "what was appended since the backup was made and is in none of these journals is lost",
+        true => {
+            "what was appended since the backup was made and is in none of these journals is lost"
+        }
         false => {
             "what was appended since the backup was made is lost, but for what --journal brings back of ledgers that have \
              not gone on yet: this may be run again with it"

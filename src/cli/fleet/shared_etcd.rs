@@ -11,9 +11,10 @@ use crate::storage::{CoordinatorError, EngineChoice, EtcdSettings};
 pub(super) fn etcd_of(config: &Config) -> Result<EtcdSettings, Failure> {
     match config.engine_choice() {
         EngineChoice::Etcd(settings) => Ok(settings),
-        EngineChoice::Own(_) => {
-            Err(Failure::new(Exit::Config, "storage.engine is not \"etcd\": this is the configuration of no fleet"))
-        }
+        EngineChoice::Own(_) => Err(Failure::new(
+            Exit::Config,
+            "storage.engine is not \"etcd\": this is the configuration of no fleet",
+        )),
     }
 }
 

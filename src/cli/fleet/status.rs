@@ -12,8 +12,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::cluster::{
-    AgreedFleet, ClockBounds, FleetKeys, FleetProblem, FleetStatus, FleetWatch, HighWater, KeptHighWater, Slot,
-    SlotState, Unseen, problem_of_shares,
+    AgreedFleet, ClockBounds, FleetKeys, FleetProblem, FleetStatus, FleetWatch, HighWater,
+    KeptHighWater, Slot, SlotState, Unseen, problem_of_shares,
 };
 use crate::storage::{Coordinator, CoordinatorError, EtcdEndpoint, EtcdSettings, Member, Space};
 use crate::time::Clock;
@@ -35,7 +35,8 @@ pub(super) struct Status {
 }
 
 fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
-    EtcdEndpoint::parse(text).ok_or("scheme, host and port are needed, such as http://127.0.0.1:2379")
+    EtcdEndpoint::parse(text)
+        .ok_or("scheme, host and port are needed, such as http://127.0.0.1:2379")
 }
 
 impl Status {
@@ -47,11 +48,19 @@ impl Status {
         let config = self.settings.load(toml::Table::new())?;
         let etcd = etcd_of(&config)?;
         let kept = KeptHighWater::of(&config.storage.data_dir, &etcd.namespace);
-        let known = kept.read().map_err(|error| Failure::new(Exit::Damaged, error))?;
+        let known = kept
+            .read()
+            .map_err(|error| Failure::new(Exit::Damaged, error))?;
         let (mut status, members) = look(&etcd, &known)?;
-        status.problems.extend(members.iter().filter_map(|member| problem_of(member, &etcd)));
+        status.problems.extend(
+            members
+                .iter()
+                .filter_map(|member| problem_of(member, &etcd)),
+        );
         for peer in &self.peer {
-            status.problems.extend(problem_with(peer, &etcd, status.fleet.as_ref()));
+            status
+                .problems
+                .extend(problem_with(peer, &etcd, status.fleet.as_ref()));
         }
         let problems = status.problems.len();
         if self.json {
@@ -62,7 +71,10 @@ impl Status {
         match problems {
             0 => Ok(()),
             1 => Err(Failure::new(Exit::No, "one thing is wrong with this fleet")),
-            count => Err(Failure::new(Exit::No, format!("{count} things are wrong with this fleet"))),
+            count => Err(Failure::new(
+                Exit::No,
+                format!("{count} things are wrong with this fleet"),
+            )),
         }
     }
 }
@@ -70,7 +82,10 @@ impl Status {
 /// How the fleet of this etcd is, and how its members are.
 fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Member>), Failure> {
     let coordinator = connect(etcd)?;
-    let (clock, keys) = (Clock::system(), FleetKeys::below(etcd.namespace.key_prefix()));
+    let (clock, keys) = (
+        Clock::system(),
+        FleetKeys::below(etcd.namespace.key_prefix()),
+    );
     let (mut watch, begun) = (FleetWatch::default(), Instant::now());
     while let Some(unseen) = watch.unseen(&keys) {
         let is_over = begun.elapsed() >= watched_max(unseen);
@@ -86,7 +101,10 @@ fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Memb
         }
         thread::sleep(LOOK_EVERY);
     }
-    Ok((watch.status(&keys, known, clock.now()), coordinator.members()))
+    Ok((
+        watch.status(&keys, known, clock.now()),
+        coordinator.members(),
+    ))
 }
 
 /// Longer than a node waits before it renews its slot, and asks once more when it had no answer.
@@ -98,7 +116,8 @@ fn watched_max(unseen: Unseen) -> Duration {
 }
 
 fn connect(etcd: &EtcdSettings) -> Result<std::sync::Arc<dyn Coordinator>, Failure> {
-    etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))
+    etcd.connect()
+        .map_err(|error| Failure::of(Exit::Config, &error))
 }
 
 fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
@@ -107,11 +126,17 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
         Ok(state) => state,
         Err(error) => {
             let advice = "etcd goes on while more than half of its members do: bring this one back";
-            return Some(FleetProblem::new(format!("the member of etcd at {at} does not answer: {error}"), advice));
+            return Some(FleetProblem::new(
+                format!("the member of etcd at {at} does not answer: {error}"),
+                advice,
+            ));
         }
     };
     if !state.problems.is_empty() {
-        let what = format!("the member of etcd at {at} says: {}", state.problems.join("; "));
+        let what = format!(
+            "the member of etcd at {at} says: {}",
+            state.problems.join("; ")
+        );
         return Some(FleetProblem::new(
             what,
             "etcdctl alarm list; without space: compact, defragment, then etcdctl alarm disarm",
@@ -119,17 +144,33 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     }
     let space = Space::of(state, etcd.quota);
     space.is_scarce().then(|| {
-        let what = format!("the database of the member of etcd at {at} is {space}: appends are refused");
-        FleetProblem::new(what, "compact and defragment (docs/FLEET.md), or raise the quota here and there")
+        let what =
+            format!("the database of the member of etcd at {at} is {space}: appends are refused");
+        FleetProblem::new(
+            what,
+            "compact and defragment (docs/FLEET.md), or raise the quota here and there",
+        )
     })
 }
 
 /// What is wrong between this region and another one.
-fn problem_with(peer: &EtcdEndpoint, etcd: &EtcdSettings, here: Option<&AgreedFleet>) -> Option<FleetProblem> {
-    let there = EtcdSettings { endpoints: vec![peer.clone()], ..etcd.clone() };
+fn problem_with(
+    peer: &EtcdEndpoint,
+    etcd: &EtcdSettings,
+    here: Option<&AgreedFleet>,
+) -> Option<FleetProblem> {
+    let there = EtcdSettings {
+        endpoints: vec![peer.clone()],
+        ..etcd.clone()
+    };
     let unknown = |why: String| {
-        let what = format!("whether slots belong to two regions is not known, {peer} cannot be asked: {why}");
-        Some(FleetProblem::new(what, "ask again when it answers; until then start no node there with other slots"))
+        let what = format!(
+            "whether slots belong to two regions is not known, {peer} cannot be asked: {why}"
+        );
+        Some(FleetProblem::new(
+            what,
+            "ask again when it answers; until then start no node there with other slots",
+        ))
     };
     match look_once(&there) {
         Err(failure) => unknown(failure.to_string()),
@@ -139,7 +180,9 @@ fn problem_with(peer: &EtcdEndpoint, etcd: &EtcdSettings, here: Option<&AgreedFl
 
 fn look_once(etcd: &EtcdSettings) -> Result<FleetStatus, Failure> {
     let keys = FleetKeys::below(etcd.namespace.key_prefix());
-    let snapshot = connect(etcd)?.read(&keys.all_slots()).map_err(|error| failure_of(&error))?;
+    let snapshot = connect(etcd)?
+        .read(&keys.all_slots())
+        .map_err(|error| failure_of(&error))?;
     let (mut watch, now) = (FleetWatch::default(), Clock::system().now());
     watch.see(&keys, snapshot, (now, now));
     Ok(watch.status(&keys, &HighWater::default(), now))
@@ -150,25 +193,44 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
     let mut line = |line: String| writeln!(text, "{line}").expect("text can be written");
     match &status.fleet {
         None => line(format!("fleet   none in namespace {}", etcd.namespace)),
-        Some(AgreedFleet { fleet, floor, share, formats }) => {
-            line(format!("fleet   {fleet}, namespace {}, from {floor} on", etcd.namespace));
+        Some(AgreedFleet {
+            fleet,
+            floor,
+            share,
+            formats,
+        }) => {
+            line(format!(
+                "fleet   {fleet}, namespace {}, from {floor} on",
+                etcd.namespace
+            ));
             line(format!("slots   {share}, for {} formats", formats.len()));
         }
     }
     for slot in &status.slots {
-        let horizon = slot.horizon.map_or("never used".to_owned(), |horizon| format!("up to {horizon}"));
+        let horizon = slot.horizon.map_or("never used".to_owned(), |horizon| {
+            format!("up to {horizon}")
+        });
         match &slot.state {
             SlotState::Free => continue,
             SlotState::Resting => line(format!("slot {:<5} rests {horizon}", slot.slot)),
             SlotState::Unreadable => line(format!("slot {:<5} cannot be read", slot.slot)),
             SlotState::Held(holder) => {
-                let clock = holder.clock.map_or("not renewed while it was watched".to_owned(), as_words);
+                let clock = holder
+                    .clock
+                    .map_or("not renewed while it was watched".to_owned(), as_words);
                 let (node, addr, since) = (&holder.node, &holder.addr, holder.since);
-                line(format!("slot {:<5} {node} {addr} since {since}, {horizon}, {clock}", slot.slot));
+                line(format!(
+                    "slot {:<5} {node} {addr} since {since}, {horizon}, {clock}",
+                    slot.slot
+                ));
             }
         }
     }
-    let free = status.slots.iter().filter(|slot| slot.state == SlotState::Free).count();
+    let free = status
+        .slots
+        .iter()
+        .filter(|slot| slot.state == SlotState::Free)
+        .count();
     line(format!("free    {free} slots"));
     for member in members {
         let endpoint = &member.endpoint;
@@ -177,7 +239,10 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
             Ok(state) => {
                 let leads = if state.is_leader { ", leads" } else { "" };
                 let space = Space::of(state, etcd.quota);
-                line(format!("etcd    {endpoint} version {}{leads}, {space}", state.version));
+                line(format!(
+                    "etcd    {endpoint} version {}{leads}, {space}",
+                    state.version
+                ));
             }
         }
     }
@@ -192,7 +257,10 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
 
 /// Where a clock is for certain. Below a millisecond no record says anything.
 fn as_words(clock: ClockBounds) -> String {
-    let ClockBounds { least_nanos, most_nanos } = clock;
+    let ClockBounds {
+        least_nanos,
+        most_nanos,
+    } = clock;
     match (millis(least_nanos), most_nanos.map(millis)) {
         (1.., _) => format!("clock at least {} ms ahead", millis(least_nanos)),
         (_, Some(most @ ..=-1)) => format!("clock at least {} ms behind", most.unsigned_abs()),
@@ -206,8 +274,14 @@ fn millis(nanos: i64) -> i64 {
 
 fn as_json(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Value {
     let slots: Vec<Value> = status.slots.iter().map(slot_as_json).collect();
-    let members: Vec<Value> = members.iter().map(|member| member_as_json(member, etcd)).collect();
-    let problems = status.problems.iter().map(|problem| json!({ "what": problem.what, "advice": problem.advice }));
+    let members: Vec<Value> = members
+        .iter()
+        .map(|member| member_as_json(member, etcd))
+        .collect();
+    let problems = status
+        .problems
+        .iter()
+        .map(|problem| json!({ "what": problem.what, "advice": problem.advice }));
     json!({
         "well": status.problems.is_empty(),
         "namespace": etcd.namespace.to_string(),

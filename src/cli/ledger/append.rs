@@ -49,11 +49,22 @@ impl Append {
         let key = self.key.unwrap_or_else(|| key_of(digest));
         let bar = progress_bar(file.len(), SENT_SHOWN_FROM_LEN);
         let client = self.service.client(&bar)?;
-        let mut appending = Appending { client, bar, ledger: self.ledger, key, json: self.json, count: 0, replayed: 0 };
+        let mut appending = Appending {
+            client,
+            bar,
+            ledger: self.ledger,
+            key,
+            json: self.json,
+            count: 0,
+            replayed: 0,
+        };
         let done = block_on(appending.run(&mut file));
         appending.bar.finish_and_clear();
         if appending.replayed > 0 {
-            eprintln!("idmint: {} of {events} events were appended before, with the same key", appending.replayed);
+            eprintln!(
+                "idmint: {} of {events} events were appended before, with the same key",
+                appending.replayed
+            );
         }
         done.map_err(|failure| match appending.count {
             0 if failure.exit() == Exit::No => failure,
@@ -84,21 +95,30 @@ impl Appending {
         while let Some(group) = lines.next_group(|_| Ok(()))? {
             number += 1;
             let key = format!("{}/{number}", self.key);
-            let answer = self.client.append_events(self.ledger, &key, &group.events, None, None).await?;
+            let answer = self
+                .client
+                .append_events(self.ledger, &key, &group.events, None, None)
+                .await?;
             self.count += group.count;
             self.replayed += if answer.is_replayed { group.count } else { 0 };
             self.print(&answer)?;
-            self.bar.inc(u64::try_from(group.events.len()).expect("a length fits 64 bits"));
+            self.bar
+                .inc(u64::try_from(group.events.len()).expect("a length fits 64 bits"));
         }
         Ok(())
     }
 
     fn print(&self, answer: &Answer<Vec<EventDetail>>) -> Result<(), Failure> {
         let line = |detail: &EventDetail| match self.json {
-            true => serde_json::to_string(detail).expect("texts and numbers always serialize") + "\n",
+            true => {
+                serde_json::to_string(detail).expect("texts and numbers always serialize") + "\n"
+            }
             false => format!("{}\n", detail.id),
         };
-        print(format_args!("{}", answer.body.iter().map(line).collect::<String>()))
+        print(format_args!(
+            "{}",
+            answer.body.iter().map(line).collect::<String>()
+        ))
     }
 }
 
@@ -111,7 +131,8 @@ fn look_through(file: &mut EventFile) -> Result<(u64, [u8; 32]), Failure> {
         digest.update(line);
         digest.update(b"\n");
         read.map_err(|error| {
-            Failure::of(Exit::Damaged, &error).and(format!("that is line {}; nothing was sent", lines.number()))
+            Failure::of(Exit::Damaged, &error)
+                .and(format!("that is line {}; nothing was sent", lines.number()))
         })?;
     }
     match lines.number() {

@@ -40,16 +40,24 @@ impl Create {
     /// 1 when the service refuses or has another ledger of this id, 65 when that is no event, 69, 74, 75.
     pub(super) fn run(self) -> Result<(), Failure> {
         let body = EventFile::open(self.file.as_deref())?.event()?;
-        let genesis = Event::from_json(&body).map_err(|error| Failure::of(Exit::Damaged, &error))?;
+        let genesis =
+            Event::from_json(&body).map_err(|error| Failure::of(Exit::Damaged, &error))?;
         let key = self.key.unwrap_or_else(|| key_of(genesis.digest()));
         let client = self.service.client(&ProgressBar::hidden())?;
         let created = block_on(create(&client, &key, &genesis, body))?;
         if !created.is_new {
-            eprintln!("idmint: ledger {} was created before, from the same event", created.info.ledger);
+            eprintln!(
+                "idmint: ledger {} was created before, from the same event",
+                created.info.ledger
+            );
         }
-        let LedgerInfo { ledger, genesis, .. } = &created.info;
+        let LedgerInfo {
+            ledger, genesis, ..
+        } = &created.info;
         let text = match self.json {
-            true => serde_json::to_string(&created.info).expect("texts and numbers always serialize"),
+            true => {
+                serde_json::to_string(&created.info).expect("texts and numbers always serialize")
+            }
             false => format!("{ledger} {genesis}"),
         };
         print(format_args!("{text}\n"))
@@ -62,19 +70,38 @@ struct Created {
     is_new: bool,
 }
 
-async fn create(client: &Client, key: &str, genesis: &Event, body: Vec<u8>) -> Result<Created, Failure> {
+async fn create(
+    client: &Client,
+    key: &str,
+    genesis: &Event,
+    body: Vec<u8>,
+) -> Result<Created, Failure> {
     let error = match client.create_ledger(key, body, None).await {
-        Ok(answer) => return Ok(Created { info: answer.body, is_new: !answer.is_replayed }),
+        Ok(answer) => {
+            return Ok(Created {
+                info: answer.body,
+                is_new: !answer.is_replayed,
+            });
+        }
         Err(error) if is_refused_as_existing(&error) => error,
         Err(error) => return Err(error.into()),
     };
     // Without a timestamp the service would have taken another time and so another ledger.
-    let Some(time) = genesis.timestamp() else { return Err(error.into()) };
+    let Some(time) = genesis.timestamp() else {
+        return Err(error.into());
+    };
     let ledger = LedgerId::of_genesis(genesis, time);
-    let id = genesis.seal(time, ledger, EventId::before_genesis(time, ledger)).to_string();
+    let id = genesis
+        .seal(time, ledger, EventId::before_genesis(time, ledger))
+        .to_string();
     match client.ledger(ledger).await? {
-        Some(info) if info.genesis == id => Ok(Created { info, is_new: false }),
-        Some(info) => Err(Failure::from(error).and(format!("it begins with {}, not with {id}", info.genesis))),
+        Some(info) if info.genesis == id => Ok(Created {
+            info,
+            is_new: false,
+        }),
+        Some(info) => {
+            Err(Failure::from(error).and(format!("it begins with {}, not with {id}", info.genesis)))
+        }
         None => Err(error.into()),
     }
 }

@@ -51,7 +51,10 @@ impl EventFile {
     /// # Errors
     /// 74.
     pub(super) fn open(path: Option<&Path>) -> Result<EventFile, Failure> {
-        let name = path.map_or_else(|| "standard input".to_owned(), |path| path.display().to_string());
+        let name = path.map_or_else(
+            || "standard input".to_owned(),
+            |path| path.display().to_string(),
+        );
         let read = |mut input: Box<dyn Read>| {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes)?;
@@ -61,10 +64,15 @@ impl EventFile {
             None => read(Box::new(io::stdin().lock())),
             Some(path) => {
                 let file = File::open(path)?;
-                if file.metadata()?.is_file() { Ok(Input::File(file)) } else { read(Box::new(file)) }
+                if file.metadata()?.is_file() {
+                    Ok(Input::File(file))
+                } else {
+                    read(Box::new(file))
+                }
             }
         };
-        let input = open().map_err(|error: io::Error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
+        let input = open()
+            .map_err(|error: io::Error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
         Ok(EventFile { name, input })
     }
 
@@ -79,7 +87,10 @@ impl EventFile {
         let read = lines.input.take(most).read_to_end(&mut event);
         read.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", lines.name)))?;
         if event.len() > EVENT_LEN_MAX {
-            let what = format!("{} is longer than the {EVENT_LEN_MAX} bytes that an event may have", lines.name);
+            let what = format!(
+                "{} is longer than the {EVENT_LEN_MAX} bytes that an event may have",
+                lines.name
+            );
             return Err(Failure::new(Exit::Damaged, what));
         }
         Ok(event)
@@ -105,7 +116,8 @@ impl EventFile {
     pub(super) fn lines(&mut self) -> Result<EventLines<'_>, Failure> {
         let input: Box<dyn Read> = match &mut self.input {
             Input::File(file) => {
-                file.rewind().map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.name)))?;
+                file.rewind()
+                    .map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.name)))?;
                 Box::new(file)
             }
             Input::Memory(bytes) => Box::new(bytes.as_slice()),
@@ -144,7 +156,10 @@ impl EventLines<'_> {
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<Option<EventGroup>, Failure> {
-        let mut group = EventGroup { events: Vec::new(), count: 0 };
+        let mut group = EventGroup {
+            events: Vec::new(),
+            count: 0,
+        };
         while self.fill()? {
             if group.count > 0 {
                 let len = group.events.len() + ",".len() + self.line.len();
@@ -168,7 +183,11 @@ impl EventLines<'_> {
         }
         self.line.clear();
         let most = u64::try_from(EVENT_LEN_MAX + "\r\n".len()).expect("a few hundred KiB");
-        let read = self.input.by_ref().take(most).read_until(b'\n', &mut self.line);
+        let read = self
+            .input
+            .by_ref()
+            .take(most)
+            .read_until(b'\n', &mut self.line);
         if read.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.name)))? == 0 {
             return Ok(false);
         }
@@ -180,7 +199,10 @@ impl EventLines<'_> {
             self.line.pop();
         }
         if self.line.len() > EVENT_LEN_MAX {
-            let what = format!("line {} is longer than the {EVENT_LEN_MAX} bytes that an event may have", self.lines);
+            let what = format!(
+                "line {} is longer than the {EVENT_LEN_MAX} bytes that an event may have",
+                self.lines
+            );
             return Err(Failure::new(Exit::Damaged, what));
         }
         self.is_pending = true;
@@ -193,14 +215,20 @@ mod tests {
     use super::*;
 
     fn file(text: &[u8]) -> EventFile {
-        EventFile { name: "a file".to_owned(), input: Input::Memory(text.to_vec()) }
+        EventFile {
+            name: "a file".to_owned(),
+            input: Input::Memory(text.to_vec()),
+        }
     }
 
     fn groups(text: &[u8]) -> Result<Vec<(usize, usize)>, Exit> {
         let mut file = file(text);
         let mut lines = file.lines().expect("memory");
         let mut groups = Vec::new();
-        while let Some(group) = lines.next_group(|_| Ok(())).map_err(|failure| failure.exit())? {
+        while let Some(group) = lines
+            .next_group(|_| Ok(()))
+            .map_err(|failure| failure.exit())?
+        {
             groups.push((group.events.len(), group.count));
         }
         Ok(groups)
@@ -212,11 +240,18 @@ mod tests {
         assert_eq!(groups(b""), Ok(vec![]));
         assert_eq!(groups(b"{}"), Ok(vec![(2, 1)]));
         assert_eq!(groups(b"{}\r\n{}\n"), Ok(vec![(5, 2)]));
-        let full = [line(EVENT_LEN_MAX).repeat(3), line(GROUP_LEN_MAX - 3 - 3 * EVENT_LEN_MAX)].concat();
+        let full = [
+            line(EVENT_LEN_MAX).repeat(3),
+            line(GROUP_LEN_MAX - 3 - 3 * EVENT_LEN_MAX),
+        ]
+        .concat();
         assert_eq!(groups(&full), Ok(vec![(GROUP_LEN_MAX, 4)]));
         let over = [&full[..], b"{}\n"].concat();
         assert_eq!(groups(&over), Ok(vec![(GROUP_LEN_MAX, 4), (2, 1)]));
-        assert_eq!(groups(&b"{}\n".repeat(EVENTS_MAX + 1)), Ok(vec![(3 * EVENTS_MAX - 1, EVENTS_MAX), (2, 1)]));
+        assert_eq!(
+            groups(&b"{}\n".repeat(EVENTS_MAX + 1)),
+            Ok(vec![(3 * EVENTS_MAX - 1, EVENTS_MAX), (2, 1)])
+        );
         assert_eq!(groups(&line(EVENT_LEN_MAX + 1)), Err(Exit::Damaged));
         assert_eq!(groups(&line(EVENT_LEN_MAX + 2)), Err(Exit::Damaged));
     }
@@ -232,8 +267,15 @@ mod tests {
                 seen.extend_from_slice(line);
                 Ok(())
             };
-            let group = lines.next_group(&mut see).ok().flatten().expect("two are left");
-            assert_eq!((group.events.as_slice(), seen.as_slice(), lines.number()), (&b"2,3"[..], &b"23"[..], 3));
+            let group = lines
+                .next_group(&mut see)
+                .ok()
+                .flatten()
+                .expect("two are left");
+            assert_eq!(
+                (group.events.as_slice(), seen.as_slice(), lines.number()),
+                (&b"2,3"[..], &b"23"[..], 3)
+            );
             assert!(lines.next().is_ok_and(|line| line.is_none()));
         }
     }

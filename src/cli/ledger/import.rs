@@ -44,12 +44,23 @@ impl Import {
         let mut file = EventFile::open(Some(&self.file))?;
         let chain = check_chain(&mut file)?;
         let bar = progress_bar(file.len(), SENT_SHOWN_FROM_LEN);
-        let service = Service { client: self.service.client(&bar)?, bar };
+        let service = Service {
+            client: self.service.client(&bar)?,
+            bar,
+        };
         let imported = block_on(import(&service, &mut file, chain));
         service.bar.finish_and_clear();
         let Imported { new, later } = imported?;
-        let Chain { ledger, head, events } = chain;
-        let behind = if later == 0 { String::new() } else { format!("; {later} events came after it") };
+        let Chain {
+            ledger,
+            head,
+            events,
+        } = chain;
+        let behind = if later == 0 {
+            String::new()
+        } else {
+            format!("; {later} events came after it")
+        };
         print(format_args!(
             "complete: {events} events of ledger {ledger}, {new} of them new here, head {head}{behind}\n"
         ))
@@ -76,21 +87,36 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
     while let Some(line) = lines.next()? {
         checker.check(line).map_err(|error| {
             let place = error.index + 1;
-            let said = format!("not valid: line {place}: {}: {}; nothing was sent", error.reason, error.detail);
+            let said = format!(
+                "not valid: line {place}: {}: {}; nothing was sent",
+                error.reason, error.detail
+            );
             Failure::new(Exit::Damaged, said)
         })?;
     }
     match (checker.ledger(), checker.head()) {
-        (Some(ledger), Some(head)) => Ok(Chain { ledger, head, events: checker.events() }),
+        (Some(ledger), Some(head)) => Ok(Chain {
+            ledger,
+            head,
+            events: checker.events(),
+        }),
         _ => Err(Failure::new(Exit::Damaged, "there is no event")),
     }
 }
 
 /// Appends what the service lacks.
-async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result<Imported, Failure> {
+async fn import(
+    service: &Service,
+    file: &mut EventFile,
+    chain: Chain,
+) -> Result<Imported, Failure> {
     let name = file.name().to_owned();
     let stored = service.client.ledger(chain.ledger).await?;
-    let mut rest = Rest { lines: file.lines()?, checker: ChainChecker::new(chain.ledger, None), there: 0 };
+    let mut rest = Rest {
+        lines: file.lines()?,
+        checker: ChainChecker::new(chain.ledger, None),
+        there: 0,
+    };
     let before = match &stored {
         Some(stored) if stored.events > chain.events => {
             let later = later_events(service, &name, chain, stored).await?;
@@ -99,7 +125,11 @@ async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result
         Some(stored) => {
             rest.skip(service, stored.events)?;
             rest.there = stored.events;
-            if rest.checker.head().is_none_or(|head| head.to_string() != stored.head) {
+            if rest
+                .checker
+                .head()
+                .is_none_or(|head| head.to_string() != stored.head)
+            {
                 return Err(fork(&name, stored, rest.checker.head()));
             }
             stored.events
@@ -111,14 +141,22 @@ async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result
     };
     rest.append(service, chain).await.map_err(|failure| {
         let (there, events) = (rest.there, chain.events);
-        failure.and(format!("{there} of {events} events are known to be there; the same command again goes on"))
+        failure.and(format!(
+            "{there} of {events} events are known to be there; the same command again goes on"
+        ))
     })?;
     match service.client.ledger(chain.ledger).await? {
         Some(stored) => {
             let later = later_events(service, &name, chain, &stored).await?;
-            Ok(Imported { new: chain.events - before, later })
+            Ok(Imported {
+                new: chain.events - before,
+                later,
+            })
         }
-        None => Err(Failure::new(Exit::No, format!("ledger {} is gone from the service", chain.ledger))),
+        None => Err(Failure::new(
+            Exit::No,
+            format!("ledger {} is gone from the service", chain.ledger),
+        )),
     }
 }
 
@@ -149,13 +187,20 @@ impl Rest<'_> {
 
     /// Which part of the import ends with the event that was taken last.
     fn part(&self, chain: Chain) -> ImportPart {
-        if self.checker.events() == chain.events { ImportPart::Last } else { ImportPart::More }
+        if self.checker.events() == chain.events {
+            ImportPart::Last
+        } else {
+            ImportPart::More
+        }
     }
 
     /// Creates the ledger from the first event.
     async fn create(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         let (id, genesis) = self.next(service)?;
-        service.client.create_ledger(&format!("import-{id}"), genesis, Some(self.part(chain))).await?;
+        service
+            .client
+            .create_ledger(&format!("import-{id}"), genesis, Some(self.part(chain)))
+            .await?;
         self.there = 1;
         Ok(())
     }
@@ -165,15 +210,23 @@ impl Rest<'_> {
         loop {
             let previous = self.checker.head().expect("there is a first event");
             let checker = &mut self.checker;
-            let group = self.lines.next_group(|line| checker.check(line).map(drop).map_err(|_| changed()))?;
+            let group = self
+                .lines
+                .next_group(|line| checker.check(line).map(drop).map_err(|_| changed()))?;
             let Some(group) = group else { return Ok(()) };
             let last = self.checker.head().expect("there is a first event");
             let (key, len) = (format!("import-{previous}-{last}"), len_of(&group.events));
             let (events, part) = (&group.events, Some(self.part(chain)));
-            let appended = service.client.append_events(chain.ledger, &key, events, Some(previous), part).await;
+            let appended = service
+                .client
+                .append_events(chain.ledger, &key, events, Some(previous), part)
+                .await;
             appended.map_err(|error| match error {
                 ClientError::Refused(refusal) if refusal.slug == "head-moved" => {
-                    let said = format!("somebody else appends to ledger {}: {}", chain.ledger, refusal.detail);
+                    let said = format!(
+                        "somebody else appends to ledger {}: {}",
+                        chain.ledger, refusal.detail
+                    );
                     Failure::new(Exit::No, said)
                 }
                 error => error.into(),
@@ -185,15 +238,33 @@ impl Rest<'_> {
 }
 
 /// How many events the service has after those of the file, unless it has others instead of them.
-async fn later_events(service: &Service, name: &str, chain: Chain, stored: &LedgerInfo) -> Result<u64, Failure> {
-    let Chain { ledger, head, events } = chain;
+async fn later_events(
+    service: &Service,
+    name: &str,
+    chain: Chain,
+    stored: &LedgerInfo,
+) -> Result<u64, Failure> {
+    let Chain {
+        ledger,
+        head,
+        events,
+    } = chain;
     let has_all = stored.head == head.to_string() || service.client.has_event(ledger, head).await?;
-    if has_all { Ok(stored.events.saturating_sub(events)) } else { Err(fork(name, stored, Some(head))) }
+    if has_all {
+        Ok(stored.events.saturating_sub(events))
+    } else {
+        Err(fork(name, stored, Some(head)))
+    }
 }
 
 /// The ledger and the file went different ways.
 fn fork(name: &str, stored: &LedgerInfo, ours: Option<EventId>) -> Failure {
-    let LedgerInfo { ledger, events, head, .. } = stored;
+    let LedgerInfo {
+        ledger,
+        events,
+        head,
+        ..
+    } = stored;
     let ours = ours.map_or_else(|| "none".to_owned(), |id| id.to_string());
     let said = format!(
         "a fork: the head of ledger {ledger} is {head}, its event {events}, which is not in {name}; there it is {ours}"

@@ -10,7 +10,9 @@ use serde::Serialize;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{READ_SHOWN_FROM_LEN, print, progress_bar};
-use crate::ledger::{ChainChecker, ChainError, ChainLines, ChainVerdict, ChecksumStep, EventId, LedgerId};
+use crate::ledger::{
+    ChainChecker, ChainError, ChainLines, ChainVerdict, ChecksumStep, EventId, LedgerId,
+};
 use crate::wire::LedgerCheck;
 
 /// Bytes that are read at once.
@@ -67,7 +69,9 @@ impl Verify {
         }
         match &self.file {
             Some(path) => {
-                let failed = |error: io::Error| Failure::new(Exit::Io, format!("{}: {error}", path.display()));
+                let failed = |error: io::Error| {
+                    Failure::new(Exit::Io, format!("{}: {error}", path.display()))
+                };
                 let file = File::open(path).map_err(failed)?;
                 let len = file.metadata().map_err(failed)?.len();
                 read(file, &mut lines, &progress_bar(len, READ_SHOWN_FROM_LEN))
@@ -89,7 +93,10 @@ impl Verify {
     fn checker(&self) -> Result<ChainChecker, Failure> {
         match (self.ledger, self.after) {
             (Some(ledger), Some(after)) if after.ledger() != ledger => {
-                let message = format!("--after {after} is an event of ledger {}, --ledger is {ledger}", after.ledger());
+                let message = format!(
+                    "--after {after} is an event of ledger {}, --ledger is {ledger}",
+                    after.ledger()
+                );
                 Err(Failure::new(Exit::Usage, message))
             }
             (_, Some(after)) => Ok(ChainChecker::new(after.ledger(), Some(after))),
@@ -99,12 +106,19 @@ impl Verify {
     }
 
     fn print(&self, verdict: ChainVerdict) -> Result<(), Failure> {
-        let broken = verdict.error.as_ref().map(|error| failure_of_chain(error, verdict.events));
+        let broken = verdict
+            .error
+            .as_ref()
+            .map(|error| failure_of_chain(error, verdict.events));
         let text = match (self.json, verdict.head) {
             (true, _) => self.json_of(verdict),
             (false, _) if !verdict.steps.is_empty() => drawing_of(&verdict.steps),
             (false, Some(head)) if broken.is_none() => {
-                format!("valid: {} events of ledger {}, head {head}", verdict.events, head.ledger())
+                format!(
+                    "valid: {} events of ledger {}, head {head}",
+                    verdict.events,
+                    head.ledger()
+                )
             }
             _ => String::new(),
         };
@@ -117,7 +131,10 @@ impl Verify {
 
 impl Verify {
     fn json_of(&self, mut verdict: ChainVerdict) -> String {
-        let steps = std::mem::take(&mut verdict.steps).into_iter().map(explained).collect();
+        let steps = std::mem::take(&mut verdict.steps)
+            .into_iter()
+            .map(explained)
+            .collect();
         let check = LedgerCheck::of(verdict);
         let json = if self.explain {
             serde_json::to_string(&Explained { check, steps })
@@ -131,13 +148,23 @@ impl Verify {
 fn explained(step: ChecksumStep) -> ExplainedStep {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let text = String::from_utf8_lossy(&step.bytes).into_owned();
-    ExplainedStep { step: step.name, bytes: hex(&step.bytes), text, crc32c: format!("{:08x}", step.checksum) }
+    ExplainedStep {
+        step: step.name,
+        bytes: hex(&step.bytes),
+        text,
+        crc32c: format!("{:08x}", step.checksum),
+    }
 }
 
 /// The steps as a table, one a line. Control characters are shown as they would be escaped in Rust.
 fn drawing_of(steps: &[ChecksumStep]) -> String {
     let mut drawing = "step       bytes  crc-32c   text".to_owned();
-    for ChecksumStep { name, bytes, checksum } in steps {
+    for ChecksumStep {
+        name,
+        bytes,
+        checksum,
+    } in steps
+    {
         let escape = |letter: char| match letter.is_control() {
             true => letter.escape_default().to_string(),
             false => letter.to_string(),
@@ -149,8 +176,19 @@ fn drawing_of(steps: &[ChecksumStep]) -> String {
 }
 
 fn failure_of_chain(error: &ChainError, events: u64) -> Failure {
-    let ChainError { index, reason, detail, .. } = error;
-    Failure::new(Exit::Damaged, format!("not valid: line {} of {events}: {reason}: {detail}", index + 1))
+    let ChainError {
+        index,
+        reason,
+        detail,
+        ..
+    } = error;
+    Failure::new(
+        Exit::Damaged,
+        format!(
+            "not valid: line {} of {events}: {reason}: {detail}",
+            index + 1
+        ),
+    )
 }
 
 /// Reads to the end, in memory for one line.
@@ -163,7 +201,9 @@ fn read(mut input: impl Read, lines: &mut ChainLines, progress: &ProgressBar) ->
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        lines.read(&buffer[..len]).map_err(|too_long| io::Error::new(ErrorKind::InvalidData, too_long))?;
+        lines
+            .read(&buffer[..len])
+            .map_err(|too_long| io::Error::new(ErrorKind::InvalidData, too_long))?;
         progress.inc(u64::try_from(len).expect("a length fits 64 bits"));
     }
     progress.finish_and_clear();

@@ -33,29 +33,46 @@ impl Backup {
     /// 69 when no node runs with that folder, 74 when there is no copy, 78.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let folder = std::path::absolute(&self.folder);
-        let folder =
-            folder.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", self.folder.display())))?;
+        let folder = folder.map_err(|error| {
+            Failure::new(Exit::Usage, format!("{}: {error}", self.folder.display()))
+        })?;
         let socket = self.data_dir()?.join(BACKUP_SOCKET);
         let mut stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(
                 Exit::Unavailable,
-                format!("no node listens on {}: if none runs, copy its data folder itself", socket.display()),
+                format!(
+                    "no node listens on {}: if none runs, copy its data folder itself",
+                    socket.display()
+                ),
             ),
-            _ => Failure::new(Exit::Io, format!("cannot ask for a backup at {}: {error}", socket.display())),
+            _ => Failure::new(
+                Exit::Io,
+                format!("cannot ask for a backup at {}: {error}", socket.display()),
+            ),
         })?;
         let mut line = String::new();
         let asked = stream
             .write_all(folder.as_os_str().as_bytes())
             .and_then(|()| stream.shutdown(Shutdown::Write))
             .and_then(|()| stream.read_to_string(&mut line));
-        asked.map_err(|error| Failure::new(Exit::Io, format!("the node did not answer: {error}")))?;
+        asked
+            .map_err(|error| Failure::new(Exit::Io, format!("the node did not answer: {error}")))?;
         match BackupReply::from_line(&line) {
-            Some(BackupReply::Done(BackedUp { appends, conjunctions, numbers })) => print(format_args!(
+            Some(BackupReply::Done(BackedUp {
+                appends,
+                conjunctions,
+                numbers,
+            })) => print(format_args!(
                 "{appends} appends, {conjunctions} conjunctions and {numbers} numbers are in {}\n",
                 folder.display()
             )),
-            Some(BackupReply::Refused(why)) => Err(Failure::new(Exit::Io, format!("no backup: {why}"))),
-            None => Err(Failure::new(Exit::Io, "the node ended before the copy was whole: it is no backup")),
+            Some(BackupReply::Refused(why)) => {
+                Err(Failure::new(Exit::Io, format!("no backup: {why}")))
+            }
+            None => Err(Failure::new(
+                Exit::Io,
+                "the node ended before the copy was whole: it is no backup",
+            )),
         }
     }
 
@@ -69,9 +86,10 @@ impl Backup {
                 Exit::Config,
                 "storage.engine is \"etcd\": nothing is kept here; back up etcd by its own snapshots (docs/OPERATIONS.md)",
             )),
-            EngineChoice::Own(OwnEngine::Memory) => {
-                Err(Failure::new(Exit::Config, "storage.engine is \"memory\": nothing is kept"))
-            }
+            EngineChoice::Own(OwnEngine::Memory) => Err(Failure::new(
+                Exit::Config,
+                "storage.engine is \"memory\": nothing is kept",
+            )),
         }
     }
 }

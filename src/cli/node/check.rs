@@ -10,7 +10,9 @@ use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::minting::Randomness;
 use crate::server::config::{AssignmentKind, Config};
-use crate::server::{assemble, check_access, check_all_slots, check_slot, formats_table, other_generators, warnings};
+use crate::server::{
+    assemble, check_access, check_all_slots, check_slot, formats_table, other_generators, warnings,
+};
 use crate::service::Service;
 use crate::storage::{EngineChoice, EtcdEndpoint};
 use crate::time::Clock;
@@ -36,15 +38,33 @@ impl Check {
         check_all_slots(&config, &service)?;
         let callers = check_access(&config, &service)?;
         let mut lines = vec![
-            format!("listens on        {}://{}", config.http.scheme(), config.http.listen),
+            format!(
+                "listens on        {}://{}",
+                config.http.scheme(),
+                config.http.listen
+            ),
             format!("callers           {}", callers.shown),
         ];
-        lines.extend(callers.refusals.iter().map(|refusal| format!("                  {refusal}")));
-        lines.extend(config.http.rate.map(|rate| format!("rate              {rate} requests a second for each")));
+        lines.extend(
+            callers
+                .refusals
+                .iter()
+                .map(|refusal| format!("                  {refusal}")),
+        );
+        lines.extend(
+            config
+                .http
+                .rate
+                .map(|rate| format!("rate              {rate} requests a second for each")),
+        );
         lines.extend([format!("slot              {}", slot_text(&config))]);
         if let EngineChoice::Etcd(etcd) = config.engine_choice() {
             let endpoints: Vec<_> = etcd.endpoints.iter().map(EtcdEndpoint::as_str).collect();
-            lines.push(format!("etcd              {}, namespace {}", endpoints.join(" "), etcd.namespace));
+            lines.push(format!(
+                "etcd              {}, namespace {}",
+                endpoints.join(" "),
+                etcd.namespace
+            ));
         }
         lines.extend([
             format!("ids per request   at most {}", config.mint.batch_max),
@@ -55,7 +75,10 @@ impl Check {
         lines.extend((!kept_clear_of.is_empty()).then(String::new));
         lines.extend(kept_clear_of);
         lines.extend(clashes(&service).into_iter().map(|(name, others)| {
-            format!("\nan id of {name} may look like one of {}: decode it with ?format={name}", others.join(", "))
+            format!(
+                "\nan id of {name} may look like one of {}: decode it with ?format={name}",
+                others.join(", ")
+            )
         }));
         let warnings = warnings(&service, &config);
         lines.extend((!warnings.is_empty()).then(String::new));
@@ -82,6 +105,10 @@ fn slot_text(config: &Config) -> String {
 /// Formats whose ids leave a doubt, and the formats that they may be taken for.
 fn clashes(service: &Service) -> Vec<(&str, Vec<String>)> {
     let decoding = service.decoding().at(service.clock().now());
-    let formats = service.decoding().formats().iter().map(|format| (format.name.as_str(), decoding.rivals(format)));
+    let formats = service
+        .decoding()
+        .formats()
+        .iter()
+        .map(|format| (format.name.as_str(), decoding.rivals(format)));
     formats.filter(|(_, rivals)| !rivals.is_empty()).collect()
 }

@@ -64,7 +64,12 @@ pub(in crate::cli) struct Serve {
     #[arg(long, conflicts_with_all = ["data_dir", "floor", "run_ahead", "insecure_public", "new_fleet"])]
     test: bool,
     /// Where the clock stands until ids take it further: a whole second.
-    #[arg(long, value_name = "INSTANT", requires = "test", default_value = "2026-01-01T00:00:00Z")]
+    #[arg(
+        long,
+        value_name = "INSTANT",
+        requires = "test",
+        default_value = "2026-01-01T00:00:00Z"
+    )]
     at: UnixTime,
     /// What random ids are drawn from.
     #[arg(long, value_name = "N", requires = "test", default_value_t = 0)]
@@ -83,7 +88,11 @@ impl Serve {
             config.http.listen = socket.address()?;
         }
         let floor = self.floor.map(|at| instant("--floor", at)).transpose()?;
-        let test = if self.test { Some(self.test_run(&mut config)?) } else { None };
+        let test = if self.test {
+            Some(self.test_run(&mut config)?)
+        } else {
+            None
+        };
         let options = RunOptions {
             floor,
             run_ahead: self.run_ahead,
@@ -93,7 +102,8 @@ impl Serve {
         };
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.enable_all().event_interval(EVENT_INTERVAL).build();
-        let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
+        let runtime = runtime
+            .map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
         let telemetry = Telemetry::start(&config.log);
         if let Some(TestRun { at, seed }) = test {
             warn!(
@@ -113,7 +123,9 @@ impl Serve {
     fn test_run(&self, config: &mut Config) -> Result<TestRun, Failure> {
         let refuse = |problem: &str| Failure::new(Exit::Config, format!("--test: {problem}"));
         if config.http.is_public() {
-            return Err(refuse("others would take its ids for real ones; listen on 127.0.0.1"));
+            return Err(refuse(
+                "others would take its ids for real ones; listen on 127.0.0.1",
+            ));
         }
         if config.storage.engine == Engine::Etcd {
             return Err(refuse(
@@ -125,9 +137,15 @@ impl Serve {
         config.mint.wait_max = TEST_WAIT_MAX;
         let at = instant("--at", self.at)?;
         if at != at.ceil_to_second() {
-            return Err(Failure::new(Exit::Usage, format!("--at {}: a whole second is needed", self.at)));
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("--at {}: a whole second is needed", self.at),
+            ));
         }
-        Ok(TestRun { at, seed: self.seed })
+        Ok(TestRun {
+            at,
+            seed: self.seed,
+        })
     }
 
     fn flags(&self) -> Result<toml::Table, Failure> {
@@ -137,34 +155,63 @@ impl Serve {
         }
         let paths: [(&Option<PathBuf>, &str, &[&str]); 4] = [
             (&self.data_dir, "--data-dir", &["storage", "data_dir"]),
-            (&self.tls_certificate, "--tls-certificate", &["http", "tls", "certificate"]),
+            (
+                &self.tls_certificate,
+                "--tls-certificate",
+                &["http", "tls", "certificate"],
+            ),
             (&self.tls_key, "--tls-key", &["http", "tls", "key"]),
-            (&self.tls_client_ca, "--tls-client-ca", &["http", "tls", "client_ca"]),
+            (
+                &self.tls_client_ca,
+                "--tls-client-ca",
+                &["http", "tls", "client_ca"],
+            ),
         ];
         for (path, flag, key) in paths {
             let Some(path) = path else { continue };
-            let refuse = || Failure::new(Exit::Usage, format!("{flag} {}: the path is not UTF-8", path.display()));
-            set(&mut flags, key, path.to_str().ok_or_else(refuse)?.to_owned());
+            let refuse = || {
+                Failure::new(
+                    Exit::Usage,
+                    format!("{flag} {}: the path is not UTF-8", path.display()),
+                )
+            };
+            set(
+                &mut flags,
+                key,
+                path.to_str().ok_or_else(refuse)?.to_owned(),
+            );
         }
         Ok(flags)
     }
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:8080 or [::1]:8080")
+    text.parse()
+        .map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:8080 or [::1]:8080")
 }
 
 /// Sets the value of this key, which is below those before it.
 fn set(table: &mut toml::Table, key: &[&str], value: String) {
-    let Some((last, above)) = key.split_last() else { return };
+    let Some((last, above)) = key.split_last() else {
+        return;
+    };
     let inner = above.iter().fold(table, |table, name| {
-        let inner = table.entry(*name).or_insert_with(|| Value::Table(toml::Table::new()));
+        let inner = table
+            .entry(*name)
+            .or_insert_with(|| Value::Table(toml::Table::new()));
         inner.as_table_mut().expect("no setting is above another")
     });
     inner.insert((*last).to_owned(), Value::String(value));
 }
 
 fn instant(flag: &str, instant: UnixTime) -> Result<UnixNanos, Failure> {
-    let refuse = |_| Failure::new(Exit::Usage, format!("{flag} {instant}: an instant from 1970 to 2554 is needed"));
-    u64::try_from(instant.nanos()).map(UnixNanos::new).map_err(refuse)
+    let refuse = |_| {
+        Failure::new(
+            Exit::Usage,
+            format!("{flag} {instant}: an instant from 1970 to 2554 is needed"),
+        )
+    };
+    u64::try_from(instant.nanos())
+        .map(UnixNanos::new)
+        .map_err(refuse)
 }

@@ -87,8 +87,13 @@ impl Status {
 
 /// The state of a node, a line each.
 fn told(readiness: &Readiness) -> String {
-    let slot = readiness.slot.map_or("none".to_owned(), |slot| slot.to_string());
-    let mints = readiness.reason.as_ref().map_or("yes".to_owned(), |reason| format!("no, {reason}"));
+    let slot = readiness
+        .slot
+        .map_or("none".to_owned(), |slot| slot.to_string());
+    let mints = readiness
+        .reason
+        .as_ref()
+        .map_or("yes".to_owned(), |reason| format!("no, {reason}"));
     let mut lines = format!("mints    {mints}\nslot     {slot}\n");
     if let Some(horizon) = &readiness.horizon {
         // While nobody asks for ids it lies in the past, and nothing is wrong.
@@ -103,7 +108,11 @@ fn told(readiness: &Readiness) -> String {
 
 fn advise(reason: &str, what: &str) -> Failure {
     let message = match ADVICE.iter().find(|advice| advice.reason == reason) {
-        Some(Advice { safe_action, heading, .. }) => {
+        Some(Advice {
+            safe_action,
+            heading,
+            ..
+        }) => {
             format!("it {what}: {safe_action}; see docs/OPERATIONS.md, \"{heading}\"")
         }
         None => format!("it {what}: see GET /problems/{reason}"),
@@ -119,9 +128,14 @@ mod tests {
     #[test]
     fn each_reason_is_the_slug_of_a_problem_and_each_heading_is_there() {
         let text = include_str!("../../../docs/OPERATIONS.md");
-        for Advice { reason, heading, .. } in &ADVICE {
+        for Advice {
+            reason, heading, ..
+        } in &ADVICE
+        {
             assert!(Slug::named(reason).is_some(), "{reason}");
-            let is_there = text.lines().any(|line| line.trim_start_matches('#').strip_prefix(' ') == Some(*heading));
+            let is_there = text
+                .lines()
+                .any(|line| line.trim_start_matches('#').strip_prefix(' ') == Some(*heading));
             assert!(is_there, "{heading}");
         }
     }

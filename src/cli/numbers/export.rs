@@ -45,14 +45,19 @@ impl Export {
     }
 }
 
-async fn export(client: &Client, mut series: Vec<SeriesName>, lines: &mut Lines) -> Result<(), Failure> {
+async fn export(
+    client: &Client,
+    mut series: Vec<SeriesName>,
+    lines: &mut Lines,
+) -> Result<(), Failure> {
     let is_all = series.is_empty();
     let mut after: Option<String> = None;
     loop {
         if is_all {
             let page = client.series(after.as_deref()).await?;
             let name = |info: &SeriesInfo| {
-                SeriesName::from_text(&info.series).map_err(|error| Failure::of(Exit::Unavailable, &error))
+                SeriesName::from_text(&info.series)
+                    .map_err(|error| Failure::of(Exit::Unavailable, &error))
             };
             series = page.series.iter().map(name).collect::<Result<_, _>>()?;
             after = page.next;
@@ -63,7 +68,10 @@ async fn export(client: &Client, mut series: Vec<SeriesName>, lines: &mut Lines)
                 Ok((page.numbers, page.next))
             };
             let line = |number: &NumberInfo| {
-                let exported = Exported { series: name.as_str(), number };
+                let exported = Exported {
+                    series: name.as_str(),
+                    number,
+                };
                 serde_json::to_string(&exported).expect("texts and numbers always serialize")
             };
             write_pages(lines, page, line).await?;

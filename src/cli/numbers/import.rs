@@ -41,9 +41,13 @@ impl Import {
             eprintln!("idmint: imported before");
         }
         if self.json {
-            let answer = serde_json::to_string(&begun.body).expect("texts and numbers always serialize");
+            let answer =
+                serde_json::to_string(&begun.body).expect("texts and numbers always serialize");
             return print(format_args!("{answer}\n"));
         }
-        print(format_args!("{} goes on after {}\n", self.series, begun.body.text))
+        print(format_args!(
+            "{} goes on after {}\n",
+            self.series, begun.body.text
+        ))
     }
 }

@@ -52,13 +52,28 @@ impl List {
 }
 
 fn line_of_series(info: &SeriesInfo) -> String {
-    let SeriesInfo { series, first, last, updated } = info;
+    let SeriesInfo {
+        series,
+        first,
+        last,
+        updated,
+    } = info;
     format!("{series}  {first} to {last}  {updated}")
 }
 
 fn line_of_number(info: &NumberInfo) -> String {
-    let NumberInfo { number, text, time, by, void, .. } = info;
+    let NumberInfo {
+        number,
+        text,
+        time,
+        by,
+        void,
+        ..
+    } = info;
     let by = by.iter().map(|by| format!("  by {by}"));
     let void = void.iter().map(|void| format!("  void: {}", void.reason));
-    format!("{number}  {text}  {time}{}", by.chain(void).collect::<String>())
+    format!(
+        "{number}  {text}  {time}{}",
+        by.chain(void).collect::<String>()
+    )
 }

@@ -38,13 +38,18 @@ impl Next {
     /// 1 when the service refuses, 65, 69, 74, 75.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        let asking = async { Ok(client.next_numbers(&self.series, self.count, &self.key).await?) };
+        let asking = async {
+            Ok(client
+                .next_numbers(&self.series, self.count, &self.key)
+                .await?)
+        };
         let given = block_on(asking)?;
         if given.is_replayed {
             eprintln!("idmint: given before, to the same key");
         }
         if self.json {
-            let answer = serde_json::to_string(&given.body).expect("texts and numbers always serialize");
+            let answer =
+                serde_json::to_string(&given.body).expect("texts and numbers always serialize");
             return print(format_args!("{answer}\n"));
         }
         let texts = given.body.texts.unwrap_or_else(|| vec![given.body.text]);

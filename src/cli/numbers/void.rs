@@ -35,22 +35,32 @@ impl Void {
     /// 1 when the service refuses, 65, 69, 74, 75.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        let asking = async { Ok(client.make_void(&self.series, self.number, self.reason.as_str()).await?) };
+        let asking = async {
+            Ok(client
+                .make_void(&self.series, self.number, self.reason.as_str())
+                .await?)
+        };
         let voided = block_on(asking)?;
         if voided.is_replayed {
             eprintln!("idmint: void before, for the same reason");
         }
         match self.json {
             true => {
-                let answer = serde_json::to_string(&voided.body).expect("texts and numbers always serialize");
+                let answer = serde_json::to_string(&voided.body)
+                    .expect("texts and numbers always serialize");
                 print(format_args!("{answer}\n"))
             }
-            false => print(format_args!("{} is void: {}\n", voided.body.text, voided.body.void.reason)),
+            false => print(format_args!(
+                "{} is void: {}\n",
+                voided.body.text, voided.body.void.reason
+            )),
         }
     }
 }
 
 fn parse_reason(text: &str) -> Result<VoidReason, String> {
     let reason = VoidReason::from_text(text);
-    reason.ok_or_else(|| format!("1 to {REASON_LEN_MAX} bytes are needed, not all blank and no control characters"))
+    reason.ok_or_else(|| {
+        format!("1 to {REASON_LEN_MAX} bytes are needed, not all blank and no control characters")
+    })
 }

@@ -12,10 +12,14 @@ use crate::server::reachable;
 
 /// The address that a service on this machine listens on, if the environment or the defaults say so.
 pub(in crate::cli) fn service_url() -> String {
-    let variables =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let config = Config::load(None, variables, toml::Table::new()).unwrap_or_default();
-    format!("{}://{}", config.http.scheme(), reachable(config.http.listen))
+    format!(
+        "{}://{}",
+        config.http.scheme(),
+        reachable(config.http.listen)
+    )
 }
 
 /// How a command shows a service that it may ask, and knows that it is the service.
@@ -43,7 +47,9 @@ impl AccessArgs {
     pub(in crate::cli) fn client(&self, url: &str) -> Result<Client, Failure> {
         let mut trust = Trust::default();
         if let Some(ca) = &self.ca {
-            trust = trust.in_authorities(&read("--ca", ca)?).map_err(|error| damaged("--ca", ca, &error))?;
+            trust = trust
+                .in_authorities(&read("--ca", ca)?)
+                .map_err(|error| damaged("--ca", ca, &error))?;
         }
         if let Some(cert) = &self.cert {
             let key = self.cert_key.as_ref().unwrap_or(cert);
@@ -51,15 +57,20 @@ impl AccessArgs {
             trust = shown.map_err(|error| damaged("--cert", cert, &error))?;
         }
         let client = Client::trusting(trust, url)?;
-        let Some(path) = &self.token_file else { return Ok(client) };
+        let Some(path) = &self.token_file else {
+            return Ok(client);
+        };
         let token = read("--token-file", path)?;
         let token = String::from_utf8_lossy(&token);
-        client.with_token(token.trim_end()).map_err(|error| damaged("--token-file", path, &error))
+        client
+            .with_token(token.trim_end())
+            .map_err(|error| damaged("--token-file", path, &error))
     }
 }
 
 fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::new(Exit::Io, format!("{flag} {}: {error}", path.display())))
+    fs::read(path)
+        .map_err(|error| Failure::new(Exit::Io, format!("{flag} {}: {error}", path.display())))
 }
 
 fn damaged(flag: &str, path: &Path, error: &ClientError) -> Failure {

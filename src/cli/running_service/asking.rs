@@ -18,9 +18,15 @@ pub(in crate::cli) fn ask_once<T>(
 ///
 /// # Errors
 /// 74 when the process gets no means to wait with, and those of the work.
-pub(in crate::cli) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(in crate::cli) fn block_on<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("cannot start: {error}"));
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?.block_on(work)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?
+        .block_on(work)
 }
 
 fn of_one_request(error: ClientError) -> Failure {

@@ -40,5 +40,6 @@ impl RetryArgs {
 }
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "a whole number and a unit are needed, such as 90s or 5m".to_owned())
+    parse_duration(text)
+        .ok_or_else(|| "a whole number and a unit are needed, such as 90s or 5m".to_owned())
 }

@@ -43,11 +43,20 @@ impl Addresses {
             return Err(IdsError::Options("there is no address to ask"));
         }
         let address = |url: &String| {
-            let client = client_of(url, options).map_err(|cause| IdsError::unanswered(url, cause))?;
-            Ok(Address { url: url.clone(), client, put_off: Mutex::new(None) })
+            let client =
+                client_of(url, options).map_err(|cause| IdsError::unanswered(url, cause))?;
+            Ok(Address {
+                url: url.clone(),
+                client,
+                put_off: Mutex::new(None),
+            })
         };
         let addresses = urls.iter().map(address).collect::<Result<_, IdsError>>()?;
-        Ok(Addresses { addresses, first: AtomicUsize::new(0), timeout: options.timeout })
+        Ok(Addresses {
+            addresses,
+            first: AtomicUsize::new(0),
+            timeout: options.timeout,
+        })
     }
 
     /// The JSON of an answer to a request that may be sent more than once.
@@ -67,7 +76,10 @@ impl Addresses {
                     failure.get_or_insert(refusal);
                     continue;
                 }
-                let sent = request(&address.client).timeout(self.share_until(deadline)).send().await;
+                let sent = request(&address.client)
+                    .timeout(self.share_until(deadline))
+                    .send()
+                    .await;
                 match sent.and_then(|answer| answer.json()) {
                     Ok(answer) => {
                         self.first.store(at, Ordering::Relaxed);
@@ -84,7 +96,9 @@ impl Addresses {
                     }
                 }
             }
-            let wait = self.until_one_may_be_asked().max(pause.mul_f64(rand::random_range(0.5..1.0)));
+            let wait = self
+                .until_one_may_be_asked()
+                .max(pause.mul_f64(rand::random_range(0.5..1.0)));
             if Instant::now() + wait > deadline {
                 return Err(failure.expect("there is an address, and it failed or is put off"));
             }
@@ -97,13 +111,17 @@ impl Addresses {
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());
-        (self.timeout / addresses.saturating_add(1)).min(left).max(Duration::from_millis(50))
+        (self.timeout / addresses.saturating_add(1))
+            .min(left)
+            .max(Duration::from_millis(50))
     }
 
     fn until_one_may_be_asked(&self) -> Duration {
         let until = |address: &Address| {
             let end = address.put_off().as_ref().map(|(end, _)| *end);
-            end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
+            end.map_or(Duration::ZERO, |end| {
+                end.saturating_duration_since(Instant::now())
+            })
         };
         self.addresses.iter().map(until).min().unwrap_or_default()
     }
@@ -111,7 +129,10 @@ impl Addresses {
 
 impl Address {
     fn refusal_that_lasts(&self) -> Option<IdsError> {
-        self.put_off().as_ref().filter(|(end, _)| Instant::now() < *end).map(|(_, refusal)| refusal.clone())
+        self.put_off()
+            .as_ref()
+            .filter(|(end, _)| Instant::now() < *end)
+            .map(|(_, refusal)| refusal.clone())
     }
 
     fn put_off(&self) -> MutexGuard<'_, Option<(Instant, IdsError)>> {
@@ -159,7 +180,9 @@ pub(super) mod tests {
                 let (status, body) = &answers[requests.len().min(answers.len() - 1)];
                 requests.push(String::from_utf8_lossy(&head[..length]).to_lowercase());
                 let length = body.len();
-                let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+                );
                 let _ = stream.write_all((head + body).as_bytes());
             }
         });
@@ -176,7 +199,10 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn another_address_answers_and_is_asked_first_from_then_on() {
-        let (busy, refusals) = service(vec![("503 Service Unavailable", r#"{"retry_after_ms":0}"#.to_owned())]);
+        let (busy, refusals) = service(vec![(
+            "503 Service Unavailable",
+            r#"{"retry_after_ms":0}"#.to_owned(),
+        )]);
         let (free, answers) = service(vec![("200 OK", "{}".to_owned())]);
         let addresses = Addresses::new(&[busy, free], &IdsOptions::default()).expect("addresses");
         for _ in 0..3 {
@@ -187,12 +213,19 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn no_address_is_asked_before_the_time_that_it_says() {
-        let busy = ("503 Service Unavailable", r#"{"retry_after_ms":700,"detail":"full"}"#.to_owned());
+        let busy = (
+            "503 Service Unavailable",
+            r#"{"retry_after_ms":700,"detail":"full"}"#.to_owned(),
+        );
         let (url, answers) = service(vec![busy, ("200 OK", "{}".to_owned())]);
         let addresses = Addresses::new(&[url], &IdsOptions::default()).expect("addresses");
         let begun = Instant::now();
         ask(&addresses).await.expect("an answer");
-        assert!(begun.elapsed() >= Duration::from_millis(700) && asked(&answers) == 2, "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() >= Duration::from_millis(700) && asked(&answers) == 2,
+            "{:?}",
+            begun.elapsed()
+        );
     }
 
     #[tokio::test]
@@ -201,20 +234,32 @@ pub(super) mod tests {
             ("401 Unauthorized", "http.tokens"),
             ("403 Forbidden", "http.tokens"),
             ("421 Misdirected Request", "http.hosts"),
-            ("422 Unprocessable Content", "this works: POST /ids/siq?type=user"),
+            (
+                "422 Unprocessable Content",
+                "this works: POST /ids/siq?type=user",
+            ),
         ] {
             let body = r#"{"detail":"no","example":"POST /ids/siq?type=user"}"#.to_owned();
             let (url, answers) = service(vec![(status, body)]);
             let addresses = Addresses::new(&[url], &IdsOptions::default()).expect("addresses");
             let error = ask(&addresses).await.expect_err("a refusal");
-            assert!(error.to_string().contains(words) && !error.is_transient(), "{error}");
-            assert_eq!((error.status(), asked(&answers)), (status[..3].parse().ok(), 1));
+            assert!(
+                error.to_string().contains(words) && !error.is_transient(),
+                "{error}"
+            );
+            assert_eq!(
+                (error.status(), asked(&answers)),
+                (status[..3].parse().ok(), 1)
+            );
         }
     }
 
     #[tokio::test]
     async fn it_gives_up_when_the_time_is_up() {
-        let options = IdsOptions { timeout: Duration::from_millis(300), ..IdsOptions::default() };
+        let options = IdsOptions {
+            timeout: Duration::from_millis(300),
+            ..IdsOptions::default()
+        };
         let addresses = Addresses::new(&["127.0.0.1:1".to_owned()], &options).expect("addresses");
         let error = ask(&addresses).await.expect_err("nobody answers");
         assert!(error.is_transient() && error.status().is_none(), "{error}");

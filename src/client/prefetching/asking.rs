@@ -37,7 +37,11 @@ struct Events<'a> {
 }
 
 impl Asking {
-    pub(super) fn new(urls: &[String], format: &str, options: &IdsOptions) -> Result<Asking, IdsError> {
+    pub(super) fn new(
+        urls: &[String],
+        format: &str,
+        options: &IdsOptions,
+    ) -> Result<Asking, IdsError> {
         let addresses = Addresses::new(urls, options)?;
         Ok(Asking {
             addresses,
@@ -55,11 +59,21 @@ impl Asking {
                 let count = [("count", count)];
                 let answer: MintRows = self
                     .addresses
-                    .ask(|client| client.post(&path).query(&self.query).query(&count).accept(ROWS))
+                    .ask(|client| {
+                        client
+                            .post(&path)
+                            .query(&self.query)
+                            .query(&count)
+                            .accept(ROWS)
+                    })
                     .await?;
-                let rows = answer.rows.iter().map(|row| row.progression().map(PieceIds::Numbers));
+                let rows = answer
+                    .rows
+                    .iter()
+                    .map(|row| row.progression().map(PieceIds::Numbers));
                 rows.collect::<Option<_>>().ok_or_else(|| {
-                    let cause = ClientError::NotIdmint(serde_json::Error::custom("a row is no numbers"));
+                    let cause =
+                        ClientError::NotIdmint(serde_json::Error::custom("a row is no numbers"));
                     IdsError::unanswered(&self.urls, cause)
                 })
             }
@@ -68,8 +82,15 @@ impl Asking {
 
     pub(super) async fn mint(&self, count: u32) -> Result<Vec<String>, IdsError> {
         let path = format!("/ids/{}", self.format);
-        let answer: MintAnswer =
-            self.addresses.ask(|client| client.post(&path).query(&self.query).query(&[("count", count)])).await?;
+        let answer: MintAnswer = self
+            .addresses
+            .ask(|client| {
+                client
+                    .post(&path)
+                    .query(&self.query)
+                    .query(&[("count", count)])
+            })
+            .await?;
         Ok(answer.ids)
     }
 
@@ -83,14 +104,21 @@ impl Asking {
         self.addresses.ask(|client| client.get(&path)).await
     }
 
-    pub(super) async fn append(&self, ledger: &str, events: &[Value]) -> Result<Vec<String>, IdsError> {
+    pub(super) async fn append(
+        &self,
+        ledger: &str,
+        events: &[Value],
+    ) -> Result<Vec<String>, IdsError> {
         let path = format!("/ledgers/{}/events", segment(ledger));
         let key = format!("{:032x}", rand::random::<u128>());
         let body = serde_json::to_vec(&Events { events }).expect("JSON is written again");
         let answer: MintAnswer = self
             .addresses
             .ask(|client| {
-                let keyed = client.post(&path).idempotency_key(&key).expect("digits can be sent");
+                let keyed = client
+                    .post(&path)
+                    .idempotency_key(&key)
+                    .expect("digits can be sent");
                 keyed.body("application/json", body.clone())
             })
             .await?;

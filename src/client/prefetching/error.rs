@@ -24,7 +24,10 @@ pub enum IdsError {
 
 impl IdsError {
     pub(super) fn unanswered(url: &str, cause: ClientError) -> IdsError {
-        IdsError::Unanswered { url: url.to_owned(), cause: Arc::new(cause) }
+        IdsError::Unanswered {
+            url: url.to_owned(),
+            cause: Arc::new(cause),
+        }
     }
 
     /// Whether the same request may work later.
@@ -36,9 +39,9 @@ impl IdsError {
     pub(super) fn count_max(&self) -> Option<u32> {
         match self {
             IdsError::Unanswered { cause, .. } => {
-                let refusal = cause
-                    .refusal()
-                    .filter(|refusal| refusal.status() == 422 && refusal.text("reason") == Some("count"))?;
+                let refusal = cause.refusal().filter(|refusal| {
+                    refusal.status() == 422 && refusal.text("reason") == Some("count")
+                })?;
                 refusal.text("limit")?.parse().ok()
             }
             IdsError::Options(_) | IdsError::NotStarted(_) => None,
@@ -58,16 +61,24 @@ impl fmt::Display for IdsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (url, cause) = match self {
             IdsError::Options(wrong) => return out.write_str(wrong),
-            IdsError::NotStarted(_) => return out.write_str("no thread that fills the stock can be started"),
+            IdsError::NotStarted(_) => {
+                return out.write_str("no thread that fills the stock can be started");
+            }
             IdsError::Unanswered { url, cause } => (url, cause),
         };
-        let Some(refusal) = cause.refusal() else { return write!(out, "{url}: {cause}") };
+        let Some(refusal) = cause.refusal() else {
+            return write!(out, "{url}: {cause}");
+        };
         write!(out, "{url} answers {refusal}")?;
         match refusal.status() {
             401 => out.write_str("; set token to one that http.tokens of the service has"),
             403 => out.write_str("; the token does not cover this: see http.tokens of the service"),
-            421 => out.write_str("; ask by a name that the service answers for, or add this one to its http.hosts"),
-            _ => refusal.text("example").map_or(Ok(()), |example| write!(out, "; this works: {example}")),
+            421 => out.write_str(
+                "; ask by a name that the service answers for, or add this one to its http.hosts",
+            ),
+            _ => refusal
+                .text("example")
+                .map_or(Ok(()), |example| write!(out, "; this works: {example}")),
         }
     }
 }

@@ -46,7 +46,10 @@ pub struct Ids {
 
 impl fmt::Debug for Ids {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Ids").field("urls", &self.urls).field("format", &self.format).finish_non_exhaustive()
+        out.debug_struct("Ids")
+            .field("urls", &self.urls)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
     }
 }
 
@@ -55,14 +58,26 @@ impl Ids {
     ///
     /// # Errors
     /// [`IdsError`] for options or addresses that cannot be.
-    pub fn new<U: AsRef<str>>(urls: &[U], format: &str, options: IdsOptions) -> Result<Ids, IdsError> {
+    pub fn new<U: AsRef<str>>(
+        urls: &[U],
+        format: &str,
+        options: IdsOptions,
+    ) -> Result<Ids, IdsError> {
         options.check()?;
         let urls: Vec<String> = urls.iter().map(|url| url.as_ref().to_owned()).collect();
         let owner = Owner::new(&urls, format, &options)?;
         let empty = || ArcSwap::from_pointee(Piece::empty(owner.process));
         let (numbers, texts) = (empty(), empty());
         let owner = ArcSwap::from_pointee(owner);
-        Ok(Ids { urls, format: format.to_owned(), options, numbers, texts, number_text: OnceLock::new(), owner })
+        Ok(Ids {
+            urls,
+            format: format.to_owned(),
+            options,
+            numbers,
+            texts,
+            number_text: OnceLock::new(),
+            owner,
+        })
     }
 
     /// The next id. Waits only when there is none here; in a task, take [`Ids::next_in_task`].
@@ -134,7 +149,10 @@ impl Ids {
             None => {
                 let owner = self.owner_of_this_process()?;
                 let asking = Arc::clone(&owner.asking);
-                let described = owner.runtime().spawn(async move { asking.describe().await }).await;
+                let described = owner
+                    .runtime()
+                    .spawn(async move { asking.describe().await })
+                    .await;
                 self.learn_from(described.unwrap_or_else(|_| Err(ended())))?
             }
         };
@@ -179,7 +197,9 @@ impl Ids {
     /// [`IdsError`].
     pub fn append(&self, ledger: &str, events: &[Value]) -> Result<Vec<String>, IdsError> {
         let owner = self.owner_of_this_process()?;
-        owner.runtime().block_on(owner.asking.append(ledger, events))
+        owner
+            .runtime()
+            .block_on(owner.asking.append(ledger, events))
     }
 
     #[inline]
@@ -218,7 +238,9 @@ impl Ids {
             Kind::Numbers => &self.numbers,
             Kind::Texts => &self.texts,
         };
-        Ok(owner.stock(kind).advance(current, &used, &owner.asking, owner.runtime()))
+        Ok(owner
+            .stock(kind)
+            .advance(current, &used, &owner.asking, owner.runtime()))
     }
 
     /// After a fork another one: locks and connections of the first may be those of threads that were not copied.
@@ -241,14 +263,20 @@ impl Ids {
     #[cold]
     fn learn(&self) -> Result<Option<NumberText>, IdsError> {
         let owner = self.owner_of_this_process()?;
-        let _alone = owner.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = owner
+            .learning
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match self.number_text.get() {
             Some(known) => Ok(*known),
             None => self.learn_from(owner.runtime().block_on(owner.asking.describe())),
         }
     }
 
-    fn learn_from(&self, described: Result<FormatInfo, IdsError>) -> Result<Option<NumberText>, IdsError> {
+    fn learn_from(
+        &self,
+        described: Result<FormatInfo, IdsError>,
+    ) -> Result<Option<NumberText>, IdsError> {
         let number_text = match described {
             Ok(format) => NumberText::of(&format, &self.options),
             Err(error) if error.is_transient() || error.status().is_none() => return Err(error),
@@ -278,13 +306,24 @@ mod tests {
 
     fn rows(first: u32, count: u32) -> (&'static str, String) {
         let rows = format!(r#"[{{"first":"{first}","step":"1","count":{count}}}]"#);
-        ("200 OK", format!(r#"{{"format":"f","count":{count},"rows":{rows}}}"#))
+        (
+            "200 OK",
+            format!(r#"{{"format":"f","count":{count},"rows":{rows}}}"#),
+        )
     }
 
     #[test]
     fn a_stock_is_handed_out_once_and_more_is_fetched_from_its_middle_on() {
         let (url, answers) = service(vec![rows(0, 4), rows(100, 4), rows(200, 4)]);
-        let ids = Ids::new(&[url], "f", IdsOptions { prefetch_count: 4, ..IdsOptions::default() }).expect("options");
+        let ids = Ids::new(
+            &[url],
+            "f",
+            IdsOptions {
+                prefetch_count: 4,
+                ..IdsOptions::default()
+            },
+        )
+        .expect("options");
         let taken: Vec<u128> = (0..12).map(|_| ids.next().expect("an id")).collect();
         assert_eq!(taken, [0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203]);
         assert!(answers.lock().expect("no panic").len() >= 3);
@@ -294,35 +333,72 @@ mod tests {
     fn what_is_too_old_is_not_handed_out() {
         let (url, _) = service(vec![rows(0, 100)]);
         let ids = Ids::new(&[url], "f", IdsOptions::default()).expect("options");
-        let row = PieceIds::Numbers(Progression { first: 7, step: 1, count: 9 });
-        ids.numbers.store(Arc::new(Piece::new(row, Instant::now(), process::id(), false)));
+        let row = PieceIds::Numbers(Progression {
+            first: 7,
+            step: 1,
+            count: 9,
+        });
+        ids.numbers.store(Arc::new(Piece::new(
+            row,
+            Instant::now(),
+            process::id(),
+            false,
+        )));
         assert_eq!(ids.next().expect("an id"), 0);
     }
 
     #[test]
     fn an_append_that_must_be_sent_again_has_the_same_key() {
         let unknown = ("504 Gateway Timeout", r#"{"retry_after_ms":0}"#.to_owned());
-        let done = ("200 OK", r#"{"format":"evently","count":1,"ids":["7"]}"#.to_owned());
+        let done = (
+            "200 OK",
+            r#"{"format":"evently","count":1,"ids":["7"]}"#.to_owned(),
+        );
         let (url, heard) = service(vec![unknown.clone(), unknown, done]);
         let ids = Ids::new(&[url], "f", IdsOptions::default()).expect("options");
         for _ in 0..2 {
-            assert_eq!(ids.append("aa77f99c", &[Value::Null]).expect("an answer"), ["7"]);
+            assert_eq!(
+                ids.append("aa77f99c", &[Value::Null]).expect("an answer"),
+                ["7"]
+            );
         }
         let heard = heard.lock().expect("no panic");
-        let key =
-            |request: &String| request.lines().find(|line| line.starts_with("idempotency-key: ")).map(str::to_owned);
-        let keys: Vec<String> = heard.iter().map(|request| key(request).expect("a key")).collect();
-        assert!(keys.len() == 4 && keys[0] == keys[1] && keys[1] == keys[2] && keys[2] != keys[3], "{keys:?}");
+        let key = |request: &String| {
+            request
+                .lines()
+                .find(|line| line.starts_with("idempotency-key: "))
+                .map(str::to_owned)
+        };
+        let keys: Vec<String> = heard
+            .iter()
+            .map(|request| key(request).expect("a key"))
+            .collect();
+        assert!(
+            keys.len() == 4 && keys[0] == keys[1] && keys[1] == keys[2] && keys[2] != keys[3],
+            "{keys:?}"
+        );
     }
 
     /// The next id where stock, connections and piece are those of another process.
     fn next_in_a_copy(may_be_forked: bool) -> u128 {
         let (url, _) = service(vec![rows(1_000, 4)]);
-        let options = IdsOptions { may_be_forked, ..IdsOptions::default() };
+        let options = IdsOptions {
+            may_be_forked,
+            ..IdsOptions::default()
+        };
         let ids = Ids::new(&[url], "f", options).expect("options");
         let other = process::id() + 1;
-        let row = PieceIds::Numbers(Progression { first: 7, step: 1, count: 9 });
-        ids.numbers.store(Arc::new(Piece::new(row, Instant::now() + Duration::from_secs(600), other, false)));
+        let row = PieceIds::Numbers(Progression {
+            first: 7,
+            step: 1,
+            count: 9,
+        });
+        ids.numbers.store(Arc::new(Piece::new(
+            row,
+            Instant::now() + Duration::from_secs(600),
+            other,
+            false,
+        )));
         let mut owner = Owner::new(&ids.urls, "f", &ids.options).expect("options");
         owner.process = other;
         ids.owner.store(Arc::new(owner));
@@ -346,13 +422,28 @@ mod tests {
     #[test]
     fn options_that_cannot_be_are_refused() {
         let wrong = [
-            IdsOptions { prefetch_count: 0, ..IdsOptions::default() },
-            IdsOptions { prefetch_count: 20_000, ..IdsOptions::default() },
-            IdsOptions { prefetch_validity: Duration::ZERO, ..IdsOptions::default() },
+            IdsOptions {
+                prefetch_count: 0,
+                ..IdsOptions::default()
+            },
+            IdsOptions {
+                prefetch_count: 20_000,
+                ..IdsOptions::default()
+            },
+            IdsOptions {
+                prefetch_validity: Duration::ZERO,
+                ..IdsOptions::default()
+            },
         ];
         for options in wrong {
-            assert!(matches!(Ids::new(&["127.0.0.1:1"], "f", options), Err(IdsError::Options(_))));
+            assert!(matches!(
+                Ids::new(&["127.0.0.1:1"], "f", options),
+                Err(IdsError::Options(_))
+            ));
         }
-        assert!(matches!(Ids::new::<&str>(&[], "f", IdsOptions::default()), Err(IdsError::Options(_))));
+        assert!(matches!(
+            Ids::new::<&str>(&[], "f", IdsOptions::default()),
+            Err(IdsError::Options(_))
+        ));
     }
 }

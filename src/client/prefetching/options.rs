@@ -46,16 +46,24 @@ impl Default for IdsOptions {
 impl IdsOptions {
     pub(super) fn check(&self) -> Result<(), IdsError> {
         if self.prefetch_count == 0 || self.prefetch_count > self.prefetch_count_max {
-            return Err(IdsError::Options("prefetch_count must be from 1 to prefetch_count_max"));
+            return Err(IdsError::Options(
+                "prefetch_count must be from 1 to prefetch_count_max",
+            ));
         }
         if self.prefetch_validity.is_zero() || self.timeout.is_zero() {
-            return Err(IdsError::Options("prefetch_validity and timeout must be above 0"));
+            return Err(IdsError::Options(
+                "prefetch_validity and timeout must be above 0",
+            ));
         }
         Ok(())
     }
 
     /// What the request says of this; what comes last counts.
     pub(super) fn asked(&self, name: &str) -> Option<&str> {
-        self.query.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.query
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 }

@@ -23,14 +23,29 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn new(urls: &[String], format: &str, options: &IdsOptions) -> Result<Owner, IdsError> {
+    pub(super) fn new(
+        urls: &[String],
+        format: &str,
+        options: &IdsOptions,
+    ) -> Result<Owner, IdsError> {
         let process = process::id();
         let asking = Arc::new(Asking::new(urls, format, options)?);
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("idmint").enable_all().build();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("idmint")
+            .enable_all()
+            .build();
         let runtime = runtime.map_err(|cause| IdsError::NotStarted(Arc::new(cause)))?;
         let stock = |kind| Arc::new(Stock::new(kind, options, process));
         let (numbers, texts) = (stock(Kind::Numbers), stock(Kind::Texts));
-        Ok(Owner { process, asking, numbers, texts, learning: Mutex::new(()), runtime: Some(runtime) })
+        Ok(Owner {
+            process,
+            asking,
+            numbers,
+            texts,
+            learning: Mutex::new(()),
+            runtime: Some(runtime),
+        })
     }
 
     pub(super) fn stock(&self, kind: Kind) -> &Arc<Stock> {

@@ -52,16 +52,28 @@ impl PieceIds {
                 row.count = kept;
                 PieceIds::Numbers(rest)
             }
-            PieceIds::Texts(texts) => {
-                PieceIds::Texts(texts.split_off(usize::try_from(kept).expect("fewer texts than there are")))
-            }
+            PieceIds::Texts(texts) => PieceIds::Texts(
+                texts.split_off(usize::try_from(kept).expect("fewer texts than there are")),
+            ),
         }
     }
 }
 
 impl Piece {
-    pub(super) fn new(ids: PieceIds, expires: Instant, process: u32, is_second_half: bool) -> Piece {
-        Piece { taken: AtomicU64::new(0), count: ids.count(), ids, expires, process, is_second_half }
+    pub(super) fn new(
+        ids: PieceIds,
+        expires: Instant,
+        process: u32,
+        is_second_half: bool,
+    ) -> Piece {
+        Piece {
+            taken: AtomicU64::new(0),
+            count: ids.count(),
+            ids,
+            expires,
+            process,
+            is_second_half,
+        }
     }
 
     /// A piece of no ids.
@@ -114,30 +126,52 @@ mod tests {
     use super::*;
 
     fn row(first: u128, count: u64) -> PieceIds {
-        PieceIds::Numbers(Progression { first, step: 2, count })
+        PieceIds::Numbers(Progression {
+            first,
+            step: 2,
+            count,
+        })
     }
 
     #[test]
     fn one_piece_begins_in_the_middle_and_none_is_lost() {
-        for parts in
-            [vec![row(0, 7)], vec![row(0, 3), row(100, 4)], vec![row(0, 1)], vec![row(0, 2), row(10, 1), row(20, 9)]]
-        {
+        for parts in [
+            vec![row(0, 7)],
+            vec![row(0, 3), row(100, 4)],
+            vec![row(0, 1)],
+            vec![row(0, 2), row(10, 1), row(20, 9)],
+        ] {
             let all: u64 = parts.iter().map(PieceIds::count).sum();
             let pieces = Piece::halve(parts, Instant::now(), 1);
             assert_eq!(pieces.iter().map(|piece| piece.count).sum::<u64>(), all);
-            let before: u64 = pieces.iter().take_while(|piece| !piece.is_second_half).map(|piece| piece.count).sum();
+            let before: u64 = pieces
+                .iter()
+                .take_while(|piece| !piece.is_second_half)
+                .map(|piece| piece.count)
+                .sum();
             assert_eq!(before, all / 2);
-            assert_eq!(pieces.iter().filter(|piece| piece.is_second_half).count(), 1);
+            assert_eq!(
+                pieces.iter().filter(|piece| piece.is_second_half).count(),
+                1
+            );
         }
     }
 
     #[test]
     fn by_many_threads_each_place_is_taken_once() {
-        let piece = Piece::new(row(0, 10_000), Instant::now() + Duration::from_secs(600), 1, false);
+        let piece = Piece::new(
+            row(0, 10_000),
+            Instant::now() + Duration::from_secs(600),
+            1,
+            false,
+        );
         let take = || std::iter::from_fn(|| piece.place()).collect::<Vec<_>>();
         let mut places: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
-            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("no panic"))
+                .collect()
         });
         places.sort_unstable();
         assert_eq!(places, (0..10_000).collect::<Vec<_>>());
@@ -145,6 +179,9 @@ mod tests {
 
     #[test]
     fn what_is_too_old_has_no_place() {
-        assert_eq!(Piece::new(row(0, 9), Instant::now(), 1, false).place(), None);
+        assert_eq!(
+            Piece::new(row(0, 9), Instant::now(), 1, false).place(),
+            None
+        );
     }
 }

@@ -49,7 +49,12 @@ impl Stock {
             is_filling: false,
             waiting: Vec::new(),
         };
-        Stock { kind, process, validity: options.prefetch_validity, state: Mutex::new(state) }
+        Stock {
+            kind,
+            process,
+            validity: options.prefetch_validity,
+            state: Mutex::new(state),
+        }
     }
 
     /// Puts another piece in the place of one that has no more ids, or too old ones. If there is none here, it says whom to wait for.
@@ -65,8 +70,17 @@ impl Stock {
             return None;
         }
         state.drop_old_pieces();
-        if !state.is_filling && state.pieces.front().is_none_or(|piece| piece.is_second_half) {
-            if used.is_fresh() && state.filled_at.is_some_and(|at| at.elapsed() < USED_UP_EARLY) {
+        if !state.is_filling
+            && state
+                .pieces
+                .front()
+                .is_none_or(|piece| piece.is_second_half)
+        {
+            if used.is_fresh()
+                && state
+                    .filled_at
+                    .is_some_and(|at| at.elapsed() < USED_UP_EARLY)
+            {
                 state.count = state.count.saturating_mul(2).min(state.count_max);
             }
             state.is_filling = true;
@@ -84,7 +98,8 @@ impl Stock {
     async fn fill(self: Arc<Self>, asking: Arc<Asking>) {
         let asked_at = Instant::now();
         let fetched = self.fetch_as_many_as_there_are(&asking).await;
-        let pieces = fetched.map(|parts| Piece::halve(parts, asked_at + self.validity, self.process));
+        let pieces =
+            fetched.map(|parts| Piece::halve(parts, asked_at + self.validity, self.process));
         let mut state = self.state();
         state.is_filling = false;
         state.filled_at = Some(Instant::now());
@@ -101,11 +116,14 @@ impl Stock {
             Ok(fetched) => return Ok(fetched),
             Err(refused) => refused,
         };
-        let Some(most) = refused.count_max().filter(|most| (1..count).contains(most)) else { return Err(refused) };
+        let Some(most) = refused.count_max().filter(|most| (1..count).contains(most)) else {
+            return Err(refused);
+        };
         {
             // So many are never had at once: from now on as many as are.
             let mut state = self.state();
-            (state.count, state.count_max, state.count_min) = (most, most, state.count_min.min(most));
+            (state.count, state.count_max, state.count_min) =
+                (most, most, state.count_min.min(most));
         }
         asking.fetch(self.kind, most).await
     }

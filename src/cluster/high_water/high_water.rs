@@ -21,7 +21,11 @@ pub struct HighWater(Option<Known>);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
-    #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
+    #[serde(
+        rename = "v",
+        skip_serializing,
+        deserialize_with = "value::skip_version"
+    )]
     version: (),
     fleet: Nonce,
     #[serde(rename = "floor_ms")]
@@ -50,14 +54,25 @@ struct Acknowledged {
 pub(in crate::cluster) enum Regression {
     #[error("there is no fleet any more, this node was part of {known}")]
     NoFleet { known: Nonce },
-    #[error("it has fleet {found} from {floor} on; this node was part of {known} and may have minted up to {highest}")]
-    OtherFleet { found: Nonce, floor: UnixNanos, known: Nonce, highest: UnixNanos },
+    #[error(
+        "it has fleet {found} from {floor} on; this node was part of {known} and may have minted up to {highest}"
+    )]
+    OtherFleet {
+        found: Nonce,
+        floor: UnixNanos,
+        known: Nonce,
+        highest: UnixNanos,
+    },
     #[error("its revision is {found}, it has told this node of {known}")]
     Revision { found: u64, known: u64 },
     #[error(
         "slot {slot} has no horizon of {horizon} or later, written by revision {revision} or later, as this node was told"
     )]
-    Horizon { slot: u32, horizon: UnixNanos, revision: u64 },
+    Horizon {
+        slot: u32,
+        horizon: UnixNanos,
+        revision: u64,
+    },
 }
 
 impl HighWater {
@@ -102,7 +117,13 @@ impl HighWater {
     }
 
     /// This node has read at `revision` that this is the fleet, and has found nothing that was lost.
-    pub(in crate::cluster) fn meet(&mut self, fleet: Nonce, floor: UnixNanos, revision: Revision, now: UnixNanos) {
+    pub(in crate::cluster) fn meet(
+        &mut self,
+        fleet: Nonce,
+        floor: UnixNanos,
+        revision: Revision,
+        now: UnixNanos,
+    ) {
         match &mut self.0 {
             Some(known) if known.fleet == fleet => {
                 known.floor = known.floor.max(StoredInstant(floor));
@@ -111,10 +132,24 @@ impl HighWater {
             // What was acknowledged in a former fleet is below the floor of this one, or kept there, by whatever revision.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
-                let slots = known.as_ref().map(|known| known.slots.clone()).unwrap_or_default();
-                let far = slots.into_iter().filter(|(_, acknowledged)| acknowledged.horizon >= floor);
-                let slots = far.map(|(slot, far)| (slot, Acknowledged { revision: 0, ..far })).collect();
-                *known = Some(Known { version: (), fleet, floor, at, revision: revision.0, slots });
+                let slots = known
+                    .as_ref()
+                    .map(|known| known.slots.clone())
+                    .unwrap_or_default();
+                let far = slots
+                    .into_iter()
+                    .filter(|(_, acknowledged)| acknowledged.horizon >= floor);
+                let slots = far
+                    .map(|(slot, far)| (slot, Acknowledged { revision: 0, ..far }))
+                    .collect();
+                *known = Some(Known {
+                    version: (),
+                    fleet,
+                    floor,
+                    at,
+                    revision: revision.0,
+                    slots,
+                });
             }
         }
     }
@@ -141,7 +176,13 @@ impl HighWater {
     ) {
         let Some(known) = &mut self.0 else { return };
         known.told(revision, now);
-        known.slots.insert(slot, Acknowledged { horizon: StoredInstant(horizon), revision: revision.0 });
+        known.slots.insert(
+            slot,
+            Acknowledged {
+                horizon: StoredInstant(horizon),
+                revision: revision.0,
+            },
+        );
     }
 
     /// Whether something was written by a revision that there was before.
@@ -150,9 +191,10 @@ impl HighWater {
     /// [`Regression`].
     pub(in crate::cluster) fn check_written(&self, revision: Revision) -> Result<(), Regression> {
         match &self.0 {
-            Some(known) if revision.0 <= known.revision => {
-                Err(Regression::Revision { found: revision.0, known: known.revision })
-            }
+            Some(known) if revision.0 <= known.revision => Err(Regression::Revision {
+                found: revision.0,
+                known: known.revision,
+            }),
             _ => Ok(()),
         }
     }
@@ -161,7 +203,11 @@ impl HighWater {
     ///
     /// # Errors
     /// [`Regression`].
-    pub(in crate::cluster) fn check_all(&self, keys: &FleetKeys, snapshot: &Snapshot) -> Result<(), Regression> {
+    pub(in crate::cluster) fn check_all(
+        &self,
+        keys: &FleetKeys,
+        snapshot: &Snapshot,
+    ) -> Result<(), Regression> {
         self.check(keys, snapshot, |_| true)
     }
 
@@ -178,34 +224,60 @@ impl HighWater {
         self.check(keys, snapshot, |other| other == slot)
     }
 
-    fn check(&self, keys: &FleetKeys, found: &Snapshot, was_read: impl Fn(u32) -> bool) -> Result<(), Regression> {
+    fn check(
+        &self,
+        keys: &FleetKeys,
+        found: &Snapshot,
+        was_read: impl Fn(u32) -> bool,
+    ) -> Result<(), Regression> {
         let Some(known) = &self.0 else { return Ok(()) };
-        let [meta, horizons, _] = found.ranges.as_slice() else { panic!("meta, horizons and holders were asked for") };
-        let meta = meta.first().ok_or(Regression::NoFleet { known: known.fleet })?;
+        let [meta, horizons, _] = found.ranges.as_slice() else {
+            panic!("meta, horizons and holders were asked for")
+        };
+        let meta = meta
+            .first()
+            .ok_or(Regression::NoFleet { known: known.fleet })?;
         // What cannot be read is damage, and said by whoever needs more of it.
-        let Ok(meta) = FleetMeta::from_bytes(&meta.value) else { return Ok(()) };
+        let Ok(meta) = FleetMeta::from_bytes(&meta.value) else {
+            return Ok(());
+        };
         if meta.fleet != known.fleet {
             let (highest, floor) = (known.highest(), meta.floor);
-            let lost = Regression::OtherFleet { found: meta.fleet, floor, known: known.fleet, highest };
+            let lost = Regression::OtherFleet {
+                found: meta.fleet,
+                floor,
+                known: known.fleet,
+                highest,
+            };
             // What is not fenced was founded by somebody who knew of nothing that was there before.
-            let follows = meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
+            let follows =
+                meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
             let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));
             let is_above = |(slot, acknowledged): (&u32, &Acknowledged)| {
-                acknowledged.horizon.0 < floor || acknowledged.is_reached(horizons, &keys.horizon(*slot))
+                acknowledged.horizon.0 < floor
+                    || acknowledged.is_reached(horizons, &keys.horizon(*slot))
             };
-            return if follows && slots.all(is_above) { Ok(()) } else { Err(lost) };
+            return if follows && slots.all(is_above) {
+                Ok(())
+            } else {
+                Err(lost)
+            };
         }
         if found.revision.0 < known.revision {
-            return Err(Regression::Revision { found: found.revision.0, known: known.revision });
+            return Err(Regression::Revision {
+                found: found.revision.0,
+                known: known.revision,
+            });
         }
-        let lost = known
-            .slots
-            .iter()
-            .find(|(slot, acknowledged)| was_read(**slot) && !acknowledged.is_kept(horizons, &keys.horizon(**slot)));
+        let lost = known.slots.iter().find(|(slot, acknowledged)| {
+            was_read(**slot) && !acknowledged.is_kept(horizons, &keys.horizon(**slot))
+        });
         match lost {
-            Some((slot, Acknowledged { horizon, revision })) => {
-                Err(Regression::Horizon { slot: *slot, horizon: horizon.0, revision: *revision })
-            }
+            Some((slot, Acknowledged { horizon, revision })) => Err(Regression::Horizon {
+                slot: *slot,
+                horizon: horizon.0,
+                revision: *revision,
+            }),
             None => Ok(()),
         }
     }
@@ -218,7 +290,11 @@ impl Known {
     }
 
     fn highest(&self) -> UnixNanos {
-        self.slots.values().map(|acknowledged| acknowledged.horizon).fold(self.floor, StoredInstant::max).0
+        self.slots
+            .values()
+            .map(|acknowledged| acknowledged.horizon)
+            .fold(self.floor, StoredInstant::max)
+            .0
     }
 }
 
@@ -227,7 +303,8 @@ impl Acknowledged {
     fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
-            HorizonRecord::from_bytes(&entry.value).is_ok_and(|record| record.horizon >= self.horizon.0)
+            HorizonRecord::from_bytes(&entry.value)
+                .is_ok_and(|record| record.horizon >= self.horizon.0)
         })
     }
 
@@ -236,7 +313,8 @@ impl Acknowledged {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
             let is_as_high = |record: HorizonRecord| record.horizon >= self.horizon.0;
-            entry.modified.0 >= self.revision && HorizonRecord::from_bytes(&entry.value).map_or(true, is_as_high)
+            entry.modified.0 >= self.revision
+                && HorizonRecord::from_bytes(&entry.value).map_or(true, is_as_high)
         })
     }
 }
@@ -277,12 +355,20 @@ mod tests {
     fn found_meta(revision: u64, meta: FleetMeta, horizon: Option<u64>) -> Snapshot {
         let entry = |key, value| {
             let modified = Revision(revision);
-            vec![KeyValue { key, value, created: modified, modified }]
+            vec![KeyValue {
+                key,
+                value,
+                created: modified,
+                modified,
+            }]
         };
         let meta = entry(keys().meta(), meta.to_bytes());
         let record = |horizon| HorizonRecord::new(at(horizon), Nonce::new(2), Nonce::new(3), at(0));
         let horizons = horizon.map(|horizon| entry(keys().horizon(7), record(horizon).to_bytes()));
-        Snapshot { revision: Revision(revision), ranges: vec![meta, horizons.unwrap_or_default(), Vec::new()] }
+        Snapshot {
+            revision: Revision(revision),
+            ranges: vec![meta, horizons.unwrap_or_default(), Vec::new()],
+        }
     }
 
     /// Part of a fleet that began at 100 s, with revision 9, and up to 200 s in slot 7.
@@ -306,30 +392,54 @@ mod tests {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
             assert_eq!(HighWater::default().check_all(&keys(), &fine), Ok(()));
         }
-        assert_eq!(known().check_slot(&keys(), 3, &found(9, FLEET, 100, None)), Ok(()), "slot 7 was not read");
+        assert_eq!(
+            known().check_slot(&keys(), 3, &found(9, FLEET, 100, None)),
+            Ok(()),
+            "slot 7 was not read"
+        );
         assert_eq!(known().check_written(Revision(10)), Ok(()));
     }
 
     #[test]
     fn each_loss_is_found() {
         let other = Nonce::new(5);
-        let none = Snapshot { revision: Revision(1), ranges: vec![Vec::new(); 3] };
-        let horizon = Regression::Horizon { slot: 7, horizon: at(200), revision: 9 };
+        let none = Snapshot {
+            revision: Revision(1),
+            ranges: vec![Vec::new(); 3],
+        };
+        let horizon = Regression::Horizon {
+            slot: 7,
+            horizon: at(200),
+            revision: 9,
+        };
         // Others have written since, so that the revision of the store says nothing.
         let mut rewritten = found(99, FLEET, 100, Some(200));
         rewritten.ranges[1][0].modified = Revision(8);
         for (loss, snapshot) in [
             (Regression::NoFleet { known: FLEET }, none),
             (
-                Regression::OtherFleet { found: other, floor: at(200), known: FLEET, highest: at(200) },
+                Regression::OtherFleet {
+                    found: other,
+                    floor: at(200),
+                    known: FLEET,
+                    highest: at(200),
+                },
                 fenced(99, other, 200, Some(199)),
             ),
             // Wiped, and founded by somebody who knew of nothing: above all that was minted, but with none of the records.
             (
-                Regression::OtherFleet { found: other, floor: at(300), known: FLEET, highest: at(200) },
+                Regression::OtherFleet {
+                    found: other,
+                    floor: at(300),
+                    known: FLEET,
+                    highest: at(200),
+                },
                 found(99, other, 300, Some(300)),
             ),
-            (Regression::Revision { found: 8, known: 9 }, found(8, FLEET, 100, Some(200))),
+            (
+                Regression::Revision { found: 8, known: 9 },
+                found(8, FLEET, 100, Some(200)),
+            ),
             (horizon.clone(), found(99, FLEET, 100, Some(199))),
             (horizon.clone(), found(99, FLEET, 100, None)),
             (horizon, rewritten),
@@ -337,7 +447,10 @@ mod tests {
             assert_eq!(known().check_all(&keys(), &snapshot), Err(loss.clone()));
             assert_eq!(known().check_slot(&keys(), 7, &snapshot), Err(loss));
         }
-        assert_eq!(known().check_written(Revision(9)), Err(Regression::Revision { found: 9, known: 9 }));
+        assert_eq!(
+            known().check_written(Revision(9)),
+            Err(Regression::Revision { found: 9, known: 9 })
+        );
     }
 
     #[test]
@@ -345,9 +458,15 @@ mod tests {
         let mut known = known();
         known.meet(Nonce::new(5), at(300), Revision(2), at(150));
         assert_eq!(known.highest(), Some(at(300)));
-        assert_eq!(known.check_all(&keys(), &found(2, Nonce::new(5), 300, None)), Ok(()));
+        assert_eq!(
+            known.check_all(&keys(), &found(2, Nonce::new(5), 300, None)),
+            Ok(())
+        );
         let back = known.check_all(&keys(), &found(99, FLEET, 100, Some(200)));
-        assert!(matches!(back, Err(Regression::OtherFleet { .. })), "restored to before the fence: {back:?}");
+        assert!(
+            matches!(back, Err(Regression::OtherFleet { .. })),
+            "restored to before the fence: {back:?}"
+        );
     }
 
     #[test]
@@ -356,9 +475,15 @@ mod tests {
         let other = Nonce::new(5);
         known.meet(other, at(150), Revision(2), at(150));
         assert_eq!(known.highest(), Some(at(200)));
-        assert_eq!(known.check_all(&keys(), &fenced(2, other, 150, Some(200))), Ok(()));
+        assert_eq!(
+            known.check_all(&keys(), &fenced(2, other, 150, Some(200))),
+            Ok(())
+        );
         let lost = known.check_all(&keys(), &fenced(3, other, 150, Some(160)));
-        assert!(matches!(lost, Err(Regression::Horizon { slot: 7, .. })), "{lost:?}");
+        assert!(
+            matches!(lost, Err(Regression::Horizon { slot: 7, .. })),
+            "{lost:?}"
+        );
     }
 
     #[test]
@@ -367,9 +492,17 @@ mod tests {
         let expected = "{\"v\":1,\"fleet\":\"00000000000000000000000000000001\",\"floor_ms\":100000,\"at_ms\":140000,\
                         \"revision\":9,\"slots\":{\"7\":{\"h_ms\":200000,\"revision\":9}}}";
         assert_eq!(text, expected);
-        assert_eq!(HighWater::from_text(&text).expect("as it was written"), known());
+        assert_eq!(
+            HighWater::from_text(&text).expect("as it was written"),
+            known()
+        );
         assert_eq!(HighWater::default().to_text(), None);
-        for wrong in ["", "{}", &text.replace("\"v\":1", "\"v\":2"), &text.replace("200000", "-1")] {
+        for wrong in [
+            "",
+            "{}",
+            &text.replace("\"v\":1", "\"v\":2"),
+            &text.replace("200000", "-1"),
+        ] {
             assert!(HighWater::from_text(wrong).is_err(), "{wrong}");
         }
     }

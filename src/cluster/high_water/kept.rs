@@ -37,13 +37,19 @@ impl KeptHighWater {
 
     /// At this path.
     pub fn at(path: &Path) -> KeptHighWater {
-        KeptHighWater { file: Some(CheckedFile::at(path)), ..KeptHighWater::default() }
+        KeptHighWater {
+            file: Some(CheckedFile::at(path)),
+            ..KeptHighWater::default()
+        }
     }
 
     /// The same for a node that writes it, in a folder that is locked so.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> KeptHighWater {
-        KeptHighWater { _lock: lock, ..self }
+        KeptHighWater {
+            _lock: lock,
+            ..self
+        }
     }
 
     /// Where it is; `None` where nothing is kept.
@@ -56,7 +62,9 @@ impl KeptHighWater {
     /// # Errors
     /// Why it cannot be read.
     pub fn read(&self) -> Result<HighWater, String> {
-        let Some(file) = &self.file else { return Ok(HighWater::default()) };
+        let Some(file) = &self.file else {
+            return Ok(HighWater::default());
+        };
         match file.read() {
             Ok(None) => Ok(HighWater::default()),
             Ok(Some(text)) => HighWater::from_text(&text).map_err(|error| error.to_string()),
@@ -79,8 +87,10 @@ impl KeptHighWater {
 
     /// Writes what is known: at once if it is of another fleet than what is written, or of another slot; else now and then.
     pub(in crate::cluster) fn keep(&mut self, now: UnixNanos, known: &HighWater) {
-        let slots_of = |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();
-        let is_new = known.fleet() != self.written.fleet() || slots_of(known) != slots_of(&self.written);
+        let slots_of =
+            |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();
+        let is_new =
+            known.fleet() != self.written.fleet() || slots_of(known) != slots_of(&self.written);
         let is_due = now >= self.write_at || (is_new && !self.has_failed);
         if is_due && *known != self.written {
             self.write_at = now.after(WRITE_EVERY);
@@ -96,7 +106,9 @@ impl KeptHighWater {
     }
 
     fn write(&mut self, known: &HighWater) {
-        let (Some(file), Some(text)) = (&self.file, known.to_text()) else { return };
+        let (Some(file), Some(text)) = (&self.file, known.to_text()) else {
+            return;
+        };
         match file.write(&text) {
             Ok(()) => {
                 self.written = known.clone();
@@ -145,9 +157,16 @@ mod tests {
         kept.keep(NOON.after(Duration::from_secs(59)), &known(2, 1));
         assert_eq!(kept.read(), Ok(known(2, 1)), "another fleet");
         kept.keep_last(&known(2, 3));
-        assert_eq!(KeptHighWater::of(&path, &Namespace::default()).begin(), known(2, 3));
+        assert_eq!(
+            KeptHighWater::of(&path, &Namespace::default()).begin(),
+            known(2, 3)
+        );
         let other = Namespace::parse("other").expect("a name");
-        assert_eq!(KeptHighWater::of(&path, &other).begin(), HighWater::default(), "each namespace has its own");
+        assert_eq!(
+            KeptHighWater::of(&path, &other).begin(),
+            HighWater::default(),
+            "each namespace has its own"
+        );
     }
 
     /// It knows the file without knowing this type.
@@ -157,10 +176,17 @@ mod tests {
         let mut kept = KeptHighWater::of(folder.path(), &Namespace::default());
         let mut known = known(1, 5);
         for (slot, after) in [(1, 60), (2, 30)] {
-            known.acknowledge(slot, NOON.after(Duration::from_secs(after)), Revision(6), NOON);
+            known.acknowledge(
+                slot,
+                NOON.after(Duration::from_secs(after)),
+                Revision(6),
+                NOON,
+            );
         }
         kept.keep(NOON, &known);
-        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
+        let engine = OwnEngine::Embedded {
+            data_dir: folder.path().to_owned(),
+        };
         let refused = engine.open(0, None).err().expect("there was a fleet");
         assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
         let opened = engine.open(0, Some(NOON)).expect("above a floor");
@@ -173,7 +199,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("file");
         std::fs::write(&file, "damaged").expect("the folder is writable");
-        assert!(KeptHighWater::at(&file).read().is_err_and(|error| error.contains("file")));
+        assert!(
+            KeptHighWater::at(&file)
+                .read()
+                .is_err_and(|error| error.contains("file"))
+        );
         assert_eq!(KeptHighWater::at(&file).begin(), HighWater::default());
         // A file where the folder should be.
         let mut kept = KeptHighWater::at(&file.join("below"));

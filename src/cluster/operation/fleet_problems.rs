@@ -23,12 +23,19 @@ pub struct FleetProblem {
 impl FleetProblem {
     /// Something that is wrong, and what to do about it.
     pub fn new(what: impl Into<String>, advice: impl Into<String>) -> FleetProblem {
-        FleetProblem { what: what.into(), advice: advice.into() }
+        FleetProblem {
+            what: what.into(),
+            advice: advice.into(),
+        }
     }
 }
 
 /// Two regions that mint in one namespace from an etcd each, where a slot belongs to both.
-pub fn problem_of_shares(here: &AgreedFleet, peer: &str, there: &AgreedFleet) -> Option<FleetProblem> {
+pub fn problem_of_shares(
+    here: &AgreedFleet,
+    peer: &str,
+    there: &AgreedFleet,
+) -> Option<FleetProblem> {
     if here.fleet == there.fleet {
         let what = format!("{peer} has the same fleet, {}", here.fleet);
         return Some(FleetProblem::new(
@@ -38,9 +45,12 @@ pub fn problem_of_shares(here: &AgreedFleet, peer: &str, there: &AgreedFleet) ->
     }
     let (here, there) = (here.share, there.share);
     if here.slots() != there.slots() {
-        let what = format!("this namespace has {} slots here and {} at {peer}", here.slots(), there.slots());
-        let advice =
-            "stop the nodes of one region at once: worker numbers are dealt out by worker.slots, the same in both";
+        let what = format!(
+            "this namespace has {} slots here and {} at {peer}",
+            here.slots(),
+            there.slots()
+        );
+        let advice = "stop the nodes of one region at once: worker numbers are dealt out by worker.slots, the same in both";
         return Some(FleetProblem::new(what, advice));
     }
     here.common_with(there).map(|common| {
@@ -69,11 +79,16 @@ pub(super) fn problem_of_all(slots: &[Slot]) -> Option<FleetProblem> {
             "if nodes run, /health/ready of each says why it has none: where etcd was restored from a backup, idmint fleet \
              fence-restore, before another node is started; else start nodes",
         )),
-        (renewing, silent) if silent > 1 || (silent, renewing) == (1, 0) => Some(FleetProblem::new(
-            format!("of {} nodes that hold a slot {silent} do not renew it", renewing + silent),
-            "as after a restore of etcd from a backup, which /health/ready of each that runs says then: idmint fleet \
+        (renewing, silent) if silent > 1 || (silent, renewing) == (1, 0) => {
+            Some(FleetProblem::new(
+                format!(
+                    "of {} nodes that hold a slot {silent} do not renew it",
+                    renewing + silent
+                ),
+                "as after a restore of etcd from a backup, which /health/ready of each that runs says then: idmint fleet \
              fence-restore, before another node is started; else look whether they run and reach etcd",
-        )),
+            ))
+        }
         _ => None,
     }
 }
@@ -86,7 +101,13 @@ pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<FleetProblem> {
             format!("what is stored about slot {number} cannot be read, so it is not used"),
             "a newer idmint may have written it; do not delete it: it is the only record of what was minted in the slot",
         )),
-        SlotState::Held(Holder { node, addr, renewed_at, clock: None, .. }) => {
+        SlotState::Held(Holder {
+            node,
+            addr,
+            renewed_at,
+            clock: None,
+            ..
+        }) => {
             let last = renewed_at.map_or(String::new(), |at| format!(", since {at} by its clock"));
             let advice = if has_lost {
                 "it renews nothing before idmint fleet fence-restore was run; if it does not then, look whether it runs"
@@ -96,7 +117,12 @@ pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<FleetProblem> {
             let what = format!("{node} at {addr} holds slot {number} and does not renew it{last}");
             Some(FleetProblem::new(what, advice))
         }
-        SlotState::Held(Holder { node, addr, clock: Some(clock), .. }) => problem_of_clock(node, addr, *clock),
+        SlotState::Held(Holder {
+            node,
+            addr,
+            clock: Some(clock),
+            ..
+        }) => problem_of_clock(node, addr, *clock),
         SlotState::Resting | SlotState::Free => None,
     }
 }
@@ -104,16 +130,31 @@ pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<FleetProblem> {
 fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetProblem> {
     let seconds = |nanos: i64| Duration::from_nanos(nanos.unsigned_abs()).as_secs_f64();
     let wrong = |by: i64, side: &str| {
-        let what = format!("the clock of {node} at {addr} is at least {:.1} s {side} this machine's", seconds(by));
-        FleetProblem::new(what, "look at both (chronyc tracking) and mend the wrong one")
+        let what = format!(
+            "the clock of {node} at {addr} is at least {:.1} s {side} this machine's",
+            seconds(by)
+        );
+        FleetProblem::new(
+            what,
+            "look at both (chronyc tracking) and mend the wrong one",
+        )
     };
     match clock {
-        ClockBounds { least_nanos, .. } if least_nanos > nanos(SKEW_MAX) => Some(wrong(least_nanos, "ahead of")),
-        ClockBounds { most_nanos: Some(most), .. } if most < -nanos(SKEW_MAX) => Some(wrong(most, "behind")),
-        ClockBounds { least_nanos, most_nanos: Some(_) } if least_nanos < -nanos(LATE_MAX) => {
+        ClockBounds { least_nanos, .. } if least_nanos > nanos(SKEW_MAX) => {
+            Some(wrong(least_nanos, "ahead of"))
+        }
+        ClockBounds {
+            most_nanos: Some(most),
+            ..
+        } if most < -nanos(SKEW_MAX) => Some(wrong(most, "behind")),
+        ClockBounds {
+            least_nanos,
+            most_nanos: Some(_),
+        } if least_nanos < -nanos(LATE_MAX) => {
             let late = seconds(least_nanos);
-            let what =
-                format!("what {node} at {addr} renews is {late:.1} s old when it is in etcd, or its clock is behind");
+            let what = format!(
+                "what {node} at {addr} renews is {late:.1} s old when it is in etcd, or its clock is behind"
+            );
             Some(FleetProblem::new(
                 what,
                 "compare its clock with this machine's (chronyc tracking); look at its way to etcd",
@@ -148,14 +189,31 @@ mod tests {
 
     #[test]
     fn a_slot_that_belongs_to_two_regions_is_found() {
-        let region = |fleet, share| AgreedFleet { fleet: Nonce::new(fleet), floor: NOON, share, formats: Vec::new() };
+        let region = |fleet, share| AgreedFleet {
+            fleet: Nonce::new(fleet),
+            floor: NOON,
+            share,
+            formats: Vec::new(),
+        };
         let (peer, west) = ("http://west:2379", region(2, share(32, "16-31")));
-        assert_eq!(problem_of_shares(&region(1, share(32, "0-15")), peer, &west), None);
-        let problem = problem_of_shares(&region(1, share(32, "0-16")), peer, &west).expect("slot 16 is of both");
-        assert!(problem.what.contains("slots 16-16 belong") && problem.what.contains(peer), "{problem:?}");
-        let smaller = problem_of_shares(&region(1, share(16, "0-15")), peer, &west).expect("other worker numbers");
+        assert_eq!(
+            problem_of_shares(&region(1, share(32, "0-15")), peer, &west),
+            None
+        );
+        let problem = problem_of_shares(&region(1, share(32, "0-16")), peer, &west)
+            .expect("slot 16 is of both");
+        assert!(
+            problem.what.contains("slots 16-16 belong") && problem.what.contains(peer),
+            "{problem:?}"
+        );
+        let smaller = problem_of_shares(&region(1, share(16, "0-15")), peer, &west)
+            .expect("other worker numbers");
         assert!(smaller.what.contains("16 slots here and 32"), "{smaller:?}");
-        let same = problem_of_shares(&region(1, share(32, "0-15")), peer, &region(1, share(32, "16-31")));
+        let same = problem_of_shares(
+            &region(1, share(32, "0-15")),
+            peer,
+            &region(1, share(32, "16-31")),
+        );
         assert!(same.is_some_and(|problem| problem.what.contains("same fleet")));
     }
 }

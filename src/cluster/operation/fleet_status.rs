@@ -40,7 +40,9 @@ impl FleetWatch {
     /// Takes in what was asked for at one instant and answered at the next; it answers [`FleetKeys::all_slots`].
     pub fn see(&mut self, keys: &FleetKeys, snapshot: Snapshot, times: (UnixNanos, UnixNanos)) {
         let records = numbered(horizons(&snapshot), keys).filter_map(|(slot, entry)| {
-            HorizonRecord::from_bytes(&entry.value).ok().map(|record| (slot, entry.modified, record))
+            HorizonRecord::from_bytes(&entry.value)
+                .ok()
+                .map(|record| (slot, entry.modified, record))
         });
         self.renewals.look(times, records);
         self.last = Some(snapshot);
@@ -48,13 +50,17 @@ impl FleetWatch {
 
     /// What is still to be seen, if anything.
     pub fn unseen(&self, keys: &FleetKeys) -> Option<Unseen> {
-        let Some(snapshot) = &self.last else { return Some(Unseen::Renewals) };
-        let clocks: Option<Vec<ClockBounds>> =
-            numbered(holders(snapshot), keys).map(|(slot, _)| self.renewals.clock_of(slot)).collect();
+        let Some(snapshot) = &self.last else {
+            return Some(Unseen::Renewals);
+        };
+        let clocks: Option<Vec<ClockBounds>> = numbered(holders(snapshot), keys)
+            .map(|(slot, _)| self.renewals.clock_of(slot))
+            .collect();
         match clocks {
             None => Some(Unseen::Renewals),
             Some(clocks) => {
-                let is_open = |clock: &ClockBounds| clock.most_nanos.is_none() && may_be_behind(*clock);
+                let is_open =
+                    |clock: &ClockBounds| clock.most_nanos.is_none() && may_be_behind(*clock);
                 clocks.iter().any(is_open).then_some(Unseen::NextRenewals)
             }
         }
@@ -74,7 +80,10 @@ impl FleetWatch {
                 "if it was restored from a backup, or wiped: idmint fleet fence-restore; if it is another one, mend etcd.endpoints",
             ));
         }
-        let fleet = match snapshot.ranges[0].first().map(|entry| (entry, FleetMeta::from_bytes(&entry.value))) {
+        let fleet = match snapshot.ranges[0]
+            .first()
+            .map(|entry| (entry, FleetMeta::from_bytes(&entry.value)))
+        {
             None => {
                 problems.push(FleetProblem::new(
                     "there is no fleet in this namespace",
@@ -94,46 +103,90 @@ impl FleetWatch {
                 fleet: meta.fleet,
                 floor: meta.floor,
                 share: meta.share(),
-                formats: meta.formats.into_keys().filter(|name| KeptFormat::is_name_of_format(name)).collect(),
+                formats: meta
+                    .formats
+                    .into_keys()
+                    .filter(|name| KeptFormat::is_name_of_format(name))
+                    .collect(),
             }),
         };
         if let Some(agreed) = fleet.as_ref().filter(|agreed| agreed.floor > now) {
             let wait = agreed.floor.since(now).as_secs() + 1;
-            let what = format!("the fleet was founded or fenced a moment ago and begins at {}", agreed.floor);
-            problems.push(FleetProblem::new(what, format!("wait {wait} s; no node mints before")));
+            let what = format!(
+                "the fleet was founded or fenced a moment ago and begins at {}",
+                agreed.floor
+            );
+            problems.push(FleetProblem::new(
+                what,
+                format!("wait {wait} s; no node mints before"),
+            ));
         }
         let numbers = fleet.iter().flat_map(|agreed| agreed.share.iter());
-        let slots: Vec<Slot> = numbers.map(|slot| self.slot(slot, keys, snapshot, now)).collect();
+        let slots: Vec<Slot> = numbers
+            .map(|slot| self.slot(slot, keys, snapshot, now))
+            .collect();
         let begins_later = fleet.as_ref().is_some_and(|agreed| agreed.floor > now);
         if loss.is_none() && !begins_later {
             problems.extend(problem_of_all(&slots));
         }
-        problems.extend(slots.iter().filter_map(|slot| problem_of(slot, loss.is_some())));
+        problems.extend(
+            slots
+                .iter()
+                .filter_map(|slot| problem_of(slot, loss.is_some())),
+        );
         if !slots.is_empty() && slots.iter().all(|slot| slot.state != SlotState::Free) {
             problems.push(FleetProblem::new(
                 "no slot is free: a node that starts has to wait",
                 "end nodes that are not needed, or wait until slots have rested; for good: a fleet with more slots (docs/FLEET.md)",
             ));
         }
-        FleetStatus { fleet, slots, problems }
+        FleetStatus {
+            fleet,
+            slots,
+            problems,
+        }
     }
 
     fn slot(&self, slot: u32, keys: &FleetKeys, snapshot: &Snapshot, now: UnixNanos) -> Slot {
-        let find = |entries: &[KeyValue], key: String| entries.iter().find(|entry| entry.key == key).cloned();
-        let record = find(horizons(snapshot), keys.horizon(slot)).map(|entry| HorizonRecord::from_bytes(&entry.value));
-        let holder = find(holders(snapshot), keys.slot(slot)).map(|entry| SlotRecord::from_bytes(&entry.value));
+        let find = |entries: &[KeyValue], key: String| {
+            entries.iter().find(|entry| entry.key == key).cloned()
+        };
+        let record = find(horizons(snapshot), keys.horizon(slot))
+            .map(|entry| HorizonRecord::from_bytes(&entry.value));
+        let holder = find(holders(snapshot), keys.slot(slot))
+            .map(|entry| SlotRecord::from_bytes(&entry.value));
         let (horizon, state) = match (record, holder) {
             (Some(Err(_)), _) | (_, Some(Err(_))) => (None, SlotState::Unreadable),
-            (record, Some(Ok(SlotRecord { node, addr, since, .. }))) => {
+            (
+                record,
+                Some(Ok(SlotRecord {
+                    node, addr, since, ..
+                })),
+            ) => {
                 let record = record.and_then(Result::ok);
                 let renewed_at = record.as_ref().map(|record| record.clock);
-                let holder = Holder { node, addr, since, renewed_at, clock: self.renewals.clock_of(slot) };
+                let holder = Holder {
+                    node,
+                    addr,
+                    since,
+                    renewed_at,
+                    clock: self.renewals.clock_of(slot),
+                };
                 (record.map(|record| record.horizon), SlotState::Held(holder))
             }
-            (Some(Ok(record)), None) if record.horizon > now => (Some(record.horizon), SlotState::Resting),
-            (record, None) => (record.and_then(Result::ok).map(|record| record.horizon), SlotState::Free),
+            (Some(Ok(record)), None) if record.horizon > now => {
+                (Some(record.horizon), SlotState::Resting)
+            }
+            (record, None) => (
+                record.and_then(Result::ok).map(|record| record.horizon),
+                SlotState::Free,
+            ),
         };
-        Slot { slot, horizon, state }
+        Slot {
+            slot,
+            horizon,
+            state,
+        }
     }
 }
 
@@ -146,10 +199,15 @@ fn holders(snapshot: &Snapshot) -> &[KeyValue] {
 }
 
 /// Entries with the number that ends their key.
-fn numbered<'a>(entries: &'a [KeyValue], keys: &'a FleetKeys) -> impl Iterator<Item = (u32, &'a KeyValue)> {
+fn numbered<'a>(
+    entries: &'a [KeyValue],
+    keys: &'a FleetKeys,
+) -> impl Iterator<Item = (u32, &'a KeyValue)> {
     entries.iter().filter_map(|entry| {
         let slot = entry.key.rsplit('/').next()?.parse().ok()?;
-        [keys.horizon(slot), keys.slot(slot)].contains(&entry.key).then_some((slot, entry))
+        [keys.horizon(slot), keys.slot(slot)]
+            .contains(&entry.key)
+            .then_some((slot, entry))
     })
 }
 
@@ -169,7 +227,11 @@ mod tests {
     }
 
     fn hold(store: &MemoryCoordinator, slot: u32, node: &str) {
-        put(store, keys().slot(slot), SlotRecord::new(Nonce::new(1), node, "127.0.0.1:1", NOON).to_bytes());
+        put(
+            store,
+            keys().slot(slot),
+            SlotRecord::new(Nonce::new(1), node, "127.0.0.1:1", NOON).to_bytes(),
+        );
     }
 
     fn share(slots: u32, range: &str) -> SlotShare {
@@ -186,7 +248,11 @@ mod tests {
     }
 
     fn see(watch: &mut FleetWatch, store: &MemoryCoordinator, now: UnixNanos) {
-        watch.see(&keys(), store.read(&keys().all_slots()).expect("memory answers"), (now, now));
+        watch.see(
+            &keys(),
+            store.read(&keys().all_slots()).expect("memory answers"),
+            (now, now),
+        );
     }
 
     fn status_of(store: &MemoryCoordinator) -> FleetStatus {
@@ -196,7 +262,11 @@ mod tests {
     }
 
     fn whats(status: &FleetStatus) -> Vec<&str> {
-        status.problems.iter().map(|problem| problem.what.as_str()).collect()
+        status
+            .problems
+            .iter()
+            .map(|problem| problem.what.as_str())
+            .collect()
     }
 
     #[test]
@@ -208,7 +278,11 @@ mod tests {
         }
         let mut watch = FleetWatch::default();
         see(&mut watch, &store, after(1));
-        assert_eq!(watch.unseen(&keys()), Some(Unseen::Renewals), "nobody has renewed yet");
+        assert_eq!(
+            watch.unseen(&keys()),
+            Some(Unseen::Renewals),
+            "nobody has renewed yet"
+        );
         reserve(&store, 0, after(62), after(2));
         reserve(&store, 1, after(65), after(5));
         see(&mut watch, &store, after(2));
@@ -226,7 +300,9 @@ mod tests {
             whats(&status),
             [
                 "the clock of ahead at 127.0.0.1:1 is at least 3.0 s ahead of this machine's",
-                &format!("gone at 127.0.0.1:1 holds slot 2 and does not renew it, since {NOON} by its clock"),
+                &format!(
+                    "gone at 127.0.0.1:1 holds slot 2 and does not renew it, since {NOON} by its clock"
+                ),
             ]
         );
         reserve(&store, 2, after(64), after(4));
@@ -244,10 +320,15 @@ mod tests {
             // Late each time, whatever the reason.
             (
                 [4, 4, 4],
-                Some("what node at 127.0.0.1:1 renews is 4.0 s old when it is in etcd, or its clock is behind"),
+                Some(
+                    "what node at 127.0.0.1:1 renews is 4.0 s old when it is in etcd, or its clock is behind",
+                ),
             ),
             // Later than the renewal before it was seen.
-            ([20, 20, 20], Some("the clock of node at 127.0.0.1:1 is at least 14.0 s behind this machine's")),
+            (
+                [20, 20, 20],
+                Some("the clock of node at 127.0.0.1:1 is at least 14.0 s behind this machine's"),
+            ),
         ] {
             let store = fleet();
             hold(&store, 0, "node");
@@ -258,7 +339,11 @@ mod tests {
                 see(&mut watch, &store, after(turn));
             }
             let status = watch.status(&keys(), &HighWater::default(), after(30));
-            assert_eq!(whats(&status), said.into_iter().collect::<Vec<_>>(), "{late:?}");
+            assert_eq!(
+                whats(&status),
+                said.into_iter().collect::<Vec<_>>(),
+                "{late:?}"
+            );
         }
         // A slow look at a right clock: asked for before the renewal, and answered long after.
         let store = fleet();
@@ -267,18 +352,35 @@ mod tests {
         reserve(&store, 0, after(60), NOON);
         see(&mut watch, &store, after(1));
         reserve(&store, 0, after(65), after(5));
-        watch.see(&keys(), store.read(&keys().all_slots()).expect("memory answers"), (after(4), after(7)));
+        watch.see(
+            &keys(),
+            store.read(&keys().all_slots()).expect("memory answers"),
+            (after(4), after(7)),
+        );
         assert_eq!(watch.unseen(&keys()), Some(Unseen::NextRenewals));
-        assert!(watch.status(&keys(), &HighWater::default(), after(7)).problems.is_empty());
+        assert!(
+            watch
+                .status(&keys(), &HighWater::default(), after(7))
+                .problems
+                .is_empty()
+        );
     }
 
     #[test]
     fn nodes_that_are_silent_all_at_once_are_as_after_a_restore() {
-        let says_restore =
-            |status: &FleetStatus| status.problems.iter().any(|one| one.advice.contains("fence-restore"));
-        for (silent, renewing, is_like_a_restore) in
-            [(1, 0, true), (2, 0, true), (3, 1, true), (1, 1, false), (0, 2, false)]
-        {
+        let says_restore = |status: &FleetStatus| {
+            status
+                .problems
+                .iter()
+                .any(|one| one.advice.contains("fence-restore"))
+        };
+        for (silent, renewing, is_like_a_restore) in [
+            (1, 0, true),
+            (2, 0, true),
+            (3, 1, true),
+            (1, 1, false),
+            (0, 2, false),
+        ] {
             let store = fleet();
             (0..silent + renewing).for_each(|slot| {
                 hold(&store, slot, "node");
@@ -289,8 +391,17 @@ mod tests {
             (silent..silent + renewing).for_each(|slot| reserve(&store, slot, after(62), after(2)));
             see(&mut watch, &store, after(2));
             let status = watch.status(&keys(), &HighWater::default(), after(2));
-            assert_eq!(says_restore(&status), is_like_a_restore, "{silent} {renewing}: {:?}", status.problems);
-            let looks = status.problems.iter().filter(|one| one.advice.contains("look whether it runs")).count();
+            assert_eq!(
+                says_restore(&status),
+                is_like_a_restore,
+                "{silent} {renewing}: {:?}",
+                status.problems
+            );
+            let looks = status
+                .problems
+                .iter()
+                .filter(|one| one.advice.contains("look whether it runs"))
+                .count();
             assert_eq!(looks, silent as usize, "{:?}", status.problems);
         }
         // A minute later the leases have ended.
@@ -298,19 +409,33 @@ mod tests {
         reserve(&store, 0, NOON, NOON);
         let status = status_of(&store);
         assert!(says_restore(&status), "{:?}", status.problems);
-        assert_eq!(whats(&status), ["no node has a slot, so no id is minted by number"]);
+        assert_eq!(
+            whats(&status),
+            ["no node has a slot, so no id is minted by number"]
+        );
     }
 
     #[test]
     fn slots_are_free_resting_or_not_to_be_read() {
         let store = fleet();
-        assert!(status_of(&store).problems.is_empty(), "a fleet without nodes is well");
+        assert!(
+            status_of(&store).problems.is_empty(),
+            "a fleet without nodes is well"
+        );
         reserve(&store, 0, after(60), NOON);
         reserve(&store, 1, NOON, NOON);
         put(&store, keys().horizon(2), b"{\"v\":2}".to_vec());
         let status = status_of(&store);
         let states: Vec<SlotState> = status.slots.iter().map(|slot| slot.state.clone()).collect();
-        assert_eq!(states, [SlotState::Resting, SlotState::Free, SlotState::Unreadable, SlotState::Free]);
+        assert_eq!(
+            states,
+            [
+                SlotState::Resting,
+                SlotState::Free,
+                SlotState::Unreadable,
+                SlotState::Free
+            ]
+        );
         assert_eq!(
             whats(&status),
             [
@@ -321,13 +446,18 @@ mod tests {
         for slot in [1, 3] {
             reserve(&store, slot, after(60), NOON);
         }
-        assert!(whats(&status_of(&store)).contains(&"no slot is free: a node that starts has to wait"));
+        assert!(
+            whats(&status_of(&store)).contains(&"no slot is free: a node that starts has to wait")
+        );
     }
 
     #[test]
     fn a_fleet_that_is_missing_unreadable_new_or_lost_is_said() {
         let none = MemoryCoordinator::default();
-        assert_eq!(whats(&status_of(&none)), ["there is no fleet in this namespace"]);
+        assert_eq!(
+            whats(&status_of(&none)),
+            ["there is no fleet in this namespace"]
+        );
         put(&none, keys().meta(), b"{\"v\":2}".to_vec());
         assert!(whats(&status_of(&none))[0].contains("meta cannot be read"));
         let begins = fleet();
@@ -340,6 +470,10 @@ mod tests {
         let mut watch = FleetWatch::default();
         see(&mut watch, &fleet(), after(1));
         let status = watch.status(&keys(), &known, after(1));
-        assert!(status.problems[0].advice.contains("fence-restore"), "{:?}", status.problems);
+        assert!(
+            status.problems[0].advice.contains("fence-restore"),
+            "{:?}",
+            status.problems
+        );
     }
 }

@@ -69,7 +69,12 @@ impl Renewals {
                 let of_same_clock = before.filter(|before| before.instance == record.instance);
                 bounds.within(of_same_clock.and_then(|before| before.clock))
             });
-            let seen = Seen { revision, instance: record.instance, missing_at: self.last_asked_at, clock };
+            let seen = Seen {
+                revision,
+                instance: record.instance,
+                missing_at: self.last_asked_at,
+                clock,
+            };
             self.slots.insert(slot, seen);
         }
         self.last_asked_at = Some(asked_at);
@@ -93,7 +98,11 @@ impl ClockBounds {
             },
         };
         // A clock that was set in between is where it is now.
-        if both.most_nanos.is_some_and(|most| most < both.least_nanos) { self } else { both }
+        if both.most_nanos.is_some_and(|most| most < both.least_nanos) {
+            self
+        } else {
+            both
+        }
     }
 }
 
@@ -118,14 +127,21 @@ mod tests {
     }
 
     /// Looks at slot 7 where the record of this revision says what a clock of this process showed.
-    fn look(renewals: &mut Renewals, times: (u64, u64), (revision, instance, clock): (u64, u128, u64)) {
+    fn look(
+        renewals: &mut Renewals,
+        times: (u64, u64),
+        (revision, instance, clock): (u64, u128, u64),
+    ) {
         let record = HorizonRecord::new(at(60_000), Nonce::new(instance), Nonce::new(2), at(clock));
         let records = std::iter::once((7, Revision(revision), record));
         renewals.look((at(times.0), at(times.1)), records);
     }
 
     fn bounds(least_nanos: i64, most_nanos: Option<i64>) -> Option<ClockBounds> {
-        Some(ClockBounds { least_nanos, most_nanos })
+        Some(ClockBounds {
+            least_nanos,
+            most_nanos,
+        })
     }
 
     #[test]
@@ -149,7 +165,11 @@ mod tests {
         );
         look(&mut renewals, (3_400, 7_000), (3, 1, 6_900));
         // Made after 0 s, when the one before it was not there.
-        assert_eq!(renewals.clock_of(7), bounds(-SECOND / 10, Some(69 * SECOND / 10)), "the next renewal knows better");
+        assert_eq!(
+            renewals.clock_of(7),
+            bounds(-SECOND / 10, Some(69 * SECOND / 10)),
+            "the next renewal knows better"
+        );
     }
 
     #[test]
@@ -161,10 +181,18 @@ mod tests {
             look(&mut renewals, (second(0), second(0)), (1, 1, second(off)));
             for (revision, s) in [(1, 4), (2, 5), (2, 9), (3, 10)] {
                 let made = if revision == 1 { 0 } else { s / 5 * 5 };
-                look(&mut renewals, (second(s), second(s)), (revision, 1, second(made + off)));
+                look(
+                    &mut renewals,
+                    (second(s), second(s)),
+                    (revision, 1, second(made + off)),
+                );
             }
             // What was shown at 10 s was made after 4 s.
-            assert_eq!(renewals.clock_of(7), bounds(off * SECOND, Some(most * SECOND)), "{off}");
+            assert_eq!(
+                renewals.clock_of(7),
+                bounds(off * SECOND, Some(most * SECOND)),
+                "{off}"
+            );
         }
     }
 
@@ -178,9 +206,15 @@ mod tests {
         assert_eq!(renewals.clock_of(7), bounds(0, Some(6 * SECOND)));
         // And one that was set is where it is now.
         look(&mut renewals, (7_000, 7_000), (4, 9, 107_000));
-        assert_eq!(renewals.clock_of(7), bounds(100 * SECOND, Some(102 * SECOND)));
+        assert_eq!(
+            renewals.clock_of(7),
+            bounds(100 * SECOND, Some(102 * SECOND))
+        );
         // A read that is older than the last one changes nothing.
         look(&mut renewals, (8_000, 8_000), (3, 9, 6_000));
-        assert_eq!(renewals.clock_of(7), bounds(100 * SECOND, Some(102 * SECOND)));
+        assert_eq!(
+            renewals.clock_of(7),
+            bounds(100 * SECOND, Some(102 * SECOND))
+        );
     }
 }

@@ -25,8 +25,8 @@ use crate::cluster::slot_lease::Unheard;
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
 use crate::storage::{
-    Compare, Coordinator, CoordinatorError, KeptFormat, KeyValue, Outcome, Range, Revision, Snapshot, Transaction,
-    Write,
+    Compare, Coordinator, CoordinatorError, KeptFormat, KeyValue, Outcome, Range, Revision,
+    Snapshot, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -93,25 +93,36 @@ pub enum FenceError {
         slots: BTreeMap<u32, UnixNanos>,
     },
     /// Others write at the same time.
-    #[error("what the fleet has agreed on changes again and again; stop the nodes that start, and try again")]
+    #[error(
+        "what the fleet has agreed on changes again and again; stop the nodes that start, and try again"
+    )]
     Contended,
 }
 
 fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
-    slots.iter().fold(String::new(), |mut text, (slot, horizon)| {
-        let _ = write!(text, " slot {slot} up to {horizon}");
-        text
-    })
+    slots
+        .iter()
+        .fold(String::new(), |mut text, (slot, horizon)| {
+            let _ = write!(text, " slot {slot} up to {horizon}");
+            text
+        })
 }
 
 /// Which fleet it was at first whose store was restored; `None` where there is none any more.
 ///
 /// # Errors
 /// [`FenceError`].
-pub fn origin_of_restored(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<Option<Nonce>, FenceError> {
+pub fn origin_of_restored(
+    coordinator: &dyn Coordinator,
+    keys: &FleetKeys,
+) -> Result<Option<Nonce>, FenceError> {
     let snapshot = coordinator.read(&[Range::one(keys.meta())])?;
     let meta = snapshot.ranges.first().and_then(|meta| meta.first());
-    let origin = |entry: &KeyValue| Ok(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?.origin());
+    let origin = |entry: &KeyValue| {
+        Ok(FleetMeta::from_bytes(&entry.value)
+            .map_err(unreadable(entry))?
+            .origin())
+    };
     meta.map(origin).transpose()
 }
 
@@ -131,8 +142,15 @@ pub fn raise_restored_floor(
 ) -> Result<Revision, FenceError> {
     for _ in 0..SENT_MAX {
         let snapshot = coordinator.read(&keys.all_slots())?;
-        let Found { meta, modified, floor, .. } = Found::of(&snapshot, keys, rule, high_waters, now)?;
-        let Some(mut meta) = meta else { return Ok(Revision::ABSENT) };
+        let Found {
+            meta,
+            modified,
+            floor,
+            ..
+        } = Found::of(&snapshot, keys, rule, high_waters, now)?;
+        let Some(mut meta) = meta else {
+            return Ok(Revision::ABSENT);
+        };
         meta.floor = meta.floor.max(floor);
         if let Some(written) = commit(coordinator, &to_write(keys, &meta, modified))? {
             return Ok(written);
@@ -162,9 +180,13 @@ pub fn fence_restored(
         let (fence, meta) = plan(found, rule, entropy.nonce());
         let mut transaction = to_write(keys, &meta, modified);
         for (slot, Far { horizon, revision }) in far {
-            let (key, record) =
-                (keys.horizon(slot), HorizonRecord::new(horizon, entropy.nonce(), entropy.nonce(), now));
-            transaction.compare.push(Compare::Modified(key.clone(), revision));
+            let (key, record) = (
+                keys.horizon(slot),
+                HorizonRecord::new(horizon, entropy.nonce(), entropy.nonce(), now),
+            );
+            transaction
+                .compare
+                .push(Compare::Modified(key.clone(), revision));
             transaction.write.push(Write::put(key, record.to_bytes()));
         }
         if commit(coordinator, &transaction)?.is_some() {
@@ -207,37 +229,53 @@ impl Found {
         high_waters: &[HighWater],
         now: UnixNanos,
     ) -> Result<Found, FenceError> {
-        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
+        let [meta, horizons, _] = snapshot.ranges.as_slice() else {
+            panic!("all slots are three ranges")
+        };
         let (meta, modified) = match meta.first() {
             None => (None, Revision::ABSENT),
-            Some(entry) => (Some(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?), entry.modified),
+            Some(entry) => (
+                Some(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?),
+                entry.modified,
+            ),
         };
         let mut stored: BTreeMap<u32, Far> = BTreeMap::new();
         for entry in horizons {
             let record = HorizonRecord::from_bytes(&entry.value).map_err(unreadable(entry))?;
-            let slot = keys.slot_of_horizon(&entry.key).ok_or_else(|| unreadable(entry)("it names no slot"))?;
-            stored.insert(slot, Far { horizon: record.horizon, revision: entry.modified });
+            let slot = keys
+                .slot_of_horizon(&entry.key)
+                .ok_or_else(|| unreadable(entry)("it names no slot"))?;
+            stored.insert(
+                slot,
+                Far {
+                    horizon: record.horizon,
+                    revision: entry.modified,
+                },
+            );
         }
         let horizons: Vec<UnixNanos> = stored.values().map(|stored| stored.horizon).collect();
         let bound = rule.unheard.bound(now);
         let far_from = bound.after(WRITE_EVERY).after(FAR);
-        let used = stored.iter().map(|(slot, stored)| (*slot, stored.horizon)).chain(high_waters.iter().flat_map(
-            |high_water| {
+        let used = stored
+            .iter()
+            .map(|(slot, stored)| (*slot, stored.horizon))
+            .chain(high_waters.iter().flat_map(|high_water| {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
                     // A clock that is far ahead has renewed no other slot than those it had far ahead.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
-            },
-        ));
+            }));
         let (mut floor, mut far) = (bound, BTreeMap::<u32, Far>::new());
         for (slot, horizon) in used {
             if horizon < far_from {
                 floor = floor.max(horizon);
                 continue;
             }
-            let revision = stored.get(&slot).map_or(Revision::ABSENT, |stored| stored.revision);
+            let revision = stored
+                .get(&slot)
+                .map_or(Revision::ABSENT, |stored| stored.revision);
             let known = far.entry(slot).or_insert(Far { horizon, revision });
             known.horizon = ceil_to_millis(known.horizon.max(horizon));
         }
@@ -245,39 +283,86 @@ impl Found {
             let slots = far.iter().map(|(slot, far)| (*slot, far.horizon)).collect();
             return Err(FenceError::FarAhead { now, slots });
         }
-        let since = high_waters.iter().filter_map(|high_water| renewed_since_written(high_water, rule));
+        let since = high_waters
+            .iter()
+            .filter_map(|high_water| renewed_since_written(high_water, rule));
         let floors = high_waters.iter().filter_map(HighWater::floor);
-        let floor = since.chain(floors).filter(|instant| *instant < far_from).fold(floor, UnixNanos::max);
+        let floor = since
+            .chain(floors)
+            .filter(|instant| *instant < far_from)
+            .fold(floor, UnixNanos::max);
         let known_as = high_waters.iter().filter_map(HighWater::fleet).collect();
-        Ok(Found { meta, modified, horizons, floor: above(floor), far_from, far, known_as })
+        Ok(Found {
+            meta,
+            modified,
+            horizons,
+            floor: above(floor),
+            far_from,
+            far,
+            known_as,
+        })
     }
 }
 
 /// Up to where a node may have reserved since it wrote this down: the file may be so much older than its end.
 fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
-    high_water.at().map(|at| rule.unheard.bound(at.after(WRITE_EVERY)))
+    high_water
+        .at()
+        .map(|at| rule.unheard.bound(at.after(WRITE_EVERY)))
 }
 
 /// The fence, and what all nodes have to agree on then.
 fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMeta) {
-    let Found { meta, horizons, floor, far_from, far, known_as, .. } = found;
+    let Found {
+        meta,
+        horizons,
+        floor,
+        far_from,
+        far,
+        known_as,
+        ..
+    } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
     // Above and not at: a floor that is no higher than what a node knows is none that was made for it.
-    let former_floor = meta.as_ref().map(|meta| above(meta.floor)).filter(|floor| *floor < far_from);
-    let least = meta.as_ref().and_then(|meta| meta.least).map(|least| least.0);
-    let floor = former_floor.into_iter().chain(least).fold(floor, UnixNanos::max);
+    let former_floor = meta
+        .as_ref()
+        .map(|meta| above(meta.floor))
+        .filter(|floor| *floor < far_from);
+    let least = meta
+        .as_ref()
+        .and_then(|meta| meta.least)
+        .map(|least| least.0);
+    let floor = former_floor
+        .into_iter()
+        .chain(least)
+        .fold(floor, UnixNanos::max);
     let mut meta = meta.unwrap_or_else(|| founded_by(rule, rule.origin.unwrap_or(fleet), floor));
     meta.fence(fleet, floor, &known_as);
     let highest = horizons.iter().copied().max();
-    let far = far.into_iter().next().map(|(slot, far)| (slot, far.horizon));
-    (RestoreFence { former, fleet, floor, horizons: horizons.len(), highest, far }, meta)
+    let far = far
+        .into_iter()
+        .next()
+        .map(|(slot, far)| (slot, far.horizon));
+    (
+        RestoreFence {
+            former,
+            fleet,
+            floor,
+            horizons: horizons.len(),
+            highest,
+            far,
+        },
+        meta,
+    )
 }
 
 /// What the fleet of a store that was wiped agrees on: what the nodes of this configuration mint.
 fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
     let mut meta = FleetMeta::new(fleet, rule.share, floor);
     let minted = rule.formats.iter().filter(|format| format.is_minted);
-    meta.formats = minted.map(|format| (format.name.clone(), format.description.clone())).collect();
+    meta.formats = minted
+        .map(|format| (format.name.clone(), format.description.clone()))
+        .collect();
     meta
 }
 
@@ -295,7 +380,10 @@ fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transacti
 }
 
 /// The revision of `meta` once this was written; `None`: something else was, meanwhile.
-fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<Option<Revision>, CoordinatorError> {
+fn commit(
+    coordinator: &dyn Coordinator,
+    transaction: &Transaction,
+) -> Result<Option<Revision>, CoordinatorError> {
     let mut failed = None;
     for _ in 0..SENT_MAX {
         match coordinator.commit(transaction) {
@@ -306,7 +394,9 @@ fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<Op
                 return Ok(there.filter(is_it).map(|there| there.modified));
             }
             // The same bytes again: of all copies one can be done.
-            Err(error @ (CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))) => failed = Some(error),
+            Err(error @ (CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))) => {
+                failed = Some(error)
+            }
             Err(error) => return Err(error),
         }
     }
@@ -315,7 +405,10 @@ fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<Op
 
 fn unreadable<E: std::fmt::Display>(entry: &KeyValue) -> impl FnOnce(E) -> FenceError {
     let key = entry.key.clone();
-    move |error| FenceError::Unreadable { key, why: error.to_string() }
+    move |error| FenceError::Unreadable {
+        key,
+        why: error.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -328,8 +421,16 @@ mod tests {
     use crate::storage::MemoryCoordinator;
 
     fn rule() -> FenceRule {
-        let unheard = Unheard { window: Duration::from_secs(60), ahead_max: Duration::from_secs(5) };
-        FenceRule { share: share(8), unheard, origin: None, formats: Vec::new() }
+        let unheard = Unheard {
+            window: Duration::from_secs(60),
+            ahead_max: Duration::from_secs(5),
+        };
+        FenceRule {
+            share: share(8),
+            unheard,
+            origin: None,
+            formats: Vec::new(),
+        }
     }
 
     fn share(slots: u32) -> SlotShare {
@@ -337,24 +438,37 @@ mod tests {
     }
 
     fn reserve(store: &MemoryCoordinator, slot: u32, horizon: UnixNanos) {
-        put(store, keys().horizon(slot), HorizonRecord::new(horizon, Nonce::new(1), Nonce::new(2), NOON).to_bytes());
+        put(
+            store,
+            keys().horizon(slot),
+            HorizonRecord::new(horizon, Nonce::new(1), Nonce::new(2), NOON).to_bytes(),
+        );
     }
 
     fn found(store: &MemoryCoordinator, floor: UnixNanos) -> FleetMeta {
         let mut meta = FleetMeta::new(Nonce::new(1), share(4), floor);
-        meta.formats.insert("snowflake".to_owned(), [("tick".to_owned(), "1ms".to_owned())].into());
+        meta.formats.insert(
+            "snowflake".to_owned(),
+            [("tick".to_owned(), "1ms".to_owned())].into(),
+        );
         put(store, keys().meta(), meta.to_bytes());
         meta
     }
 
     fn stored(store: &MemoryCoordinator) -> FleetMeta {
-        let snapshot = store.read(&[Range::one(keys().meta())]).expect("memory answers");
+        let snapshot = store
+            .read(&[Range::one(keys().meta())])
+            .expect("memory answers");
         FleetMeta::from_bytes(&snapshot.ranges[0][0].value).expect("a fleet")
     }
 
     fn horizon_of(store: &MemoryCoordinator, slot: u32) -> UnixNanos {
-        let snapshot = store.read(&[Range::one(keys().horizon(slot))]).expect("memory answers");
-        HorizonRecord::from_bytes(&snapshot.ranges[0][0].value).expect("a horizon").horizon
+        let snapshot = store
+            .read(&[Range::one(keys().horizon(slot))])
+            .expect("memory answers");
+        HorizonRecord::from_bytes(&snapshot.ranges[0][0].value)
+            .expect("a horizon")
+            .horizon
     }
 
     fn known_up_to(horizon: UnixNanos, at: UnixNanos) -> HighWater {
@@ -365,7 +479,14 @@ mod tests {
     }
 
     fn fence(store: &MemoryCoordinator, high_waters: &[HighWater]) -> RestoreFence {
-        let fenced = fence_restored(store, &keys(), &rule(), high_waters, NOON, &mut Entropy::new(|| 77));
+        let fenced = fence_restored(
+            store,
+            &keys(),
+            &rule(),
+            high_waters,
+            NOON,
+            &mut Entropy::new(|| 77),
+        );
         fenced.expect("memory answers")
     }
 
@@ -377,15 +498,28 @@ mod tests {
             (after(100), None, NOON, after(100)),
             (after(10), None, after(200), after(200)),
             (after(10), Some((after(10), NOON)), NOON, after(30 + 65)),
-            (after(10), Some((after(60), after(7))), NOON, after(7 + 30 + 65)),
+            (
+                after(10),
+                Some((after(60), after(7))),
+                NOON,
+                after(7 + 30 + 65),
+            ),
             (after(10), Some((after(500), NOON)), NOON, after(500)),
         ] {
             let store = MemoryCoordinator::default();
             let mut expected = found(&store, former_floor);
             reserve(&store, 2, horizon);
-            let fenced =
-                fence(&store, &known.map(|(horizon, at)| known_up_to(horizon, at)).into_iter().collect::<Vec<_>>());
-            assert_eq!((fenced.former, fenced.fleet), (Some(Nonce::new(1)), Nonce::new(77)));
+            let fenced = fence(
+                &store,
+                &known
+                    .map(|(horizon, at)| known_up_to(horizon, at))
+                    .into_iter()
+                    .collect::<Vec<_>>(),
+            );
+            assert_eq!(
+                (fenced.former, fenced.fleet),
+                (Some(Nonce::new(1)), Nonce::new(77))
+            );
             assert_eq!((fenced.horizons, fenced.highest), (1, Some(horizon)));
             assert_eq!(fenced.floor, floor.after(millisecond));
             (expected.fleet, expected.floor) = (fenced.fleet, fenced.floor);
@@ -404,7 +538,11 @@ mod tests {
             put(&store, keys().meta(), meta.to_bytes());
             for _ in 0..2 {
                 let floor = fence(&store, &[]).floor;
-                assert_eq!(floor >= year, least.is_some(), "the control is the floor of a founder: {floor}");
+                assert_eq!(
+                    floor >= year,
+                    least.is_some(),
+                    "the control is the floor of a founder: {floor}"
+                );
                 assert_eq!(stored(&store).least, meta.least);
             }
         }
@@ -426,16 +564,35 @@ mod tests {
             if let Some(horizon) = stored {
                 reserve(&store, 3, after(horizon));
             }
-            let known: Vec<HighWater> =
-                known.map(|horizon| known_up_to(after(horizon), after(horizon - 60))).into_iter().collect();
+            let known: Vec<HighWater> = known
+                .map(|horizon| known_up_to(after(horizon), after(horizon - 60)))
+                .into_iter()
+                .collect();
             let fenced = fence(&store, &known);
-            assert_eq!(fenced.floor, after(65).after(Duration::from_millis(1)), "nobody else waits");
-            let far = if known.is_empty() { after(year) } else { after(year - 60 + 30 + 65) };
+            assert_eq!(
+                fenced.floor,
+                after(65).after(Duration::from_millis(1)),
+                "nobody else waits"
+            );
+            let far = if known.is_empty() {
+                after(year)
+            } else {
+                after(year - 60 + 30 + 65)
+            };
             assert_eq!(fenced.far, Some((3, far)));
             assert_eq!(horizon_of(&store, 3), far);
-            assert_eq!(horizon_of(&store, 2), after(10), "the others are as they were");
+            assert_eq!(
+                horizon_of(&store, 2),
+                after(10),
+                "the others are as they were"
+            );
             let all_slots = store.read(&keys().all_slots()).expect("memory answers");
-            assert!(known.iter().all(|known| known.check_all(&keys(), &all_slots).is_ok()), "it joins");
+            assert!(
+                known
+                    .iter()
+                    .all(|known| known.check_all(&keys(), &all_slots).is_ok()),
+                "it joins"
+            );
         }
     }
 
@@ -446,37 +603,75 @@ mod tests {
         let month = 30 * 86_400;
         reserve(&store, 1, after(month));
         reserve(&store, 2, after(month + 1));
-        let refused = fence_restored(&store, &keys(), &rule(), &[], NOON, &mut Entropy::new(|| 77));
+        let refused = fence_restored(
+            &store,
+            &keys(),
+            &rule(),
+            &[],
+            NOON,
+            &mut Entropy::new(|| 77),
+        );
         let text = refused.expect_err("two of them").to_string();
-        assert!(text.contains("slot 1 up to") && text.contains("slot 2 up to"), "{text}");
+        assert!(
+            text.contains("slot 1 up to") && text.contains("slot 2 up to"),
+            "{text}"
+        );
         assert_eq!(stored(&store), meta, "nothing is written");
     }
 
     #[test]
     fn before_anything_else_is_written_the_floor_is_above_what_was_minted_and_the_fleet_the_same() {
         let store = MemoryCoordinator::default();
-        assert_eq!(origin_of_restored(&store, &keys()).expect("memory answers"), None);
-        let raise = || raise_restored_floor(&store, &keys(), &rule(), &[known_up_to(after(500), NOON)], NOON);
-        assert_eq!(raise().expect("memory answers"), Revision::ABSENT, "no node joins what is wiped");
+        assert_eq!(
+            origin_of_restored(&store, &keys()).expect("memory answers"),
+            None
+        );
+        let raise = || {
+            raise_restored_floor(
+                &store,
+                &keys(),
+                &rule(),
+                &[known_up_to(after(500), NOON)],
+                NOON,
+            )
+        };
+        assert_eq!(
+            raise().expect("memory answers"),
+            Revision::ABSENT,
+            "no node joins what is wiped"
+        );
         let mut expected = found(&store, NOON);
         reserve(&store, 2, after(10));
         let raised = raise().expect("memory answers");
         expected.floor = after(500).after(Duration::from_millis(1));
         assert_eq!(stored(&store), expected);
         let again = raise().expect("memory answers");
-        assert!(again > raised && store.revision() == again, "it is written in any case, so that nodes know of it");
+        assert!(
+            again > raised && store.revision() == again,
+            "it is written in any case, so that nodes know of it"
+        );
         assert_eq!(stored(&store), expected);
         // Whatever name a fence gives it.
         for _ in 0..2 {
             fence(&store, &[]);
-            assert_eq!(origin_of_restored(&store, &keys()).expect("memory answers"), Some(Nonce::new(1)));
+            assert_eq!(
+                origin_of_restored(&store, &keys()).expect("memory answers"),
+                Some(Nonce::new(1))
+            );
         }
     }
 
     #[test]
     fn a_store_that_was_wiped_is_of_the_fleet_that_it_is_said_to_be() {
-        let (store, rule) = (MemoryCoordinator::default(), FenceRule { origin: Some(Nonce::new(9)), ..rule() });
-        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77)).expect("memory answers");
+        let (store, rule) = (
+            MemoryCoordinator::default(),
+            FenceRule {
+                origin: Some(Nonce::new(9)),
+                ..rule()
+            },
+        );
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77))
+            .expect("memory answers");
         assert_eq!(stored(&store).origin(), Nonce::new(9));
     }
 
@@ -484,15 +679,27 @@ mod tests {
     fn a_store_that_was_wiped_has_the_formats_that_nodes_mint() {
         let format = |name: &str, is_minted| {
             let description = [("tick".to_owned(), "1s".to_owned())].into();
-            KeptFormat { name: name.to_owned(), description, is_minted }
+            KeptFormat {
+                name: name.to_owned(),
+                description,
+                is_minted,
+            }
         };
-        let rule = FenceRule { formats: vec![format("minted", true), format("read", false)], ..rule() };
+        let rule = FenceRule {
+            formats: vec![format("minted", true), format("read", false)],
+            ..rule()
+        };
         let store = MemoryCoordinator::default();
-        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77)).expect("memory answers");
-        assert_eq!(stored(&store).formats.keys().collect::<Vec<_>>(), ["minted"]);
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77))
+            .expect("memory answers");
+        assert_eq!(
+            stored(&store).formats.keys().collect::<Vec<_>>(),
+            ["minted"]
+        );
         // What is there is not written over.
         let before = found(&store, NOON);
-        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 78)).expect("memory answers");
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 78))
+            .expect("memory answers");
         assert_eq!(stored(&store).formats, before.formats);
     }
 
@@ -500,7 +707,8 @@ mod tests {
     fn a_store_that_was_wiped_gets_a_fleet_that_nodes_join() {
         let store = MemoryCoordinator::default();
         let known = known_up_to(after(1), NOON);
-        let all_slots = |store: &MemoryCoordinator| store.read(&keys().all_slots()).expect("memory answers");
+        let all_slots =
+            |store: &MemoryCoordinator| store.read(&keys().all_slots()).expect("memory answers");
         assert!(known.check_all(&keys(), &all_slots(&store)).is_err());
         let fenced = fence(&store, std::slice::from_ref(&known));
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
@@ -524,8 +732,18 @@ mod tests {
         for key in [keys().meta(), keys().horizon(3)] {
             let store = MemoryCoordinator::default();
             put(&store, key.clone(), b"{\"v\":2}".to_vec());
-            let refused = fence_restored(&store, &keys(), &rule(), &[], NOON, &mut Entropy::new(|| 77));
-            assert!(matches!(&refused, Err(FenceError::Unreadable { key: at, .. }) if *at == key), "{refused:?}");
+            let refused = fence_restored(
+                &store,
+                &keys(),
+                &rule(),
+                &[],
+                NOON,
+                &mut Entropy::new(|| 77),
+            );
+            assert!(
+                matches!(&refused, Err(FenceError::Unreadable { key: at, .. }) if *at == key),
+                "{refused:?}"
+            );
         }
     }
 }

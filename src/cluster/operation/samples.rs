@@ -22,5 +22,10 @@ pub(super) fn after(seconds: u64) -> UnixNanos {
 /// Stores a value, whatever is there.
 pub(super) fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
     let write = vec![Write::put(key, value)];
-    store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
+    store
+        .commit(&Transaction {
+            write,
+            ..Transaction::default()
+        })
+        .expect("memory answers");
 }

@@ -12,8 +12,8 @@ use super::world::BEGINS;
 use crate::ledger::{EventId, Head, KeyHash, LedgerId};
 use crate::storage::samples::{append, at, create, plan};
 use crate::storage::{
-    Coordinator, CoordinatorError, FleetRecords, KnownFleet, Lease, MemoryCoordinator, Namespace, Outcome, Range,
-    RecordPlan, RecordStore, Revision, Snapshot, Transaction, Write, WrittenDay,
+    Coordinator, CoordinatorError, FleetRecords, KnownFleet, Lease, MemoryCoordinator, Namespace,
+    Outcome, Range, RecordPlan, RecordStore, Revision, Snapshot, Transaction, Write, WrittenDay,
 };
 use crate::time::UnixNanos;
 
@@ -34,14 +34,28 @@ pub(super) fn records_on(
     dice: &mut Dice,
 ) -> FleetRecords {
     let (dice, told) = (Mutex::new(dice.split()), Mutex::default());
-    let way = Way { store: Arc::clone(store), dice, told, mistake };
+    let way = Way {
+        store: Arc::clone(store),
+        dice,
+        told,
+        mistake,
+    };
     let namespace = Namespace::parse("simulation").expect("a name");
-    FleetRecords::new(Arc::new(way), &namespace, Arc::clone(known), Arc::default(), 7)
+    FleetRecords::new(
+        Arc::new(way),
+        &namespace,
+        Arc::clone(known),
+        Arc::default(),
+        7,
+    )
 }
 
 impl Way {
     fn per_mille(&self, cases: u32) -> bool {
-        self.dice.lock().expect("no holder of this lock panics").per_mille(cases)
+        self.dice
+            .lock()
+            .expect("no holder of this lock panics")
+            .per_mille(cases)
     }
 
     fn told(&self, snapshot: Snapshot) -> Snapshot {
@@ -51,7 +65,10 @@ impl Way {
         let mut told = self.told.lock().expect("no holder of this lock panics");
         // As if it followed from all that was seen.
         *told = snapshot.revision.max(told.next());
-        Snapshot { revision: *told, ..snapshot }
+        Snapshot {
+            revision: *told,
+            ..snapshot
+        }
     }
 }
 
@@ -69,7 +86,9 @@ impl Coordinator for Way {
         }
         let mut transaction = transaction.clone();
         if self.mistake == Mistake::ComparesNoOwnHorizon {
-            transaction.compare.retain(|compare| keys().slot_of_horizon(compare.key()).is_none());
+            transaction
+                .compare
+                .retain(|compare| keys().slot_of_horizon(compare.key()).is_none());
         }
         let outcome = self.store.commit(&transaction)?;
         if self.per_mille(20) {
@@ -120,15 +139,27 @@ impl Ledgers {
     ///
     /// # Errors
     /// It is not known any more, and would be done twice.
-    pub(super) fn retry(&mut self, records: &FleetRecords, is_carried: bool, dice: &mut Dice) -> Result<(), String> {
-        let Some(nth) = dice.below(u64::try_from(self.answered.len()).expect("few") + 1).checked_sub(1) else {
+    pub(super) fn retry(
+        &mut self,
+        records: &FleetRecords,
+        is_carried: bool,
+        dice: &mut Dice,
+    ) -> Result<(), String> {
+        let Some(nth) = dice
+            .below(u64::try_from(self.answered.len()).expect("few") + 1)
+            .checked_sub(1)
+        else {
             return Ok(());
         };
         let (key, last) = self.answered[usize::try_from(nth).expect("few")];
-        let Ok(found) = records.request(key) else { return Ok(()) };
+        let Ok(found) = records.request(key) else {
+            return Ok(());
+        };
         self.retried += 1;
         if !is_carried && found.map(|done| done.last) != Some(last) {
-            return Err(format!("a request that was answered is known as {found:?} when it is sent again"));
+            return Err(format!(
+                "a request that was answered is known as {found:?} when it is sent again"
+            ));
         }
         Ok(())
     }
@@ -144,7 +175,9 @@ impl Ledgers {
         if mistake == Mistake::SweepsByItsOwnClock {
             return forget_what_a_clock_calls_old(now, store);
         }
-        let Ok(Some(judging_time)) = records.judging_time(now) else { return };
+        let Ok(Some(judging_time)) = records.judging_time(now) else {
+            return;
+        };
         let since = at(judging_time.get() / 1_000 - DAY_MICROS);
         self.swept += u64::from(records.forget_requests(since, 100).unwrap_or_default());
     }
@@ -167,28 +200,45 @@ impl Ledgers {
             // Of as many days, the last of which is today.
             let days_ago = u64::try_from(LEDGERS - 1 - self.acknowledged.len()).expect("few");
             let micros = micros - days_ago * DAY_MICROS;
-            let genesis = plan(&create(&format!("ledger {}", self.keys), self.keys), None, micros);
-            if records.write(&[RecordPlan::Append(genesis.clone())]).is_ok() {
+            let genesis = plan(
+                &create(&format!("ledger {}", self.keys), self.keys),
+                None,
+                micros,
+            );
+            if records
+                .write(&[RecordPlan::Append(genesis.clone())])
+                .is_ok()
+            {
                 self.acknowledged.insert(genesis.ledger(), genesis.head());
             }
             return Ok(());
         }
         let nth = usize::from(dice.per_mille(500));
-        let (ledger, last) = self.acknowledged.iter().nth(nth).map(|(ledger, head)| (*ledger, *head)).expect("two");
+        let (ledger, last) = self
+            .acknowledged
+            .iter()
+            .nth(nth)
+            .map(|(ledger, head)| (*ledger, *head))
+            .expect("two");
         let Ok(head) = records.head(ledger) else {
             self.refused += 1;
             return Ok(());
         };
         let place = head.map_or(0, |head| head.place);
         if place < last.place && !is_carried {
-            return Err(format!("a ledger of {place} events was told of, of which {} are acknowledged", last.place));
+            return Err(format!(
+                "a ledger of {place} events was told of, of which {} are acknowledged",
+                last.place
+            ));
         }
         let Some(head) = head else { return Ok(()) };
         let next = plan(&append(ledger, &["a"], self.keys), Some(head), micros);
         match records.write(&[RecordPlan::Append(next.clone())]) {
-            Ok(()) if next.head().place <= last.place => {
-                Err(format!("an event was acknowledged in place {}, {} were before", next.head().place, last.place))
-            }
+            Ok(()) if next.head().place <= last.place => Err(format!(
+                "an event was acknowledged in place {}, {} were before",
+                next.head().place,
+                last.place
+            )),
             Ok(()) => {
                 self.appended += 1;
                 self.answered.push((KeyHash(self.keys), next.head().id));
@@ -209,9 +259,18 @@ fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
     if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {
         return;
     }
-    let keys = store.read(&[Range::prefix("/idmint/v1/simulation/request")]).expect("memory answers").ranges.remove(0);
+    let keys = store
+        .read(&[Range::prefix("/idmint/v1/simulation/request")])
+        .expect("memory answers")
+        .ranges
+        .remove(0);
     for entry in keys {
         let write = vec![Write::Delete(entry.key)];
-        store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
+        store
+            .commit(&Transaction {
+                write,
+                ..Transaction::default()
+            })
+            .expect("memory answers");
     }
 }

@@ -4,7 +4,9 @@ use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::nonce::Nonce;
 use crate::cluster::slot_lease::{Reply, Request};
 use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
-use crate::storage::{Compare, Coordinator, KeyValue, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::{
+    Compare, Coordinator, KeyValue, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
 use crate::time::UnixNanos;
 
 /// What a node does wrong.
@@ -59,9 +61,20 @@ impl Mistake {
             return raised;
         }
         let key = keys.horizon(0);
-        let found = store.read(&[Range::one(key.clone())]).expect("memory answers").ranges.remove(0);
-        let revision = found.first().map_or(Revision::ABSENT, |entry| entry.modified);
-        let record = HorizonRecord::new(ceil_to_millis(horizon), Nonce::new(0), Nonce::new(0), horizon);
+        let found = store
+            .read(&[Range::one(key.clone())])
+            .expect("memory answers")
+            .ranges
+            .remove(0);
+        let revision = found
+            .first()
+            .map_or(Revision::ABSENT, |entry| entry.modified);
+        let record = HorizonRecord::new(
+            ceil_to_millis(horizon),
+            Nonce::new(0),
+            Nonce::new(0),
+            horizon,
+        );
         Transaction {
             compare: vec![Compare::Modified(key.clone(), revision)],
             write: vec![Write::put(key, record.to_bytes())],
@@ -71,14 +84,20 @@ impl Mistake {
 
     /// The request as it is sent.
     pub(super) fn of_request(self, request: Request, maker: &Maker<'_>) -> Request {
-        let Request::Commit(mut transaction) = request else { return request };
+        let Request::Commit(mut transaction) = request else {
+            return request;
+        };
         match self {
             Mistake::RenewsWithoutComparing if is_renewal(&transaction) => {
-                transaction.compare.retain(|compare| *compare.key() == maker.keys.meta());
+                transaction
+                    .compare
+                    .retain(|compare| *compare.key() == maker.keys.meta());
             }
             Mistake::LowersHorizonAtShutdown => {
                 if let Some(Write::Delete(key)) = transaction.write.first() {
-                    let slot = (0..16).find(|slot| maker.keys.slot(*slot) == *key).expect("a slot is given back");
+                    let slot = (0..16)
+                        .find(|slot| maker.keys.slot(*slot) == *key)
+                        .expect("a slot is given back");
                     let now = UnixNanos::new(maker.now.get() / 1_000_000 * 1_000_000);
                     let record = HorizonRecord::new(now, maker.instance, Nonce::new(0), now);
                     let (key, value) = (maker.keys.horizon(slot), record.to_bytes());
@@ -109,16 +128,24 @@ impl Mistake {
                 }
                 Reply::Read(snapshot)
             }
-            (Mistake::BelievesARead, Request::Commit(transaction), Reply::Outcome(Outcome::Refused(snapshot)))
-                if is_renewal(transaction) =>
-            {
+            (
+                Mistake::BelievesARead,
+                Request::Commit(transaction),
+                Reply::Outcome(Outcome::Refused(snapshot)),
+            ) if is_renewal(transaction) => {
                 let found = snapshot.ranges.iter().flatten().find(|entry| {
                     HorizonRecord::from_bytes(&entry.value).is_ok()
-                        && transaction.compare.iter().any(|compare| *compare.key() == entry.key)
+                        && transaction
+                            .compare
+                            .iter()
+                            .any(|compare| *compare.key() == entry.key)
                 });
                 match found.filter(|entry| !is_compared_at(transaction, entry.modified)) {
                     Some(entry) => {
-                        let written = Snapshot { revision: entry.modified, ranges: vec![Vec::new(); 2] };
+                        let written = Snapshot {
+                            revision: entry.modified,
+                            ranges: vec![Vec::new(); 2],
+                        };
                         Reply::Outcome(Outcome::Committed(written))
                     }
                     None => Reply::Outcome(Outcome::Refused(snapshot)),
@@ -159,7 +186,10 @@ pub(super) fn is_renewal(transaction: &Transaction) -> bool {
 }
 
 fn is_compared_at(transaction: &Transaction, revision: Revision) -> bool {
-    transaction.compare.iter().any(|compare| matches!(compare, Compare::Modified(_, of) if *of == revision))
+    transaction
+        .compare
+        .iter()
+        .any(|compare| matches!(compare, Compare::Modified(_, of) if *of == revision))
 }
 
 fn rewrite(entry: &mut KeyValue, change: impl FnOnce(&mut HorizonRecord)) {

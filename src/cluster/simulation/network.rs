@@ -32,7 +32,10 @@ pub(super) struct Address {
 #[derive(Debug)]
 enum Parcel {
     /// To the coordinator; the answer goes nowhere if nobody waits for it.
-    Request { request: Request, answer_after: Option<(Address, Duration)> },
+    Request {
+        request: Request,
+        answer_after: Option<(Address, Duration)>,
+    },
     /// To a node.
     Reply { to: Address, reply: Reply },
 }
@@ -91,7 +94,13 @@ impl Network {
     pub(super) fn send(&mut self, now: Duration, from: Address, request: Request) {
         let no_answer = Reply::Failed(CoordinatorError::NoAnswer("timeout".to_owned()));
         if from.node < self.cut.0 && now < self.cut.1 {
-            return self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+            return self.put(
+                now + TIMEOUT,
+                Parcel::Reply {
+                    to: from,
+                    reply: no_answer,
+                },
+            );
         }
         let there = match self.weather {
             Weather::Rough => self.dice.millis(1, 700),
@@ -116,12 +125,30 @@ impl Network {
         match trouble {
             0 => {
                 self.mishaps.lost_requests += 1;
-                self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+                self.put(
+                    now + TIMEOUT,
+                    Parcel::Reply {
+                        to: from,
+                        reply: no_answer,
+                    },
+                );
             }
             1 => {
                 self.mishaps.late += 1;
-                self.put(now + late, Parcel::Request { request, answer_after: None });
-                self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+                self.put(
+                    now + late,
+                    Parcel::Request {
+                        request,
+                        answer_after: None,
+                    },
+                );
+                self.put(
+                    now + TIMEOUT,
+                    Parcel::Reply {
+                        to: from,
+                        reply: no_answer,
+                    },
+                );
             }
             2 if self.weather == Weather::Leaderless => {
                 let reply = Reply::Failed(CoordinatorError::NotSent("no leader".to_owned()));
@@ -129,26 +156,70 @@ impl Network {
             }
             2 => {
                 self.mishaps.lost_answers += 1;
-                self.put(now + there, Parcel::Request { request, answer_after: None });
-                self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+                self.put(
+                    now + there,
+                    Parcel::Request {
+                        request,
+                        answer_after: None,
+                    },
+                );
+                self.put(
+                    now + TIMEOUT,
+                    Parcel::Reply {
+                        to: from,
+                        reply: no_answer,
+                    },
+                );
             }
             3 => {
                 self.mishaps.doubled += 1;
-                self.put(now + late, Parcel::Request { request: request.clone(), answer_after: None });
+                self.put(
+                    now + late,
+                    Parcel::Request {
+                        request: request.clone(),
+                        answer_after: None,
+                    },
+                );
                 self.deliver(now, there, from, request, no_answer);
             }
             _ => self.deliver(now, there, from, request, no_answer),
         }
     }
 
-    fn deliver(&mut self, now: Duration, there: Duration, from: Address, request: Request, no_answer: Reply) {
-        let back = self.dice.millis(1, if self.weather == Weather::Rough { 700 } else { 30 });
+    fn deliver(
+        &mut self,
+        now: Duration,
+        there: Duration,
+        from: Address,
+        request: Request,
+        no_answer: Reply,
+    ) {
+        let back = self.dice.millis(
+            1,
+            if self.weather == Weather::Rough {
+                700
+            } else {
+                30
+            },
+        );
         let in_time = there + back < TIMEOUT;
         let answer_after = in_time.then_some((from, back));
-        self.put(now + there, Parcel::Request { request, answer_after });
+        self.put(
+            now + there,
+            Parcel::Request {
+                request,
+                answer_after,
+            },
+        );
         if !in_time {
             self.mishaps.lost_answers += 1;
-            self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+            self.put(
+                now + TIMEOUT,
+                Parcel::Reply {
+                    to: from,
+                    reply: no_answer,
+                },
+            );
         }
     }
 
@@ -161,11 +232,18 @@ impl Network {
     pub(super) fn arrive(&mut self, now: Duration) -> Vec<(Address, Reply)> {
         self.end_leases(now);
         let mut replies = Vec::new();
-        while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= now) {
+        while let Some(entry) = self
+            .on_the_way
+            .first_entry()
+            .filter(|entry| entry.key().0 <= now)
+        {
             let at = entry.key().0;
             match entry.remove() {
                 Parcel::Reply { to, reply } => replies.push((to, reply)),
-                Parcel::Request { request, answer_after } => {
+                Parcel::Request {
+                    request,
+                    answer_after,
+                } => {
                     let reply = self.serve(at, &request);
                     if let Some((to, back)) = answer_after {
                         self.put(at + back, Parcel::Reply { to, reply });
@@ -180,11 +258,19 @@ impl Network {
         if let Request::Read(ranges) = request
             && *ranges == self.keys.all_slots()
             && !self.history.is_empty()
-            && self.dice.per_mille(if self.weather == Weather::Rough { 300 } else { 20 })
+            && self.dice.per_mille(if self.weather == Weather::Rough {
+                300
+            } else {
+                20
+            })
         {
             self.mishaps.stale_reads += 1;
-            let at = self.dice.below(u64::try_from(self.history.len()).expect("a short list"));
-            return Reply::Read(self.history[usize::try_from(at).expect("its place in a list")].clone());
+            let at = self
+                .dice
+                .below(u64::try_from(self.history.len()).expect("a short list"));
+            return Reply::Read(
+                self.history[usize::try_from(at).expect("its place in a list")].clone(),
+            );
         }
         let reply = request.send(&*self.store);
         match (request, &reply) {
@@ -192,11 +278,17 @@ impl Network {
                 self.lease_time.insert(lease.0, (*lasts, now + *lasts));
             }
             (Request::KeepAlive(lease), Reply::KeptAlive(true)) => {
-                let (lasts, ends) = self.lease_time.get_mut(&lease.0).expect("a lease that was granted");
+                let (lasts, ends) = self
+                    .lease_time
+                    .get_mut(&lease.0)
+                    .expect("a lease that was granted");
                 *ends = now + *lasts;
             }
             (Request::Commit(_), Reply::Outcome(Outcome::Committed(_))) => {
-                let snapshot = self.store.read(&self.keys.all_slots()).expect("memory answers");
+                let snapshot = self
+                    .store
+                    .read(&self.keys.all_slots())
+                    .expect("memory answers");
                 if self.history.len() == HISTORY {
                     self.history.pop_front();
                 }
@@ -211,11 +303,21 @@ impl Network {
     pub(super) fn restore(&mut self, now: Duration, backup: &Backup) {
         self.store.restore(&backup.store);
         self.history.clear();
-        self.lease_time = backup.leases.iter().map(|(lease, lasts)| (*lease, (*lasts, now + *lasts))).collect();
+        self.lease_time = backup
+            .leases
+            .iter()
+            .map(|(lease, lasts)| (*lease, (*lasts, now + *lasts)))
+            .collect();
         for parcel in std::mem::take(&mut self.on_the_way).into_values() {
             let to = match parcel {
-                Parcel::Reply { to, .. } | Parcel::Request { answer_after: Some((to, _)), .. } => to,
-                Parcel::Request { answer_after: None, .. } => continue,
+                Parcel::Reply { to, .. }
+                | Parcel::Request {
+                    answer_after: Some((to, _)),
+                    ..
+                } => to,
+                Parcel::Request {
+                    answer_after: None, ..
+                } => continue,
             };
             let reply = Reply::Failed(CoordinatorError::NoAnswer("it was stopped".to_owned()));
             self.put(now + TIMEOUT, Parcel::Reply { to, reply });
@@ -224,18 +326,35 @@ impl Network {
 
     /// The coordinator is there again without anything that it had, and `cut` nodes do not reach it until then.
     pub(super) fn wipe(&mut self, now: Duration, cut: usize, until: Duration) {
-        self.restore(now, &Backup { store: MemoryCoordinator::default(), leases: BTreeMap::new() });
+        self.restore(
+            now,
+            &Backup {
+                store: MemoryCoordinator::default(),
+                leases: BTreeMap::new(),
+            },
+        );
         self.cut = (cut, until);
     }
 
     pub(super) fn back_up(&self) -> Backup {
-        let leases = self.lease_time.iter().map(|(lease, (lasts, _))| (*lease, *lasts)).collect();
-        Backup { store: self.store.copy(), leases }
+        let leases = self
+            .lease_time
+            .iter()
+            .map(|(lease, (lasts, _))| (*lease, *lasts))
+            .collect();
+        Backup {
+            store: self.store.copy(),
+            leases,
+        }
     }
 
     fn end_leases(&mut self, now: Duration) {
-        let ended: Vec<i64> =
-            self.lease_time.iter().filter(|(_, (_, ends))| *ends <= now).map(|(lease, _)| *lease).collect();
+        let ended: Vec<i64> = self
+            .lease_time
+            .iter()
+            .filter(|(_, (_, ends))| *ends <= now)
+            .map(|(lease, _)| *lease)
+            .collect();
         for lease in ended {
             self.lease_time.remove(&lease);
             self.store.end_lease(Lease(lease));
@@ -251,14 +370,31 @@ impl Network {
         lasts: Duration,
         mistake: Mistake,
     ) -> (UnixNanos, UnixNanos) {
-        let snapshot = self.store.read(&self.keys.all_slots()).expect("memory answers");
-        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
-        let records = horizons.iter().map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
+        let snapshot = self
+            .store
+            .read(&self.keys.all_slots())
+            .expect("memory answers");
+        let [meta, horizons, _] = snapshot.ranges.as_slice() else {
+            panic!("all slots are three ranges")
+        };
+        let records = horizons
+            .iter()
+            .map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
         // After a fence it is the floor that is above all that was minted.
-        let floor = meta.first().map(|entry| FleetMeta::from_bytes(&entry.value).expect("it is whole").floor);
-        let from = records.map(|record| record.horizon).chain(floor).fold(now, UnixNanos::max);
+        let floor = meta.first().map(|entry| {
+            FleetMeta::from_bytes(&entry.value)
+                .expect("it is whole")
+                .floor
+        });
+        let from = records
+            .map(|record| record.horizon)
+            .chain(floor)
+            .fold(now, UnixNanos::max);
         let until = from.after(lasts);
-        let layout = OwnLayout { share, formats: Vec::new() };
+        let layout = OwnLayout {
+            share,
+            formats: Vec::new(),
+        };
         let fleet = Nonce::new(self.dice.bits());
         let raised = match layout.compare_above(until, &self.keys, meta.first(), now, fleet) {
             Ok(Agreement::ToWrite(transaction)) => transaction,
@@ -268,13 +404,21 @@ impl Network {
         };
         let transaction = mistake.of_floor(raised, until, &self.keys, &*self.store);
         let outcome = self.store.commit(&transaction).expect("memory answers");
-        assert!(matches!(outcome, Outcome::Committed(_)), "nobody writes at the same time");
+        assert!(
+            matches!(outcome, Outcome::Committed(_)),
+            "nobody writes at the same time"
+        );
         (from, until)
     }
 
     /// Ends a lease for no reason.
     pub(super) fn revoke_a_lease(&mut self) {
-        let Some(count) = u64::try_from(self.lease_time.len()).ok().filter(|count| *count > 0) else { return };
+        let Some(count) = u64::try_from(self.lease_time.len())
+            .ok()
+            .filter(|count| *count > 0)
+        else {
+            return;
+        };
         let at = usize::try_from(self.dice.below(count)).expect("its place in a list");
         let lease = *self.lease_time.keys().nth(at).expect("it is one of them");
         self.mishaps.leases_ended += 1;

@@ -16,15 +16,21 @@ use crate::cluster::slot_lease::Founding;
 use crate::cluster::slot_lease::{ClockLimits, LeaseRule, NodeName, Reply, Request, Step};
 use crate::cluster::slot_share::SlotShare;
 use crate::id::{Format, preset};
-use crate::minting::{Denied, Durable, HorizonPlan, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
-use crate::storage::{CoordinatorError, FleetRecords, KnownFleet, MemoryCoordinator, Outcome, Revision};
+use crate::minting::{
+    Denied, Durable, HorizonPlan, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes,
+};
+use crate::storage::{
+    CoordinatorError, FleetRecords, KnownFleet, MemoryCoordinator, Outcome, Revision,
+};
 use crate::time::{Clock, ManualClock, UnixNanos};
 
 static FORMAT: LazyLock<Arc<Format>> = LazyLock::new(|| Arc::new(preset("snowflake")));
 
 /// As configured.
-pub(super) const CLOCK: ClockLimits =
-    ClockLimits { max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5) };
+pub(super) const CLOCK: ClockLimits = ClockLimits {
+    max_ahead: Duration::from_secs(5),
+    skew_max: Duration::from_secs(5),
+};
 
 /// How far ahead it reserves, as configured.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
@@ -94,7 +100,10 @@ impl Node {
         known.withdraw();
         let records = records_on(store, &known, mistake, dice);
         let slots = LeasedSlots::new(mint, rule, high_water, known, entropy(dice));
-        Node { records: Some(records), ..Node::of(hand, clock, minter, slots, drift_ppm, name) }
+        Node {
+            records: Some(records),
+            ..Node::of(hand, clock, minter, slots, drift_ppm, name)
+        }
     }
 
     fn of(
@@ -129,7 +138,10 @@ impl Node {
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
         let held = self.slots.held.as_ref().filter(|held| held.is_minting)?;
         // Of one that has used all its time nothing can be minted again.
-        held.session.horizon().get().checked_sub(self.clock.now().get() + 1)?;
+        held.session
+            .horizon()
+            .get()
+            .checked_sub(self.clock.now().get() + 1)?;
         let hand = ManualClock::at(self.clock.now());
         let clock = Arc::new(hand.clock());
         let (mint, minter) = mint(&clock, slots);
@@ -137,11 +149,16 @@ impl Node {
         let session = mint.prepare_in_slot(SessionStart::at(start), held.slot);
         let usable_until = held.session.horizon().max(start);
         let plan = HorizonPlan::leased(usable_until, usable_until);
-        let durable =
-            Durable::write(plan, |_| Ok::<(), std::convert::Infallible>(())).expect("it was, before the copy");
+        let durable = Durable::write(plan, |_| Ok::<(), std::convert::Infallible>(()))
+            .expect("it was, before the copy");
         session.raise(&durable, clock.now());
         mint.begin(Arc::clone(&session));
-        let held = HeldSlot { slot: held.slot, session, reserved_at: held.reserved_at, is_minting: true };
+        let held = HeldSlot {
+            slot: held.slot,
+            session,
+            reserved_at: held.reserved_at,
+            is_minting: true,
+        };
         let lease = self.slots.lease.clone();
         let slots = LeasedSlots {
             mint,
@@ -152,7 +169,14 @@ impl Node {
             known: Arc::default(),
             doubts: 0,
         };
-        let mut copy = Node::of(hand, clock, minter, slots, self.drift_ppm, self.name.clone());
+        let mut copy = Node::of(
+            hand,
+            clock,
+            minter,
+            slots,
+            self.drift_ppm,
+            self.name.clone(),
+        );
         copy.shared_below = Some(self.asked_for);
         copy.asked_for = self.asked_for;
         copy.asked.clone_from(&self.asked);
@@ -176,7 +200,8 @@ impl Node {
             return;
         }
         let millionths = u64::try_from(1_000_000 + self.drift_ppm).expect("a clock runs forward");
-        let nanos = u64::try_from(passed.as_nanos()).expect("a short while") / 1000 * millionths / 1000;
+        let nanos =
+            u64::try_from(passed.as_nanos()).expect("a short while") / 1000 * millionths / 1000;
         self.hand.advance(Duration::from_nanos(nanos));
     }
 
@@ -188,7 +213,11 @@ impl Node {
     /// Sets its wall clock.
     pub(super) fn step_clock(&mut self, by: Duration, is_back: bool) {
         let wall = self.hand.wall();
-        self.hand.set_wall(if is_back { wall.before(by) } else { wall.after(by) });
+        self.hand.set_wall(if is_back {
+            wall.before(by)
+        } else {
+            wall.after(by)
+        });
         self.clock.observe(CLOCK.skew_max);
     }
 
@@ -213,7 +242,9 @@ impl Node {
 
     /// Whether a reply is still waited for.
     pub(super) fn waits_for(&self, message: u64) -> bool {
-        self.asked.as_ref().is_some_and(|(asked, _)| *asked == message)
+        self.asked
+            .as_ref()
+            .is_some_and(|(asked, _)| *asked == message)
     }
 
     /// What an own request was, once its reply has come.
@@ -223,10 +254,20 @@ impl Node {
             self.slots.lease.high_water = HighWater::default();
         }
         let now = self.clock.now();
-        let reply = mistake.of_reply(&request, reply, &Maker { keys: &keys(), instance: self.name.instance, now });
+        let reply = mistake.of_reply(
+            &request,
+            reply,
+            &Maker {
+                keys: &keys(),
+                instance: self.name.instance,
+                now,
+            },
+        );
         let event = self.slots.answer(now, reply.clone());
         self.is_clock_refused = self.slots.clock_refusal().is_some();
-        if let (Event::Acquired(_) | Event::Renewed, Reply::Outcome(Outcome::Committed(written))) = (&event, &reply) {
+        if let (Event::Acquired(_) | Event::Renewed, Reply::Outcome(Outcome::Committed(written))) =
+            (&event, &reply)
+        {
             self.told = written.revision;
         }
         if matches!(event, Event::Fenced(_) | Event::Regressed(_)) {
@@ -240,12 +281,21 @@ impl Node {
     /// The answer that a copy waits for never comes.
     pub(super) fn forget_connections(&mut self, mistake: Mistake) {
         if self.asked.is_some() {
-            self.take_reply(Reply::Failed(CoordinatorError::NoAnswer("another machine".to_owned())), mistake);
+            self.take_reply(
+                Reply::Failed(CoordinatorError::NoAnswer("another machine".to_owned())),
+                mistake,
+            );
         }
     }
 
     /// Does what its thread would do now; returns whether it has ended.
-    pub(super) fn act(&mut self, at: Duration, place: usize, mistake: Mistake, network: &mut Network) -> bool {
+    pub(super) fn act(
+        &mut self,
+        at: Duration,
+        place: usize,
+        mistake: Mistake,
+        network: &mut Network,
+    ) -> bool {
         let now = self.clock.now();
         if self.asked.is_some() || (now < self.sleeps_until && self.needed <= now) {
             return false;
@@ -254,7 +304,11 @@ impl Node {
             Step::WaitUntil(until) => self.sleeps_until = until,
             Step::Ended => return true,
             Step::Send(request) => {
-                let maker = Maker { keys: &keys(), instance: self.name.instance, now };
+                let maker = Maker {
+                    keys: &keys(),
+                    instance: self.name.instance,
+                    now,
+                };
                 let request = mistake.of_request(request, &maker);
                 if let Request::Commit(transaction) = &request
                     && let Some(record) = horizon_of(transaction)
@@ -263,7 +317,14 @@ impl Node {
                 }
                 self.messages += 1;
                 self.asked = Some((self.messages, request.clone()));
-                network.send(at, Address { node: place, message: self.messages }, request);
+                network.send(
+                    at,
+                    Address {
+                        node: place,
+                        message: self.messages,
+                    },
+                    request,
+                );
             }
         }
         false
@@ -271,10 +332,16 @@ impl Node {
 
     /// Mints a few ids, if it can.
     pub(super) fn mint(&mut self, count: u32, minted: &mut Vec<u128>) {
-        let request = self.minter.request(NonZeroU32::new(count).expect("some"), None).expect("a sound request");
+        let request = self
+            .minter
+            .request(NonZeroU32::new(count).expect("some"), None)
+            .expect("a sound request");
         match self.minter.reserve(&request) {
             Ok(mut granted) => {
-                assert!(!self.is_clock_refused, "by a clock that is refused nothing is minted");
+                assert!(
+                    !self.is_clock_refused,
+                    "by a clock that is refused nothing is minted"
+                );
                 let (mut ids, first) = ([0; 8], minted.len());
                 let count = granted.batch.fill(&mut ids);
                 minted.extend_from_slice(&ids[..count]);

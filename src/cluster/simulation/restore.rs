@@ -26,9 +26,16 @@ pub(super) enum Restore {
     /// It is copied.
     Planned { copied_at: Duration },
     /// The copy is put back.
-    Copied { backup: Box<Backup>, restored_at: Duration },
+    Copied {
+        backup: Box<Backup>,
+        restored_at: Duration,
+    },
     /// The operator has put it back, and is about to fence it. `before` is what it had then.
-    Restored { fenced_at: Duration, carried_at: Duration, before: Box<MemoryCoordinator> },
+    Restored {
+        fenced_at: Duration,
+        carried_at: Duration,
+        before: Box<MemoryCoordinator>,
+    },
 }
 
 /// What has just been done.
@@ -43,7 +50,11 @@ impl Restore {
     /// In two runs of five.
     pub(super) fn draw(dice: &mut Dice) -> Restore {
         let copied_at = dice.millis(15_000, 70_000);
-        if dice.per_mille(400) { Restore::Planned { copied_at } } else { Restore::None }
+        if dice.per_mille(400) {
+            Restore::Planned { copied_at }
+        } else {
+            Restore::None
+        }
     }
 
     /// Whether the operator is at work: nobody starts or ends a node meanwhile.
@@ -65,7 +76,9 @@ impl Restore {
         network: &mut Network,
         (nodes, mistake): (&[Node], Mistake),
     ) -> Result<Done, String> {
-        if let Restore::Restored { before, carried_at, .. } = self
+        if let Restore::Restored {
+            before, carried_at, ..
+        } = self
             && at >= *carried_at
         {
             while network.store.revision() <= before.revision() {
@@ -89,32 +102,68 @@ impl Restore {
                 if dice.per_mille(400) {
                     burn_a_slot(network, BEGINS.after(at), share);
                 }
-                *self = Restore::Copied { backup: Box::new(network.back_up()), restored_at };
+                *self = Restore::Copied {
+                    backup: Box::new(network.back_up()),
+                    restored_at,
+                };
                 Ok(Done::Nothing)
             }
-            Restore::Copied { backup, restored_at } if at >= *restored_at && is_known_by_all(backup, nodes) => {
+            Restore::Copied {
+                backup,
+                restored_at,
+            } if at >= *restored_at && is_known_by_all(backup, nodes) => {
                 let before = Box::new(network.store.copy());
                 network.restore(at, backup);
-                let carried_at =
-                    at + if dice.per_mille(500) { dice.millis(0, 3_000) } else { dice.millis(60_000, 60_000) };
-                *self = Restore::Restored { fenced_at: at + dice.millis(100, 20_000), carried_at, before };
+                let carried_at = at
+                    + if dice.per_mille(500) {
+                        dice.millis(0, 3_000)
+                    } else {
+                        dice.millis(60_000, 60_000)
+                    };
+                *self = Restore::Restored {
+                    fenced_at: at + dice.millis(100, 20_000),
+                    carried_at,
+                    before,
+                };
                 Ok(Done::Restored)
             }
-            Restore::Restored { fenced_at, before, .. } if at >= *fenced_at => {
+            Restore::Restored {
+                fenced_at, before, ..
+            } if at >= *fenced_at => {
                 // By the book all journals are there.
                 bring_back_records(&network.store, before);
                 *self = Restore::None;
-                let high_waters: Vec<HighWater> = nodes.iter().map(|node| node.high_water().clone()).collect();
-                let unheard = Unheard { window: WINDOW, ahead_max: CLOCK.max_ahead };
-                let rule = FenceRule { share, unheard, origin: None, formats: Vec::new() };
+                let high_waters: Vec<HighWater> =
+                    nodes.iter().map(|node| node.high_water().clone()).collect();
+                let unheard = Unheard {
+                    window: WINDOW,
+                    ahead_max: CLOCK.max_ahead,
+                };
+                let rule = FenceRule {
+                    share,
+                    unheard,
+                    origin: None,
+                    formats: Vec::new(),
+                };
                 let now = BEGINS.after(at);
-                let fenced = fence_restored(&*network.store, &keys(), &rule, &high_waters, now, &mut entropy(dice));
+                let fenced = fence_restored(
+                    &*network.store,
+                    &keys(),
+                    &rule,
+                    &high_waters,
+                    now,
+                    &mut entropy(dice),
+                );
                 let mut fenced = fenced.expect("memory answers, and one slot at most is far ahead");
                 if mistake == Mistake::FencesAboveEveryHorizon {
-                    fenced.floor = fenced.floor.max(fenced.far.map_or(now, |(_, horizon)| horizon));
+                    fenced.floor = fenced
+                        .floor
+                        .max(fenced.far.map_or(now, |(_, horizon)| horizon));
                 }
                 match fenced.floor.since(now) {
-                    wait if wait > WAIT_MAX => Err(format!("the fence holds up everybody for {wait:?}")),
+                    wait if wait > WAIT_MAX => {
+                        Err(format!("the fence holds up everybody for {wait:?}"))
+                    }
                     _ => Ok(Done::Fenced),
                 }
             }
@@ -125,9 +174,18 @@ impl Restore {
 
 /// A node whose clock was 400 days ahead has had a slot that nobody has now, and is gone.
 fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
-    let snapshot = network.store.read(&keys().all_slots()).expect("memory answers");
-    let [_, _, holders] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
-    let is_free = |slot: &u32| holders.iter().all(|holder| holder.key != keys().slot(*slot));
+    let snapshot = network
+        .store
+        .read(&keys().all_slots())
+        .expect("memory answers");
+    let [_, _, holders] = snapshot.ranges.as_slice() else {
+        panic!("all slots are three ranges")
+    };
+    let is_free = |slot: &u32| {
+        holders
+            .iter()
+            .all(|holder| holder.key != keys().slot(*slot))
+    };
     if let Some(slot) = share.iter().find(is_free) {
         let far = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));
         let record = HorizonRecord::new(far, Nonce::new(0), Nonce::new(0), far);
@@ -138,7 +196,11 @@ fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
 /// Writes the rows of ledgers that a store had before it was restored.
 fn bring_back_records(store: &MemoryCoordinator, before: &MemoryCoordinator) {
     let all = [Range::prefix("/idmint/v1/simulation/")];
-    let is_record = |key: &str| ["ledger", "event", "request"].iter().any(|kind| key.contains(&format!("/{kind}")));
+    let is_record = |key: &str| {
+        ["ledger", "event", "request"]
+            .iter()
+            .any(|kind| key.contains(&format!("/{kind}")))
+    };
     let had = before.read(&all).expect("memory answers").ranges.remove(0);
     for entry in had.into_iter().filter(|entry| is_record(&entry.key)) {
         put(store, entry.key, entry.value);
@@ -147,12 +209,19 @@ fn bring_back_records(store: &MemoryCoordinator, before: &MemoryCoordinator) {
 
 fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
     let write = vec![Write::put(key, value)];
-    store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
+    store
+        .commit(&Transaction {
+            write,
+            ..Transaction::default()
+        })
+        .expect("memory answers");
 }
 
 /// Whether each node that is there has a slot, and was told so since the copy was made: then what it was told is not there once
 /// the copy is put back. Of one that was told nothing, since it stands still or waits for a slot, nothing is promised.
 fn is_known_by_all(backup: &Backup, nodes: &[Node]) -> bool {
-    let mut there = nodes.iter().filter(|node| node.condition != Condition::Gone);
+    let mut there = nodes
+        .iter()
+        .filter(|node| node.condition != Condition::Gone);
     there.all(|node| node.was_told_after(backup.store.revision()))
 }

@@ -12,12 +12,20 @@ use super::{Mistake, Tally, run, run_regions};
 const SEEDS: u64 = 10_000;
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().expect("a number"))
 }
 
 /// A seed that shows something that must not be, and what it is; else what all of them did.
-fn search(seeds: Range<u64>, run: impl Fn(u64) -> Result<Tally, String> + Sync) -> Result<Tally, (u64, String)> {
-    let (next, found) = (AtomicU64::new(seeds.start), Mutex::new(Ok(Tally::default())));
+fn search(
+    seeds: Range<u64>,
+    run: impl Fn(u64) -> Result<Tally, String> + Sync,
+) -> Result<Tally, (u64, String)> {
+    let (next, found) = (
+        AtomicU64::new(seeds.start),
+        Mutex::new(Ok(Tally::default())),
+    );
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -47,7 +55,8 @@ fn search(seeds: Range<u64>, run: impl Fn(u64) -> Result<Tally, String> + Sync) 
 
 fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
+    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
+        .unwrap_or_default()
 }
 
 #[test]
@@ -96,7 +105,10 @@ fn no_id_is_minted_twice_whatever_fails() {
         (mishaps.leaderless, "requests without a leader"),
         (mishaps.full, "requests to a full store"),
     ] {
-        assert!(happened * 10 > seeds, "only {happened} {what} in {seeds} runs");
+        assert!(
+            happened * 10 > seeds,
+            "only {happened} {what} in {seeds} runs"
+        );
     }
 }
 
@@ -121,7 +133,9 @@ fn every_deliberate_mistake_is_found() {
     ] {
         match search(first..SEEDS, |seed| run(seed, mistake)) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),
-            Ok(tally) => panic!("{mistake:?} is not found in the runs from {first} to {SEEDS}: {tally:?}"),
+            Ok(tally) => {
+                panic!("{mistake:?} is not found in the runs from {first} to {SEEDS}: {tally:?}")
+            }
         }
     }
 }
@@ -132,7 +146,10 @@ fn two_regions_with_a_share_of_the_slots_each_mint_no_id_twice() {
     let apart = search(0..REGION_SEEDS, |seed| run_regions(seed, ["0-3", "4-7"]));
     let tally = apart.unwrap_or_else(|(seed, error)| panic!("seed {seed}: {error}"));
     println!("{REGION_SEEDS} seeds: {tally:#?}");
-    assert!(tally.minted > 1_000 * REGION_SEEDS && tally.acquired > 4 * REGION_SEEDS, "{tally:?}");
+    assert!(
+        tally.minted > 1_000 * REGION_SEEDS && tally.acquired > 4 * REGION_SEEDS,
+        "{tally:?}"
+    );
     // What keeps them apart is the share: with a slot in common they would repeat ids.
     assert!(
         search(0..REGION_SEEDS, |seed| run_regions(seed, ["0-4", "4-7"])).is_err(),

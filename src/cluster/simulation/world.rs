@@ -81,7 +81,10 @@ impl AddAssign<&Tally> for Tally {
             (&mut self.leaves, other.leaves),
             (&mut self.restores, other.restores),
             (&mut self.regressions, other.regressions),
-            (&mut self.acquired_after_a_fence, other.acquired_after_a_fence),
+            (
+                &mut self.acquired_after_a_fence,
+                other.acquired_after_a_fence,
+            ),
             (&mut self.adoptions, other.adoptions),
             (&mut self.wipes, other.wipes),
             (&mut self.appended, other.appended),
@@ -133,7 +136,8 @@ struct World {
 /// What happened that must not.
 pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let mut dice = Dice::of(seed);
-    let slots = NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
+    let slots =
+        NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let mut tally = Tally::default();
     compare(run_share(dice, SlotShare::all(slots), mistake, &mut tally)?)?;
     Ok(tally)
@@ -159,7 +163,12 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
 ///
 /// # Errors
 /// What was minted that an adopted node had minted.
-fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tally) -> Result<Vec<u128>, String> {
+fn run_share(
+    mut dice: Dice,
+    share: SlotShare,
+    mistake: Mistake,
+    tally: &mut Tally,
+) -> Result<Vec<u128>, String> {
     let network = Network::new(dice.split(), keys());
     let restore = Restore::draw(&mut dice);
     // The numbers of a node alone are those of all slots, so it moves into a fleet that has all of them.
@@ -215,7 +224,11 @@ fn wrong_by_days(shows: UnixNanos, dice: &mut Dice) -> UnixNanos {
 fn compare(mut minted: Vec<u128>) -> Result<(), String> {
     minted.sort_unstable();
     match minted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("{} was minted twice, of {}", pair[0], time_of(pair[0]))),
+        Some(pair) => Err(format!(
+            "{} was minted twice, of {}",
+            pair[0],
+            time_of(pair[0])
+        )),
         None => Ok(()),
     }
 }
@@ -245,7 +258,13 @@ impl World {
             self.act(place);
         }
         let nodes = (self.nodes.as_slice(), self.mistake);
-        match self.restore.act(self.at, self.share, &mut self.dice, &mut self.network, nodes)? {
+        match self.restore.act(
+            self.at,
+            self.share,
+            &mut self.dice,
+            &mut self.network,
+            nodes,
+        )? {
             Done::Nothing => {}
             Done::Restored => self.tally.restores += 1,
             Done::Fenced => self.is_fenced = true,
@@ -265,7 +284,11 @@ impl World {
         }
         let place = self.any_place();
         let node = &self.nodes[place];
-        let Some(records) = node.records.as_ref().filter(|_| node.condition == Condition::Running) else {
+        let Some(records) = node
+            .records
+            .as_ref()
+            .filter(|_| node.condition == Condition::Running)
+        else {
             return Ok(());
         };
         let seen = match self.tally.wipes {
@@ -281,19 +304,27 @@ impl World {
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
             let shows = wrong_by_days(node.clock_shows(), &mut self.dice);
-            self.ledgers.forget(records, shows, self.mistake, &self.network.store);
+            self.ledgers
+                .forget(records, shows, self.mistake, &self.network.store);
         }
         self.ledgers.retry(records, is_carried, &mut self.dice)?;
-        self.ledgers.append(records, BEGINS.after(self.at), is_carried, &mut self.dice)
+        self.ledgers
+            .append(records, BEGINS.after(self.at), is_carried, &mut self.dice)
     }
 
     /// The coordinator is wiped; nodes that do not reach it mint on, and somebody starts a new one.
     fn wipe(&mut self) {
         self.wiped_at = None;
-        let known = self.nodes.iter().filter(|node| node.high_water().fleet().is_some());
-        self.knew = known.map(|node| (node.name.instance.bits(), node.high_water().revision())).collect();
+        let known = self
+            .nodes
+            .iter()
+            .filter(|node| node.high_water().fleet().is_some());
+        self.knew = known
+            .map(|node| (node.name.instance.bits(), node.high_water().revision()))
+            .collect();
         let (cut, machine) = (self.nodes.len(), 50 + self.dice.below(10));
-        self.network.wipe(self.at, cut, self.at + Duration::from_secs(70));
+        self.network
+            .wipe(self.at, cut, self.at + Duration::from_secs(70));
         self.start(machine);
         self.tally.wipes += 1;
     }
@@ -301,7 +332,10 @@ impl World {
     fn deliver(&mut self, place: usize, message: u64, reply: Reply) {
         let node = &mut self.nodes[place];
         // What comes to a machine that stands still waits in its socket: as if it came when that goes on.
-        let listens = matches!(node.condition, Condition::Running | Condition::Leaving { .. });
+        let listens = matches!(
+            node.condition,
+            Condition::Running | Condition::Leaving { .. }
+        );
         if !node.waits_for(message) || !listens {
             return;
         }
@@ -323,13 +357,19 @@ impl World {
             Event::Disagrees(error) => panic!("all nodes are alike: {error}"),
             Event::None | Event::Founded(_) | Event::Waiting(_) | Event::Renewed => {}
         }
-        let (Request::Commit(transaction), Reply::Outcome(outcome)) = (&request, &reply) else { return };
-        let Some(sent) = horizon_of(transaction) else { return };
+        let (Request::Commit(transaction), Reply::Outcome(outcome)) = (&request, &reply) else {
+            return;
+        };
+        let Some(sent) = horizon_of(transaction) else {
+            return;
+        };
         match outcome {
             Outcome::Refused(snapshot) => {
                 let records = snapshot.ranges.iter().flatten();
-                let mut records = records.filter_map(|entry| HorizonRecord::from_bytes(&entry.value).ok());
-                self.tally.adopted += u64::from(records.any(|record| record.attempt == sent.attempt));
+                let mut records =
+                    records.filter_map(|entry| HorizonRecord::from_bytes(&entry.value).ok());
+                self.tally.adopted +=
+                    u64::from(records.any(|record| record.attempt == sent.attempt));
             }
             Outcome::Committed(_) => {
                 let is_reclaim = !is_renewal(transaction) && matches!(event, Event::Renewed);
@@ -350,7 +390,9 @@ impl World {
                 // Whatever came meanwhile came too late.
                 node.forget_connections(self.mistake);
             }
-            Condition::Leaving { until } if self.at >= until => return node.condition = Condition::Gone,
+            Condition::Leaving { until } if self.at >= until => {
+                return node.condition = Condition::Gone;
+            }
             Condition::Leaving { .. } | Condition::Running => {}
         }
         // A thread that mints may have been first, or the one that renews.
@@ -382,8 +424,11 @@ impl World {
             return;
         }
         let place = self.any_place();
-        let for_a_while =
-            if self.dice.per_mille(300) { self.dice.millis(30_000, 150_000) } else { self.dice.millis(100, 20_000) };
+        let for_a_while = if self.dice.per_mille(300) {
+            self.dice.millis(30_000, 150_000)
+        } else {
+            self.dice.millis(100, 20_000)
+        };
         let until = self.at + for_a_while;
         let nodes = self.nodes.len();
         let node = &mut self.nodes[place];
@@ -413,7 +458,11 @@ impl World {
                 self.tally.leaves += 1;
             }
             8 | 9 if !self.are_clocks_right => {
-                let most = if self.dice.per_mille(100) { 3_600_000 } else { 8_000 };
+                let most = if self.dice.per_mille(100) {
+                    3_600_000
+                } else {
+                    8_000
+                };
                 let (by, is_back) = (self.dice.millis(1, most), self.dice.per_mille(500));
                 node.step_clock(by, is_back);
                 self.tally.clock_steps += 1;
@@ -430,14 +479,20 @@ impl World {
     }
 
     fn any_place(&mut self) -> usize {
-        usize::try_from(self.dice.below(u64::try_from(self.nodes.len()).expect("few"))).expect("few")
+        usize::try_from(
+            self.dice
+                .below(u64::try_from(self.nodes.len()).expect("few")),
+        )
+        .expect("few")
     }
 
     /// Adopts a node that had the numbers of all slots as its lanes, and used each of them at every moment for some seconds.
     fn adopt(&mut self) {
         self.adopts_at = None;
         let lasts = self.dice.millis(1_000, 4_000);
-        let (from, until) = self.network.adopt(self.share, BEGINS.after(self.at), lasts, self.mistake);
+        let (from, until) =
+            self.network
+                .adopt(self.share, BEGINS.after(self.at), lasts, self.mistake);
         self.adopted = Some(from..until);
         self.tally.adoptions += 1;
     }
@@ -448,7 +503,11 @@ impl World {
     }
 
     fn restart(&mut self, place: usize) {
-        let machine = if self.dice.per_mille(700) { place as u64 } else { 100 + self.dice.below(1000) };
+        let machine = if self.dice.per_mille(700) {
+            place as u64
+        } else {
+            100 + self.dice.below(1000)
+        };
         let node = self.new_node(machine);
         // Answers to the one before go to nobody.
         self.nodes[place].condition = Condition::Gone;
@@ -467,32 +526,60 @@ impl World {
         } else {
             self.dice.millis(0, 3_000)
         };
-        let wall = if self.dice.per_mille(500) { true_time.before(skew) } else { true_time.after(skew) };
+        let wall = if self.dice.per_mille(500) {
+            true_time.before(skew)
+        } else {
+            true_time.after(skew)
+        };
         let drift_ppm = i64::try_from(self.dice.below(1_000)).expect("small") - 500;
         let name = NodeName {
             instance: instance(&mut self.dice),
             node: format!("node-{machine}"),
             addr: "0.0.0.0:1".to_owned(),
         };
-        let earlier = self.nodes.iter().rev().find(|node| node.name.node == name.node);
-        let high_water = earlier.map(|node| node.high_water().clone()).unwrap_or_default();
+        let earlier = self
+            .nodes
+            .iter()
+            .rev()
+            .find(|node| node.name.node == name.node);
+        let high_water = earlier
+            .map(|node| node.high_water().clone())
+            .unwrap_or_default();
         if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
             self.knew.insert(name.instance.bits(), *seen);
         }
         // Where nothing is wiped nobody has minted before.
-        let founding = match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
-            true => Founding::Again(WINDOW),
-            false => Founding::First,
-        };
+        let founding =
+            match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
+                true => Founding::Again(WINDOW),
+                false => Founding::First,
+            };
         let on = (&self.network.store, founding, self.mistake);
-        Node::start(wall, drift_ppm, name, self.share, high_water, on, &mut self.dice)
+        Node::start(
+            wall,
+            drift_ppm,
+            name,
+            self.share,
+            high_water,
+            on,
+            &mut self.dice,
+        )
     }
 
     /// That nothing was minted again which an adopted node had minted.
     fn check_adopted(&self) -> Result<(), String> {
-        let Some(adopted) = &self.adopted else { return Ok(()) };
-        match self.minted.iter().find(|id| adopted.contains(&time_of(**id))) {
-            Some(id) => Err(format!("{id} was minted again, of {}: by a node that was adopted before", time_of(*id))),
+        let Some(adopted) = &self.adopted else {
+            return Ok(());
+        };
+        match self
+            .minted
+            .iter()
+            .find(|id| adopted.contains(&time_of(**id)))
+        {
+            Some(id) => Err(format!(
+                "{id} was minted again, of {}: by a node that was adopted before",
+                time_of(*id)
+            )),
             None => Ok(()),
         }
     }

@@ -19,7 +19,11 @@ pub(in crate::cluster) struct ClockCheck {
 impl ClockCheck {
     /// Nothing was seen yet. `skew_max`: how far a clock may be from the others.
     pub(super) fn new(skew_max: Duration) -> ClockCheck {
-        ClockCheck { skew_max, clocks: FleetClocks::default(), skew: Skew::None }
+        ClockCheck {
+            skew_max,
+            clocks: FleetClocks::default(),
+            skew: Skew::None,
+        }
     }
 
     /// Takes in a look that was asked for at one instant and answered at the next.
@@ -47,8 +51,12 @@ impl ClockCheck {
     /// Why nothing is to be minted by this clock: those of the fleet say that it is wrong.
     pub(in crate::cluster) fn refusal(&self) -> Option<Refusal> {
         match self.skew {
-            Skew::Ahead(ahead) if ahead > self.skew_max => Some(Refusal::ClockAheadOfFleet { ahead }),
-            Skew::Behind(behind) if behind > self.skew_max => Some(Refusal::ClockBehindFleet { behind }),
+            Skew::Ahead(ahead) if ahead > self.skew_max => {
+                Some(Refusal::ClockAheadOfFleet { ahead })
+            }
+            Skew::Behind(behind) if behind > self.skew_max => {
+                Some(Refusal::ClockBehindFleet { behind })
+            }
             Skew::None | Skew::Ahead(_) | Skew::Behind(_) => None,
         }
     }
@@ -60,6 +68,8 @@ impl ClockCheck {
 
     /// Whether the clocks of the fleet say that a wall clock is right.
     pub(in crate::cluster) fn confirms(&self, wall: UnixNanos, now: UnixNanos) -> bool {
-        self.clocks.skew_of(wall, now).is_some_and(|skew| !skew.exceeds(self.skew_max))
+        self.clocks
+            .skew_of(wall, now)
+            .is_some_and(|skew| !skew.exceeds(self.skew_max))
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::reservation::Reserved;
 use crate::cluster::high_water::Regression;
 use crate::minting::{Refusal, SlotLack};
-use crate::storage::{Coordinator, CoordinatorError, FormatsError, Lease, Outcome, Range, Snapshot, Transaction};
+use crate::storage::{
+    Coordinator, CoordinatorError, FormatsError, Lease, Outcome, Range, Snapshot, Transaction,
+};
 use crate::time::UnixNanos;
 
 /// One request to the coordinator.

@@ -18,7 +18,11 @@ pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Tr
     let value = record.to_bytes();
     let transaction = Transaction {
         compare: vec![Compare::Created(key.clone(), Revision::ABSENT)],
-        write: vec![Write::Put { key, value, lease: Some(lease) }],
+        write: vec![Write::Put {
+            key,
+            value,
+            lease: Some(lease),
+        }],
         ..Transaction::default()
     };
     assert_guarded(&transaction);
@@ -27,10 +31,19 @@ pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Tr
 
 /// How far a clock that shows `now` is ahead, for certain, of the earliest clock of all other founders: each has written down
 /// at most a lease ago what it showed.
-pub(super) fn ahead_of_earliest(founders: &[KeyValue], node: &NodeName, now: UnixNanos) -> Duration {
-    let others = founders.iter().filter_map(|entry| SlotRecord::from_bytes(&entry.value).ok());
+pub(super) fn ahead_of_earliest(
+    founders: &[KeyValue],
+    node: &NodeName,
+    now: UnixNanos,
+) -> Duration {
+    let others = founders
+        .iter()
+        .filter_map(|entry| SlotRecord::from_bytes(&entry.value).ok());
     let others = others.filter(|founder| founder.instance != node.instance);
-    others.map(|founder| now.since(founder.since.after(LEASE))).max().unwrap_or_default()
+    others
+        .map(|founder| now.since(founder.since.after(LEASE)))
+        .max()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -42,18 +55,39 @@ mod tests {
 
     fn founder(process: u128, clock: UnixNanos) -> KeyValue {
         let value = SlotRecord::new(Nonce::new(process), "node", "", clock).to_bytes();
-        KeyValue { key: format!("founder/{process}"), value, created: Revision(1), modified: Revision(1) }
+        KeyValue {
+            key: format!("founder/{process}"),
+            value,
+            created: Revision(1),
+            modified: Revision(1),
+        }
     }
 
     #[test]
     fn a_clock_is_ahead_of_another_founders_by_what_a_lease_cannot_explain() {
-        let node = NodeName { instance: Nonce::new(1), node: "node".to_owned(), addr: String::new() };
+        let node = NodeName {
+            instance: Nonce::new(1),
+            node: "node".to_owned(),
+            addr: String::new(),
+        };
         let day = Duration::from_hours(24);
         let ahead = |others: &[KeyValue]| ahead_of_earliest(others, &node, NOON);
         assert_eq!(ahead(&[]), Duration::ZERO);
-        assert_eq!(ahead(&[founder(1, NOON.before(day))]), Duration::ZERO, "its own");
-        assert_eq!(ahead(&[founder(2, NOON.before(LEASE))]), Duration::ZERO, "it may be as old");
-        assert_eq!(ahead(&[founder(2, NOON.after(day))]), Duration::ZERO, "behind");
+        assert_eq!(
+            ahead(&[founder(1, NOON.before(day))]),
+            Duration::ZERO,
+            "its own"
+        );
+        assert_eq!(
+            ahead(&[founder(2, NOON.before(LEASE))]),
+            Duration::ZERO,
+            "it may be as old"
+        );
+        assert_eq!(
+            ahead(&[founder(2, NOON.after(day))]),
+            Duration::ZERO,
+            "behind"
+        );
         let both = [founder(2, NOON), founder(3, NOON.before(day))];
         assert_eq!(ahead(&both), day - LEASE);
     }

@@ -9,7 +9,8 @@ use crate::cluster::agreement::{Agreed, Agreement};
 use crate::cluster::nonce::Entropy;
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
 use crate::storage::{
-    Compare, FormatsError, KeyValue, Lease, Outcome, OwnHorizon, Revision, Snapshot, Transaction, Write,
+    Compare, FormatsError, KeyValue, Lease, Outcome, OwnHorizon, Revision, Snapshot, Transaction,
+    Write,
 };
 use crate::time::UnixNanos;
 
@@ -82,8 +83,15 @@ impl Holding {
     /// Its horizon, as was acknowledged last, and what was sent since.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnHorizon {
         let key = rule.keys.horizon(self.slot);
-        let sent = self.pending.as_ref().and_then(|pending| pending.value_of(&key));
-        OwnHorizon { key, revision: self.revision, sent }
+        let sent = self
+            .pending
+            .as_ref()
+            .and_then(|pending| pending.value_of(&key));
+        OwnHorizon {
+            key,
+            revision: self.revision,
+            sent,
+        }
     }
 
     /// Renews it without waiting any longer.
@@ -122,11 +130,15 @@ impl Holding {
                 }
                 SlotKey::Held { .. } => return None,
                 SlotKey::Gone { lease: None } => return Some(Request::Grant(LEASE)),
-                SlotKey::Gone { lease } => self.extend(Revision::ABSENT, lease, now, want, rule, entropy),
+                SlotKey::Gone { lease } => {
+                    self.extend(Revision::ABSENT, lease, now, want, rule, entropy)
+                }
             });
         }
         // What was not answered is sent again as it was: of all copies one can be done, whenever they arrive.
-        self.pending.as_ref().map(|pending| Request::Commit(pending.transaction.clone()))
+        self.pending
+            .as_ref()
+            .map(|pending| Request::Commit(pending.transaction.clone()))
     }
 
     /// A later horizon, if the slot is as it was: its key created by `created`, or, if that is none, to be put under `lease`.
@@ -139,15 +151,28 @@ impl Holding {
         rule: &LeaseRule,
         entropy: &mut Entropy,
     ) -> Pending {
-        let reserves = Reserved { horizon: ceil_to_millis(self.reserved.horizon.max(want.horizon)), sent_at: now };
-        assert!(reserves.horizon >= self.reserved.horizon, "a horizon is never lowered");
-        let (slot_key, horizon_key, attempt) =
-            (rule.keys.slot(self.slot), rule.keys.horizon(self.slot), entropy.nonce());
+        let reserves = Reserved {
+            horizon: ceil_to_millis(self.reserved.horizon.max(want.horizon)),
+            sent_at: now,
+        };
+        assert!(
+            reserves.horizon >= self.reserved.horizon,
+            "a horizon is never lowered"
+        );
+        let (slot_key, horizon_key, attempt) = (
+            rule.keys.slot(self.slot),
+            rule.keys.horizon(self.slot),
+            entropy.nonce(),
+        );
         let record = HorizonRecord::new(reserves.horizon, rule.node.instance, attempt, now);
         let mut write = vec![Write::put(horizon_key.clone(), record.to_bytes())];
         if lease.is_some() {
             let holder = SlotRecord::new(rule.node.instance, &rule.node.node, &rule.node.addr, now);
-            write.push(Write::Put { key: slot_key.clone(), value: holder.to_bytes(), lease });
+            write.push(Write::Put {
+                key: slot_key.clone(),
+                value: holder.to_bytes(),
+                lease,
+            });
         }
         let transaction = Transaction {
             compare: vec![
@@ -162,7 +187,13 @@ impl Holding {
         Pending::new(transaction, attempt, reserves)
     }
 
-    pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply, rule: &LeaseRule, entropy: &mut Entropy) -> Held {
+    pub(super) fn answer(
+        &mut self,
+        now: UnixNanos,
+        reply: Reply,
+        rule: &LeaseRule,
+        entropy: &mut Entropy,
+    ) -> Held {
         match (reply, &mut self.key) {
             (Reply::KeptAlive(true), _) => Held::Same,
             (Reply::KeptAlive(false), _) => {
@@ -177,8 +208,12 @@ impl Holding {
             (Reply::Outcome(outcome), _) => {
                 let pending = self.pending.take().expect("an outcome is of what was sent");
                 match outcome {
-                    Outcome::Committed(written) => Held::Extended(self.acknowledge(&pending, written.revision)),
-                    Outcome::Refused(snapshot) => self.refused(&pending, &snapshot, now, rule, entropy),
+                    Outcome::Committed(written) => {
+                        Held::Extended(self.acknowledge(&pending, written.revision))
+                    }
+                    Outcome::Refused(snapshot) => {
+                        self.refused(&pending, &snapshot, now, rule, entropy)
+                    }
                 }
             }
             (reply, key) => panic!("{reply:?} is no reply to what was asked with {key:?}"),
@@ -187,12 +222,21 @@ impl Holding {
 
     /// The pending horizon is in the store, written by this revision.
     fn acknowledge(&mut self, pending: &Pending, revision: Revision) -> Reserved {
-        assert!(revision > self.revision, "a later write has a later revision");
-        assert!(pending.reserves.horizon >= self.reserved.horizon, "a horizon is never lowered");
+        assert!(
+            revision > self.revision,
+            "a later write has a later revision"
+        );
+        assert!(
+            pending.reserves.horizon >= self.reserved.horizon,
+            "a horizon is never lowered"
+        );
         self.revision = revision;
         self.reserved = pending.reserves;
         if let SlotKey::Gone { lease: Some(lease) } = self.key {
-            self.key = SlotKey::Held { created: revision, lease };
+            self.key = SlotKey::Held {
+                created: revision,
+                lease,
+            };
         }
         self.renew_at = self.reserved.renew_at();
         self.reserved
@@ -207,7 +251,9 @@ impl Holding {
         rule: &LeaseRule,
         entropy: &mut Entropy,
     ) -> Held {
-        let [meta, horizon, slot] = snapshot.ranges.as_slice() else { panic!("three ranges were asked for") };
+        let [meta, horizon, slot] = snapshot.ranges.as_slice() else {
+            panic!("three ranges were asked for")
+        };
         let (meta, horizon, slot) = (meta.first(), horizon.first(), slot.first());
         match horizon {
             // By its attempt and not by its instance: a copy of this process would have the same instance.
@@ -228,7 +274,8 @@ impl Holding {
         match (slot, self.key) {
             (None, SlotKey::Held { .. }) => self.key = SlotKey::Gone { lease: None },
             (None, SlotKey::Gone { .. }) if meta_changed => {}
-            (Some(entry), SlotKey::Held { created, .. }) if meta_changed && entry.created == created => {}
+            (Some(entry), SlotKey::Held { created, .. })
+                if meta_changed && entry.created == created => {}
             // Somebody has put himself there, or nothing is in the way and it was refused all the same.
             _ => return Held::Fenced,
         }
@@ -244,7 +291,10 @@ impl Holding {
         rule: &LeaseRule,
         entropy: &mut Entropy,
     ) -> Result<bool, FormatsError> {
-        let Agreement::Agreed(agreed) = rule.layout.compare(&rule.keys, meta, now, entropy.nonce())? else {
+        let Agreement::Agreed(agreed) =
+            rule.layout
+                .compare(&rule.keys, meta, now, entropy.nonce())?
+        else {
             return Ok(false);
         };
         let is_same = agreed.fleet == self.agreed.fleet && agreed.floor <= self.agreed.floor;
@@ -261,7 +311,9 @@ impl Holding {
 
     /// Gives the slot back and leaves its horizon as it is; `None` if it is gone already.
     pub(super) fn release(&self, rule: &LeaseRule) -> Option<Transaction> {
-        let SlotKey::Held { created, .. } = self.key else { return None };
+        let SlotKey::Held { created, .. } = self.key else {
+            return None;
+        };
         let key = rule.keys.slot(self.slot);
         let transaction = Transaction {
             compare: vec![Compare::Created(key.clone(), created)],

@@ -17,20 +17,34 @@ use crate::storage::{Compare, Lease, Range, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
 
 impl SlotLease {
-    pub(super) fn look(&mut self, snapshot: &Snapshot, now: UnixNanos, entropy: &mut Entropy) -> Change {
+    pub(super) fn look(
+        &mut self,
+        snapshot: &Snapshot,
+        now: UnixNanos,
+        entropy: &mut Entropy,
+    ) -> Change {
         let SlotLease { rule, .. } = self;
         let Some(found) = snapshot.ranges.first().and_then(|meta| meta.first()) else {
-            self.phase = Phase::Announcing { missing_at: now, lease: None };
+            self.phase = Phase::Announcing {
+                missing_at: now,
+                lease: None,
+            };
             return Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER));
         };
         // The name of a fleet is random, so this is what this node wrote without being told so.
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }
-        let agreed = match rule.layout.compare(&rule.keys, Some(found), now, entropy.nonce()) {
+        let agreed = match rule
+            .layout
+            .compare(&rule.keys, Some(found), now, entropy.nonce())
+        {
             Ok(Agreement::Agreed(agreed)) => agreed,
             Ok(Agreement::ToWrite(transaction)) => {
-                self.phase = Phase::Agreeing { transaction, founds: None };
+                self.phase = Phase::Agreeing {
+                    transaction,
+                    founds: None,
+                };
                 return Change::None;
             }
             Err(error) => return Change::Disagrees(error),
@@ -38,22 +52,40 @@ impl SlotLease {
         self.agreed = Some(agreed);
         self.is_confirmed = true;
         self.is_regressed = false;
-        self.high_water.meet(agreed.fleet, agreed.floor, snapshot.revision, now);
-        let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
-        self.clock_check.look((self.asked_at, now), horizons, holders, &self.rule.node);
+        self.high_water
+            .meet(agreed.fleet, agreed.floor, snapshot.revision, now);
+        let [_, horizons, holders] = snapshot.ranges.as_slice() else {
+            panic!("all slots are three ranges")
+        };
+        self.clock_check
+            .look((self.asked_at, now), horizons, holders, &self.rule.node);
         if let Some(refusal) = self.clock_check.refusal() {
             self.wait_at_most(LOOK_AGAIN_MAX, now, entropy);
             return Change::StillWithout(refusal);
         }
         if now < agreed.floor {
-            let lack = SlotLack::BeforeFloor { floor: agreed.floor };
+            let lack = SlotLack::BeforeFloor {
+                floor: agreed.floor,
+            };
             return self.look_again(now, lack, agreed.floor.since(now), entropy);
         }
         let SlotLease { rule, .. } = self;
         let share = rule.layout.share;
-        match slot_choice::choose(snapshot, &rule.keys, share, &rule.node, now, rule.clock.max_ahead, entropy) {
+        match slot_choice::choose(
+            snapshot,
+            &rule.keys,
+            share,
+            &rule.node,
+            now,
+            rule.clock.max_ahead,
+            entropy,
+        ) {
             Choice::Take(free) => {
-                self.phase = Phase::Claiming { free, agreed, lease: None };
+                self.phase = Phase::Claiming {
+                    free,
+                    agreed,
+                    lease: None,
+                };
                 Change::None
             }
             Choice::Rests(rests) => self.look_again(now, SlotLack::NoneFree, rests, entropy),
@@ -71,7 +103,9 @@ impl SlotLease {
         entropy: &mut Entropy,
     ) -> Change {
         let SlotLease { rule, .. } = self;
-        let [meta, founders] = snapshot.ranges.as_slice() else { panic!("two ranges were asked for") };
+        let [meta, founders] = snapshot.ranges.as_slice() else {
+            panic!("two ranges were asked for")
+        };
         if !meta.is_empty() {
             self.phase = Phase::Looking;
             return Change::None;
@@ -79,13 +113,22 @@ impl SlotLease {
         let ahead = founders::ahead_of_earliest(founders, &rule.node, now);
         if ahead > rule.clock.skew_max {
             self.wait_at_most(LOOK_AGAIN_MAX, now, entropy);
-            return Change::StillWithout(without(SlotLack::AheadOfFounder { ahead }, LOOK_AGAIN_MAX));
+            return Change::StillWithout(without(
+                SlotLack::AheadOfFounder { ahead },
+                LOOK_AGAIN_MAX,
+            ));
         }
         // Whoever minted by a store that was wiped had been told so before it was seen to be empty.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
-        match rule.layout.compare(&rule.keys, None, floor, entropy.nonce()) {
+        match rule
+            .layout
+            .compare(&rule.keys, None, floor, entropy.nonce())
+        {
             Ok(Agreement::ToWrite(transaction)) => {
-                self.phase = Phase::Agreeing { transaction, founds: Some(floor) };
+                self.phase = Phase::Agreeing {
+                    transaction,
+                    founds: Some(floor),
+                };
                 Change::None
             }
             Ok(Agreement::Agreed(_)) => panic!("nobody has agreed on what is not there"),
@@ -106,7 +149,8 @@ impl SlotLease {
     }
 
     pub(super) fn wait_at_most(&mut self, most: Duration, now: UnixNanos, entropy: &mut Entropy) {
-        self.retry.wait_until(now.after(retry::between(most / 2, most, entropy)));
+        self.retry
+            .wait_until(now.after(retry::between(most / 2, most, entropy)));
     }
 
     pub(super) fn acquire(
@@ -119,10 +163,19 @@ impl SlotLease {
     ) -> Phase {
         let rule = &self.rule;
         let start = free.horizon.max(agreed.floor).max(now);
-        assert!(start >= free.horizon, "a slot is not used below the horizon that was found");
-        let reserves = Reserved { horizon: ceil_to_millis(start.after(Reservation::FIRST)), sent_at: now };
-        let (slot_key, horizon_key, attempt) =
-            (rule.keys.slot(free.slot), rule.keys.horizon(free.slot), entropy.nonce());
+        assert!(
+            start >= free.horizon,
+            "a slot is not used below the horizon that was found"
+        );
+        let reserves = Reserved {
+            horizon: ceil_to_millis(start.after(Reservation::FIRST)),
+            sent_at: now,
+        };
+        let (slot_key, horizon_key, attempt) = (
+            rule.keys.slot(free.slot),
+            rule.keys.horizon(free.slot),
+            entropy.nonce(),
+        );
         let holder = SlotRecord::new(rule.node.instance, &rule.node.node, &rule.node.addr, now);
         let horizon = HorizonRecord::new(reserves.horizon, rule.node.instance, attempt, now);
         let transaction = Transaction {
@@ -132,13 +185,26 @@ impl SlotLease {
                 Compare::Modified(horizon_key.clone(), free.revision),
             ],
             write: vec![
-                Write::Put { key: slot_key, value: holder.to_bytes(), lease: Some(lease) },
+                Write::Put {
+                    key: slot_key,
+                    value: holder.to_bytes(),
+                    lease: Some(lease),
+                },
                 Write::put(horizon_key, horizon.to_bytes()),
             ],
             otherwise: vec![Range::one(rule.keys.horizon(free.slot))],
             ..Transaction::default()
         };
-        let claim = Claim { slot: free.slot, agreed, lease, holder: free.holder, start };
-        Phase::Acquiring { claim, pending: Pending::new(transaction, attempt, reserves) }
+        let claim = Claim {
+            slot: free.slot,
+            agreed,
+            lease,
+            holder: free.holder,
+            start,
+        };
+        Phase::Acquiring {
+            claim,
+            pending: Pending::new(transaction, attempt, reserves),
+        }
     }
 }

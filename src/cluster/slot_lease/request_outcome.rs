@@ -45,9 +45,10 @@ impl RequestOutcome {
 
     pub(in crate::cluster) fn of(reply: &Reply) -> RequestOutcome {
         match reply {
-            Reply::Granted(_) | Reply::KeptAlive(_) | Reply::Read(_) | Reply::Outcome(Outcome::Committed(_)) => {
-                RequestOutcome::Done
-            }
+            Reply::Granted(_)
+            | Reply::KeptAlive(_)
+            | Reply::Read(_)
+            | Reply::Outcome(Outcome::Committed(_)) => RequestOutcome::Done,
             Reply::Outcome(Outcome::Refused(_)) => RequestOutcome::Outdated,
             Reply::Failed(CoordinatorError::NoAnswer(_)) => RequestOutcome::NoAnswer,
             Reply::Failed(CoordinatorError::NotSent(_)) => RequestOutcome::NotSent,

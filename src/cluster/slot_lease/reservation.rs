@@ -53,7 +53,11 @@ impl Pending {
     /// When the transaction writes a key that it does not compare: it could undo what others have done.
     pub(super) fn new(transaction: Transaction, attempt: Nonce, reserves: Reserved) -> Pending {
         assert_guarded(&transaction);
-        Pending { transaction, attempt, reserves }
+        Pending {
+            transaction,
+            attempt,
+            reserves,
+        }
     }
 
     /// What it writes under a key.
@@ -64,10 +68,16 @@ impl Pending {
     /// Whether this horizon in the store is the one that was sent.
     pub(super) fn has_written(&self, found: Option<&KeyValue>) -> bool {
         let record = found.and_then(|entry| HorizonRecord::from_bytes(&entry.value).ok());
-        let is_written = record.as_ref().is_some_and(|record| record.attempt == self.attempt);
+        let is_written = record
+            .as_ref()
+            .is_some_and(|record| record.attempt == self.attempt);
         if is_written {
             let horizon = record.map(|record| record.horizon);
-            assert_eq!(horizon, Some(self.reserves.horizon), "an attempt reserves one horizon");
+            assert_eq!(
+                horizon,
+                Some(self.reserves.horizon),
+                "an attempt reserves one horizon"
+            );
         }
         is_written
     }
@@ -78,7 +88,13 @@ impl Pending {
 pub(super) fn assert_guarded(transaction: &Transaction) {
     for write in &transaction.write {
         let (Write::Put { key, .. } | Write::Delete(key)) = write;
-        let is_compared = transaction.compare.iter().any(|compare| compare.key() == key);
-        assert!(is_compared, "{key} is written without comparing the revision that the decision was based on");
+        let is_compared = transaction
+            .compare
+            .iter()
+            .any(|compare| compare.key() == key);
+        assert!(
+            is_compared,
+            "{key} is written without comparing the revision that the decision was based on"
+        );
     }
 }

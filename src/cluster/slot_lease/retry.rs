@@ -34,7 +34,9 @@ impl Retry {
     }
 
     pub(super) fn failed(&mut self, now: UnixNanos, entropy: &mut Entropy) {
-        let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LAST);
+        let longest = FIRST
+            .saturating_mul(2_u32.saturating_pow(self.failures))
+            .min(LAST);
         self.failures = self.failures.saturating_add(1);
         self.not_before = now.after(between(FIRST, longest, entropy));
     }

@@ -49,6 +49,12 @@ impl LeaseRule {
         clock: ClockLimits,
         founding: Founding,
     ) -> LeaseRule {
-        LeaseRule { keys, layout: OwnLayout { share, formats }, node, clock, founding }
+        LeaseRule {
+            keys,
+            layout: OwnLayout { share, formats },
+            node,
+            clock,
+            founding,
+        }
     }
 }

@@ -55,19 +55,32 @@ pub(super) enum Phase {
     /// Reads what there is.
     Looking,
     /// There was no fleet at that instant: tells others who would found one what the clock of this node shows.
-    Announcing { missing_at: UnixNanos, lease: Option<Lease> },
+    Announcing {
+        missing_at: UnixNanos,
+        lease: Option<Lease>,
+    },
     /// Has told them, and looks what theirs show.
     Asking { missing_at: UnixNanos },
     /// Tells the fleet how this node mints, or founds it, from an instant on.
-    Agreeing { transaction: Transaction, founds: Option<UnixNanos> },
+    Agreeing {
+        transaction: Transaction,
+        founds: Option<UnixNanos>,
+    },
     /// Has chosen a slot.
-    Claiming { free: FreeSlot, agreed: Agreed, lease: Option<Lease> },
+    Claiming {
+        free: FreeSlot,
+        agreed: Agreed,
+        lease: Option<Lease>,
+    },
     /// Takes it.
     Acquiring { claim: Claim, pending: Pending },
     /// Has it.
     Holding(Holding),
     /// Gives it back.
-    Releasing { transaction: Transaction, tries: u32 },
+    Releasing {
+        transaction: Transaction,
+        tries: u32,
+    },
     /// Has nothing, and will have nothing.
     Released,
 }
@@ -155,7 +168,12 @@ impl SlotLease {
     ///
     /// # Panics
     /// While a reply is awaited.
-    pub(in crate::cluster) fn next(&mut self, now: UnixNanos, want: Want, entropy: &mut Entropy) -> Step {
+    pub(in crate::cluster) fn next(
+        &mut self,
+        now: UnixNanos,
+        want: Want,
+        entropy: &mut Entropy,
+    ) -> Step {
         assert!(!self.is_waiting_for_reply, "one request after the other");
         if matches!(self.phase, Phase::Released) {
             return Step::Ended;
@@ -163,13 +181,20 @@ impl SlotLease {
         if now < self.retry.not_before() {
             return Step::WaitUntil(self.retry.not_before());
         }
-        if let Phase::Claiming { free, agreed, lease: Some(lease) } = self.phase {
+        if let Phase::Claiming {
+            free,
+            agreed,
+            lease: Some(lease),
+        } = self.phase
+        {
             self.phase = self.acquire(free, agreed, lease, now, entropy);
         }
         let request = match &mut self.phase {
             Phase::Looking => Request::Read(self.rule.keys.all_slots()),
             Phase::Announcing { lease: None, .. } | Phase::Claiming { .. } => Request::Grant(LEASE),
-            Phase::Announcing { lease: Some(lease), .. } => Request::Commit(announcement(&self.rule, *lease, now)),
+            Phase::Announcing {
+                lease: Some(lease), ..
+            } => Request::Commit(announcement(&self.rule, *lease, now)),
             Phase::Asking { .. } => Request::Read(self.rule.keys.founding()),
             Phase::Agreeing { transaction, .. } | Phase::Releasing { transaction, .. } => {
                 Request::Commit(transaction.clone())
@@ -190,7 +215,12 @@ impl SlotLease {
     ///
     /// # Panics
     /// When none is awaited, or it is of another kind than the request.
-    pub(in crate::cluster) fn answer(&mut self, now: UnixNanos, reply: Reply, entropy: &mut Entropy) -> Change {
+    pub(in crate::cluster) fn answer(
+        &mut self,
+        now: UnixNanos,
+        reply: Reply,
+        entropy: &mut Entropy,
+    ) -> Change {
         assert!(self.is_waiting_for_reply, "a reply comes after its request");
         self.is_waiting_for_reply = false;
         self.is_confirmed = false;
@@ -210,12 +240,16 @@ impl SlotLease {
     pub(in crate::cluster) fn release(&mut self) {
         self.phase = match &self.phase {
             Phase::Holding(holding) => match holding.release(&self.rule) {
-                Some(transaction) => Phase::Releasing { transaction, tries: 0 },
+                Some(transaction) => Phase::Releasing {
+                    transaction,
+                    tries: 0,
+                },
                 None => Phase::Released,
             },
-            Phase::Releasing { transaction, tries } => {
-                Phase::Releasing { transaction: transaction.clone(), tries: *tries }
-            }
+            Phase::Releasing { transaction, tries } => Phase::Releasing {
+                transaction: transaction.clone(),
+                tries: *tries,
+            },
             _ => Phase::Released,
         };
         // Whatever comes back for what is under way is of no use any more.
@@ -236,7 +270,10 @@ impl SlotLease {
                 Change::Fenced
             }
             // Nothing in it is of this instant, so it need not be repeated as it was; a lease may have ended.
-            Phase::Agreeing { transaction, founds } => {
+            Phase::Agreeing {
+                transaction,
+                founds,
+            } => {
                 let meta = transaction.value_of(&self.rule.keys.meta());
                 self.unanswered = founds.and_then(|floor| Some((meta?.to_vec(), floor)));
                 self.phase = Phase::Looking;
@@ -267,14 +304,21 @@ impl SlotLease {
         if let Err(regression) = self.check(&reply) {
             return self.regressed(regression, now, entropy);
         }
-        if let (Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) = (&self.phase, &reply) {
-            let [horizons, holders] = written.ranges.as_slice() else { panic!("a renewal reads two ranges") };
-            self.clock_check.look((self.asked_at, now), horizons, holders, &self.rule.node);
+        if let (Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) =
+            (&self.phase, &reply)
+        {
+            let [horizons, holders] = written.ranges.as_slice() else {
+                panic!("a renewal reads two ranges")
+            };
+            self.clock_check
+                .look((self.asked_at, now), horizons, holders, &self.rule.node);
         }
         match (&mut self.phase, reply) {
             (Phase::Looking, Reply::Read(snapshot)) => self.look(&snapshot, now, entropy),
             (Phase::Announcing { missing_at, .. }, Reply::Outcome(_)) => {
-                self.phase = Phase::Asking { missing_at: *missing_at };
+                self.phase = Phase::Asking {
+                    missing_at: *missing_at,
+                };
                 self.retry.wait_until(now.after(ANSWER_AFTER));
                 Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER))
             }
@@ -287,7 +331,10 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 founded.map_or(Change::None, Change::Founded)
             }
-            (Phase::Announcing { lease, .. } | Phase::Claiming { lease, .. }, Reply::Granted(granted)) => {
+            (
+                Phase::Announcing { lease, .. } | Phase::Claiming { lease, .. },
+                Reply::Granted(granted),
+            ) => {
                 *lease = Some(granted);
                 Change::None
             }
@@ -303,7 +350,12 @@ impl SlotLease {
                     Held::Same => Change::None,
                     Held::Extended(reserved) => {
                         let (slot, revision) = (holding.slot(), holding.revision());
-                        self.high_water.acknowledge(slot, reserved.horizon, revision, reserved.sent_at);
+                        self.high_water.acknowledge(
+                            slot,
+                            reserved.horizon,
+                            revision,
+                            reserved.sent_at,
+                        );
                         Change::Extended(reserved)
                     }
                     Held::Fenced => {
@@ -326,9 +378,10 @@ impl SlotLease {
         let (high_water, keys) = (&self.high_water, &self.rule.keys);
         match (&self.phase, reply) {
             (Phase::Looking, Reply::Read(snapshot)) => high_water.check_all(keys, snapshot),
-            (Phase::Acquiring { .. } | Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) => {
-                high_water.check_written(written.revision)
-            }
+            (
+                Phase::Acquiring { .. } | Phase::Holding(_),
+                Reply::Outcome(Outcome::Committed(written)),
+            ) => high_water.check_written(written.revision),
             (Phase::Holding(holding), Reply::Outcome(Outcome::Refused(snapshot))) => {
                 high_water.check_slot(keys, holding.slot(), snapshot)
             }
@@ -337,11 +390,20 @@ impl SlotLease {
     }
 
     /// Takes no slot and keeps none until the coordinator is as it was, or was fenced; looks whether it is.
-    fn regressed(&mut self, regression: Regression, now: UnixNanos, entropy: &mut Entropy) -> Change {
+    fn regressed(
+        &mut self,
+        regression: Regression,
+        now: UnixNanos,
+        entropy: &mut Entropy,
+    ) -> Change {
         self.phase = Phase::Looking;
         self.agreed = None;
         self.is_regressed = true;
-        self.retry.wait_until(now.after(retry::between(LOOK_AGAIN_MAX / 2, LOOK_AGAIN_MAX, entropy)));
+        self.retry.wait_until(now.after(retry::between(
+            LOOK_AGAIN_MAX / 2,
+            LOOK_AGAIN_MAX,
+            entropy,
+        )));
         Change::Regressed(regression)
     }
 
@@ -359,12 +421,34 @@ impl SlotLease {
                 }
             }
         };
-        let Claim { slot, agreed, lease, holder, start } = *claim;
+        let Claim {
+            slot,
+            agreed,
+            lease,
+            holder,
+            start,
+        } = *claim;
         let reserved = pending.reserves;
         // A key that is written over stays the one that was created.
-        let created = if holder == Revision::ABSENT { revision } else { holder };
-        self.phase = Phase::Holding(Holding::new(slot, agreed, (lease, created), revision, reserved));
-        self.high_water.acknowledge(slot, reserved.horizon, revision, reserved.sent_at);
-        Change::Acquired(Acquired { slot, start, floor: agreed.floor, reserved })
+        let created = if holder == Revision::ABSENT {
+            revision
+        } else {
+            holder
+        };
+        self.phase = Phase::Holding(Holding::new(
+            slot,
+            agreed,
+            (lease, created),
+            revision,
+            reserved,
+        ));
+        self.high_water
+            .acknowledge(slot, reserved.horizon, revision, reserved.sent_at);
+        Change::Acquired(Acquired {
+            slot,
+            start,
+            floor: agreed.floor,
+            reserved,
+        })
     }
 }

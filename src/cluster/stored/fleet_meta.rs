@@ -14,7 +14,11 @@ use crate::time::UnixNanos;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cluster) struct FleetMeta {
-    #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
+    #[serde(
+        rename = "v",
+        skip_serializing,
+        deserialize_with = "value::skip_version"
+    )]
     version: (),
     /// Which fleet it is: another one after it was restored from a backup.
     pub(in crate::cluster) fleet: Nonce,
@@ -74,7 +78,9 @@ impl FleetMeta {
 
     /// The slots that are handed out here.
     pub(in crate::cluster) fn share(&self) -> SlotShare {
-        self.share.and_then(|part| SlotShare::part(self.slots, part)).unwrap_or(SlotShare::all(self.slots))
+        self.share
+            .and_then(|part| SlotShare::part(self.slots, part))
+            .unwrap_or(SlotShare::all(self.slots))
     }
 
     pub(in crate::cluster) fn to_bytes(&self) -> Vec<u8> {

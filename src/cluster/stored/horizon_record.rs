@@ -10,7 +10,11 @@ use crate::time::UnixNanos;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cluster) struct HorizonRecord {
-    #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
+    #[serde(
+        rename = "v",
+        skip_serializing,
+        deserialize_with = "value::skip_version"
+    )]
     version: (),
     /// The first instant that nobody has been allowed to use yet; whole milliseconds.
     #[serde(rename = "h_ms", with = "millis")]
@@ -31,7 +35,13 @@ impl HorizonRecord {
         attempt: Nonce,
         now: UnixNanos,
     ) -> HorizonRecord {
-        HorizonRecord { version: (), horizon, instance, attempt, clock: value::ceil_to_millis(now) }
+        HorizonRecord {
+            version: (),
+            horizon,
+            instance,
+            attempt,
+            clock: value::ceil_to_millis(now),
+        }
     }
 
     pub(in crate::cluster) fn to_bytes(&self) -> Vec<u8> {
@@ -49,16 +59,29 @@ mod tests {
 
     #[test]
     fn it_is_read_as_it_was_written_and_nothing_else_is() {
-        let record = HorizonRecord::new(UnixNanos::from_seconds(9), Nonce::new(1), Nonce::new(2), UnixNanos::new(1));
+        let record = HorizonRecord::new(
+            UnixNanos::from_seconds(9),
+            Nonce::new(1),
+            Nonce::new(2),
+            UnixNanos::new(1),
+        );
         let text = String::from_utf8(record.to_bytes()).expect("JSON");
         assert_eq!(
             text,
             "{\"v\":1,\"h_ms\":9000,\"instance\":\"00000000000000000000000000000001\",\
              \"attempt\":\"00000000000000000000000000000002\",\"wall_ms\":1}"
         );
-        assert_eq!(HorizonRecord::from_bytes(text.as_bytes()).expect("read"), record);
-        let newer = text.replace("\"v\":1", "\"v\":2").replace("wall_ms", "since");
-        assert!(matches!(HorizonRecord::from_bytes(newer.as_bytes()), Err(ValueError::OtherVersion(2))));
+        assert_eq!(
+            HorizonRecord::from_bytes(text.as_bytes()).expect("read"),
+            record
+        );
+        let newer = text
+            .replace("\"v\":1", "\"v\":2")
+            .replace("wall_ms", "since");
+        assert!(matches!(
+            HorizonRecord::from_bytes(newer.as_bytes()),
+            Err(ValueError::OtherVersion(2))
+        ));
         for (part, other) in [
             ("\"v\":1,", ""),
             ("\"h_ms\":9000,", ""),
@@ -71,7 +94,10 @@ mod tests {
         ] {
             let wrong = text.replacen(part, other, 1);
             assert_ne!(wrong, text, "{part}");
-            assert!(HorizonRecord::from_bytes(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(
+                HorizonRecord::from_bytes(wrong.as_bytes()).is_err(),
+                "{wrong}"
+            );
         }
     }
 }

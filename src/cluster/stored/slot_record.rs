@@ -10,7 +10,11 @@ use crate::time::UnixNanos;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cluster) struct SlotRecord {
-    #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
+    #[serde(
+        rename = "v",
+        skip_serializing,
+        deserialize_with = "value::skip_version"
+    )]
     version: (),
     /// The process.
     pub(in crate::cluster) instance: Nonce,
@@ -24,9 +28,20 @@ pub(in crate::cluster) struct SlotRecord {
 }
 
 impl SlotRecord {
-    pub(in crate::cluster) fn new(instance: Nonce, node: &str, addr: &str, now: UnixNanos) -> SlotRecord {
+    pub(in crate::cluster) fn new(
+        instance: Nonce,
+        node: &str,
+        addr: &str,
+        now: UnixNanos,
+    ) -> SlotRecord {
         let since = value::ceil_to_millis(now);
-        SlotRecord { version: (), instance, node: node.to_owned(), addr: addr.to_owned(), since }
+        SlotRecord {
+            version: (),
+            instance,
+            node: node.to_owned(),
+            addr: addr.to_owned(),
+            since,
+        }
     }
 
     pub(in crate::cluster) fn to_bytes(&self) -> Vec<u8> {

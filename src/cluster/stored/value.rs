@@ -46,7 +46,9 @@ pub(in crate::cluster) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, V
 }
 
 /// Takes `v`, which has been looked at.
-pub(in crate::cluster) fn skip_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+pub(in crate::cluster) fn skip_version<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<(), D::Error> {
     u32::deserialize(deserializer).map(drop)
 }
 
@@ -63,7 +65,10 @@ pub(super) mod millis {
         instant: &UnixNanos,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        assert!(instant.get().is_multiple_of(NANOS), "what is stored is whole milliseconds");
+        assert!(
+            instant.get().is_multiple_of(NANOS),
+            "what is stored is whole milliseconds"
+        );
         serializer.serialize_u64(instant.get() / NANOS)
     }
 
@@ -71,14 +76,18 @@ pub(super) mod millis {
         deserializer: D,
     ) -> Result<UnixNanos, D::Error> {
         let nanos = u64::deserialize(deserializer)?.checked_mul(NANOS);
-        nanos.map(UnixNanos::new).ok_or_else(|| D::Error::custom("an instant after the year 2554"))
+        nanos
+            .map(UnixNanos::new)
+            .ok_or_else(|| D::Error::custom("an instant after the year 2554"))
     }
 }
 
 /// An instant of whole milliseconds where there are many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(in crate::cluster) struct StoredInstant(#[serde(with = "millis")] pub(in crate::cluster) UnixNanos);
+pub(in crate::cluster) struct StoredInstant(
+    #[serde(with = "millis")] pub(in crate::cluster) UnixNanos,
+);
 
 impl StoredInstant {
     /// The first whole millisecond at or after an instant.

@@ -49,7 +49,15 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// # Errors
     /// [`CdmError`] names the first line, and the keyword, that makes it no such document.
     pub fn read(form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
-        Document::read_by(ReadRule { objects: &ObjectRules::default(), note: None, is_partial: false }, form, source)
+        Document::read_by(
+            ReadRule {
+                objects: &ObjectRules::default(),
+                note: None,
+                is_partial: false,
+            },
+            form,
+            source,
+        )
     }
 
     /// Reads every message of a document, by a rule.
@@ -58,13 +66,29 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// [`CdmError`], as [`Document::read`]; where messages may be left out, only if the document as a whole cannot be read.
     pub fn read_by(rule: ReadRule<'_>, form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
         let bytes = source.as_ref();
-        let (decoded, origin) = if form == CdmForm::Xml { transcode(bytes)? } else { (None, Origin::UTF_8) };
-        let Outcomes { messages, refused, .. } = match form {
+        let (decoded, origin) = if form == CdmForm::Xml {
+            transcode(bytes)?
+        } else {
+            (None, Origin::UTF_8)
+        };
+        let Outcomes {
+            messages, refused, ..
+        } = match form {
             CdmForm::Kvn => kvn::read(bytes, rule),
-            CdmForm::Xml => xml::read(decoded.as_ref().map_or(bytes, String::as_bytes), origin, rule),
+            CdmForm::Xml => xml::read(
+                decoded.as_ref().map_or(bytes, String::as_bytes),
+                origin,
+                rule,
+            ),
             CdmForm::SpaceTrack => space_track::read(bytes, rule),
         }?;
-        Ok(Document { source, decoded, origin, messages, refused })
+        Ok(Document {
+            source,
+            decoded,
+            origin,
+            messages,
+            refused,
+        })
     }
 
     /// The messages that were read, in their order.
@@ -82,26 +106,46 @@ impl<B: AsRef<[u8]>> Document<B> {
     ///
     /// # Errors
     /// [`CdmError`] of the first message whose id is none of the format, or that has two.
-    pub fn sent_reports(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<SentReport>, CdmError> {
-        (0..self.messages.len()).map(|index| self.sent_report(index, minter, encoding)).collect()
+    pub fn sent_reports(
+        &self,
+        minter: &GroupedMinter,
+        encoding: usize,
+    ) -> Result<Vec<SentReport>, CdmError> {
+        (0..self.messages.len())
+            .map(|index| self.sent_report(index, minter, encoding))
+            .collect()
     }
 
     /// The report of one message, as in [`Document::sent_reports`].
     ///
     /// # Errors
     /// [`CdmError`] if its id is none of the format, or it has two.
-    pub fn sent_report(&self, index: usize, minter: &GroupedMinter, encoding: usize) -> Result<SentReport, CdmError> {
+    pub fn sent_report(
+        &self,
+        index: usize,
+        minter: &GroupedMinter,
+        encoding: usize,
+    ) -> Result<SentReport, CdmError> {
         let message = &self.messages[index];
-        Ok(SentReport { report: *message.report(), noted: message.noted(minter, encoding)? })
+        Ok(SentReport {
+            report: *message.report(),
+            noted: message.noted(minter, encoding)?,
+        })
     }
 
     /// The refusal of one of the [sent_reports](Document::sent_reports), with its line and keyword. `encoding`: of ids in the
     /// message.
-    pub fn explain(&self, GroupRefusal { index, error }: &GroupRefusal, encoding: &Encoding) -> CdmError {
+    pub fn explain(
+        &self,
+        GroupRefusal { index, error }: &GroupRefusal,
+        encoding: &Encoding,
+    ) -> CdmError {
         let message = &self.messages[*index];
         match error {
             GroupError::Report(error) => message.refuse(error),
-            GroupError::OtherObjects { .. } => message.refuse_existing_id(&NotedFault::OtherObjects),
+            GroupError::OtherObjects { .. } => {
+                message.refuse_existing_id(&NotedFault::OtherObjects)
+            }
             GroupError::OtherId { gets, .. } => {
                 message.refuse_existing_id(&NotedFault::OtherId(encoding.to_text(*gets)))
             }
@@ -115,7 +159,11 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// When there are not as many sent_reports and ids as messages.
     pub fn annotate(&self, sent_reports: &[SentReport], ids: &[impl AsRef<str>]) -> Vec<u8> {
         assert_eq!(ids.len(), self.messages.len(), "each message gets an id");
-        assert_eq!(sent_reports.len(), self.messages.len(), "each message is a sent_report");
+        assert_eq!(
+            sent_reports.len(),
+            self.messages.len(),
+            "each message is a sent_report"
+        );
         let source = self.source.as_ref();
         let messages = self.messages.iter().zip(sent_reports).zip(ids);
         let without_id = messages.filter(|((_, sent_report), _)| sent_report.noted.is_none());
@@ -151,7 +199,8 @@ impl<B: AsRef<[u8]>> Document<B> {
             out.extend_from_slice(&source[written..end]);
             let mut insertion = Vec::new();
             place.write(decoded.as_bytes(), id, &mut insertion);
-            self.origin.encode(str::from_utf8(&insertion).expect("made of texts"), &mut out);
+            self.origin
+                .encode(str::from_utf8(&insertion).expect("made of texts"), &mut out);
             (read, written) = (at, end);
         }
         out.extend_from_slice(&source[written..]);

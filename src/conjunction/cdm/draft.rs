@@ -79,11 +79,15 @@ impl Message {
     /// [`CdmError`] if that of the comment is none of the format, or the keyword has another one.
     pub fn noted(&self, minter: &GroupedMinter, encoding: usize) -> Result<Option<u128>, CdmError> {
         let keyword = self.own_keyword(minter);
-        let Some(existing) = &self.existing_id else { return Ok(keyword.map(|(id, _)| id)) };
+        let Some(existing) = &self.existing_id else {
+            return Ok(keyword.map(|(id, _)| id));
+        };
         let noted = existing.read(minter.format(), encoding);
         let noted = noted.ok_or_else(|| self.refuse_existing_id(&NotedFault::NoId))?;
         match keyword {
-            Some((id, keyword)) if id != noted => Err(refuse_second(keyword, CONJUNCTION_ID_KEY, existing)),
+            Some((id, keyword)) if id != noted => {
+                Err(refuse_second(keyword, CONJUNCTION_ID_KEY, existing))
+            }
             _ => Ok(Some(noted)),
         }
     }
@@ -92,14 +96,21 @@ impl Message {
     /// the same two objects.
     fn own_keyword(&self, minter: &GroupedMinter) -> Option<(u128, &ExistingId)> {
         let keyword = self.conjunction_id.as_ref()?;
-        let mut ids = minter.format().encodings.iter().filter_map(|encoding| encoding.read(&keyword.text).ok());
+        let mut ids = minter
+            .format()
+            .encodings
+            .iter()
+            .filter_map(|encoding| encoding.read(&keyword.text).ok());
         let own = ids.find(|id| minter.anchors_of(*id, &self.report).is_some());
         own.map(|id| (id, keyword))
     }
 
     /// The id of another originator that it came with: what its keyword CONJUNCTION_ID has, unless that is of this service.
     pub fn external(&self, minter: &GroupedMinter) -> Option<ExternalId> {
-        let keyword = self.conjunction_id.as_ref().filter(|_| self.own_keyword(minter).is_none())?;
+        let keyword = self
+            .conjunction_id
+            .as_ref()
+            .filter(|_| self.own_keyword(minter).is_none())?;
         ExternalId::new(&keyword.text)
     }
 
@@ -111,7 +122,9 @@ impl Message {
     /// The error for a report that gets no id, with the line and the name of the wrong value.
     pub(super) fn refuse(&self, error: &ReportError) -> CdmError {
         let role = match error {
-            ReportError::ObjectZero { role } | ReportError::ObjectTooGreat { role, .. } => Some(*role),
+            ReportError::ObjectZero { role } | ReportError::ObjectTooGreat { role, .. } => {
+                Some(*role)
+            }
             ReportError::SameObject { .. } => Some(Role::Secondary),
             ReportError::TcaUnreadable(_)
             | ReportError::TcaTooEarly { .. }
@@ -119,7 +132,10 @@ impl Message {
             | ReportError::IdTooGreat { .. } => None,
         };
         let (line, name) = role.map_or((self.tca_line, self.names.tca), |role| {
-            (self.object_lines[index_of(role)], self.names.objects[index_of(role)])
+            (
+                self.object_lines[index_of(role)],
+                self.names.objects[index_of(role)],
+            )
         });
         CdmError::of(line, name, error.reason(), error).with_limit(error.limit())
     }
@@ -129,9 +145,18 @@ impl Message {
     /// # Panics
     /// When it came without an id.
     pub fn refuse_existing_id(&self, fault: &NotedFault) -> CdmError {
-        let comment = self.existing_id.as_ref().map(|existing| (existing, EVENT_ID_KEY));
-        let keyword = || self.conjunction_id.as_ref().map(|existing| (existing, CONJUNCTION_ID_KEY));
-        let (existing, name) = comment.or_else(keyword).expect("only called for a message that came with an id");
+        let comment = self
+            .existing_id
+            .as_ref()
+            .map(|existing| (existing, EVENT_ID_KEY));
+        let keyword = || {
+            self.conjunction_id
+                .as_ref()
+                .map(|existing| (existing, CONJUNCTION_ID_KEY))
+        };
+        let (existing, name) = comment
+            .or_else(keyword)
+            .expect("only called for a message that came with an id");
         let message = format!("{} {fault}", quote(&existing.text));
         CdmError::of(existing.line, name, fault.reason(), message)
     }
@@ -146,7 +171,12 @@ impl ExistingId {
 
 /// The error for a second id that is another one than the first.
 fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmError {
-    let message = format!("{} stands here and {} in line {}", quote(&second.text), quote(&first.text), first.line);
+    let message = format!(
+        "{} stands here and {} in line {}",
+        quote(&second.text),
+        quote(&first.text),
+        first.line
+    );
     CdmError::of(second.line, name, "another_id", message)
 }
 
@@ -185,16 +215,35 @@ pub(super) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// A message that begins in that line.
-    pub(super) fn new(line: u64, version: CdmVersion, names: &'static Names, rule: ReadRule<'a>) -> Draft<'a> {
+    pub(super) fn new(
+        line: u64,
+        version: CdmVersion,
+        names: &'static Names,
+        rule: ReadRule<'a>,
+    ) -> Draft<'a> {
         let objects = [ObjectDraft::default(), ObjectDraft::default()];
-        Draft { rule, version, line, names, tca: None, objects, current: None, existing_id: None, conjunction_id: None }
+        Draft {
+            rule,
+            version,
+            line,
+            names,
+            tca: None,
+            objects,
+            current: None,
+            existing_id: None,
+            conjunction_id: None,
+        }
     }
 
     /// The time of closest approach.
     pub(super) fn tca(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
-        let refuse = |reason, message: String| Err(CdmError::of(line, self.names.tca, reason, message));
+        let refuse =
+            |reason, message: String| Err(CdmError::of(line, self.names.tca, reason, message));
         if let Some((_, first)) = self.tca {
-            return refuse("duplicate_key", format!("it stands in line {first} already"));
+            return refuse(
+                "duplicate_key",
+                format!("it stands in line {first} already"),
+            );
         }
         let Ok(tca) = UnixTime::from_utc_text(text) else {
             let what = "is no time of the CCSDS calendar or day-of-year form";
@@ -246,7 +295,12 @@ impl<'a> Draft<'a> {
     pub(super) fn catalog_name(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
         let Some(role) = self.current else {
             let message = "it stands before OBJECT, so nobody knows whose it is";
-            return Err(CdmError::of(line, CCSDS.catalogs[0], "report_form", message));
+            return Err(CdmError::of(
+                line,
+                CCSDS.catalogs[0],
+                "report_form",
+                message,
+            ));
         };
         self.catalog(role, line, text)
     }
@@ -255,7 +309,12 @@ impl<'a> Draft<'a> {
     pub(super) fn catalog(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
         if let Some((_, first)) = &self.objects[index_of(role)].catalog {
             let message = format!("it stands in line {first} already");
-            return Err(CdmError::of(line, self.names.catalogs[index_of(role)], "duplicate_key", message));
+            return Err(CdmError::of(
+                line,
+                self.names.catalogs[index_of(role)],
+                "duplicate_key",
+                message,
+            ));
         }
         self.objects[index_of(role)].catalog = Some((text.to_owned(), line));
         // Told where it stands, before anything that comes later in the message.
@@ -266,7 +325,12 @@ impl<'a> Draft<'a> {
     pub(super) fn object(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
         if let Some((_, first)) = &self.objects[index_of(role)].designator {
             let message = format!("it stands in line {first} already");
-            return Err(CdmError::of(line, self.names.objects[index_of(role)], "duplicate_key", message));
+            return Err(CdmError::of(
+                line,
+                self.names.objects[index_of(role)],
+                "duplicate_key",
+                message,
+            ));
         }
         self.objects[index_of(role)].designator = Some((text.to_owned(), line));
         if self.objects[index_of(role)].catalog.is_some() {
@@ -278,7 +342,9 @@ impl<'a> Draft<'a> {
     /// The number of an object, and the line in which its designator stands; `None` if it has none so far.
     fn number_of(&self, role: Role) -> Result<Option<(u64, u64)>, CdmError> {
         let object = &self.objects[index_of(role)];
-        let Some((designator, line)) = &object.designator else { return Ok(None) };
+        let Some((designator, line)) = &object.designator else {
+            return Ok(None);
+        };
         let (line, name) = (*line, self.names.objects[index_of(role)]);
         let catalog = object.catalog.as_ref().map(|(catalog, _)| catalog.as_str());
         match self.rule.objects.resolve(designator, catalog) {
@@ -286,11 +352,19 @@ impl<'a> Draft<'a> {
             Err(ObjectFault::Catalog(what)) => {
                 let line = object.catalog.as_ref().map_or(line, |(_, line)| *line);
                 let message = format!("{} {what}", quote(catalog.unwrap_or_default()));
-                Err(CdmError::of(line, self.names.catalogs[index_of(role)], "another_catalog", message))
+                Err(CdmError::of(
+                    line,
+                    self.names.catalogs[index_of(role)],
+                    "another_catalog",
+                    message,
+                ))
             }
-            Err(ObjectFault::NoNumber(what)) => {
-                Err(CdmError::of(line, name, "wrong_type", format!("{} {what}", quote(designator))))
-            }
+            Err(ObjectFault::NoNumber(what)) => Err(CdmError::of(
+                line,
+                name,
+                "wrong_type",
+                format!("{} {what}", quote(designator)),
+            )),
             Err(ObjectFault::TooGreat) => {
                 let message = format!("{} is greater than any catalogue number", quote(designator));
                 Err(CdmError::of(line, name, "out_of_range", message))
@@ -300,7 +374,10 @@ impl<'a> Draft<'a> {
 
     /// The text of a comment: the id of the conjunction, or anything else.
     pub(super) fn comment(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
-        let rest = text.trim_ascii().strip_prefix(EVENT_ID_KEY).map(str::trim_ascii_start);
+        let rest = text
+            .trim_ascii()
+            .strip_prefix(EVENT_ID_KEY)
+            .map(str::trim_ascii_start);
         match rest.and_then(|rest| rest.strip_prefix('=')) {
             Some(id) => self.event_id(line, id.trim_ascii()),
             None => Ok(()),
@@ -310,23 +387,43 @@ impl<'a> Draft<'a> {
     /// The id of the conjunction.
     pub(super) fn event_id(&mut self, line: u64, id: &str) -> Result<(), CdmError> {
         if id.is_empty() {
-            return Err(CdmError::of(line, EVENT_ID_KEY, "another_id", "there is no id"));
+            return Err(CdmError::of(
+                line,
+                EVENT_ID_KEY,
+                "another_id",
+                "there is no id",
+            ));
         }
         match &self.existing_id {
             None => {
-                self.existing_id = Some(ExistingId { line, text: id.to_owned() });
+                self.existing_id = Some(ExistingId {
+                    line,
+                    text: id.to_owned(),
+                });
                 Ok(())
             }
             Some(existing) if existing.text == id => Ok(()),
-            Some(existing) => Err(refuse_second(&ExistingId { line, text: id.to_owned() }, EVENT_ID_KEY, existing)),
+            Some(existing) => Err(refuse_second(
+                &ExistingId {
+                    line,
+                    text: id.to_owned(),
+                },
+                EVENT_ID_KEY,
+                existing,
+            )),
         }
     }
 
     /// The keyword with the id that this service or another originator has given the conjunction.
     pub(super) fn conjunction_id(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
-        let found = ExistingId { line, text: text.to_owned() };
+        let found = ExistingId {
+            line,
+            text: text.to_owned(),
+        };
         match &self.conjunction_id {
-            Some(first) if first.text != found.text => Err(refuse_second(&found, CONJUNCTION_ID_KEY, first)),
+            Some(first) if first.text != found.text => {
+                Err(refuse_second(&found, CONJUNCTION_ID_KEY, first))
+            }
             Some(_) => Ok(()),
             None => {
                 self.conjunction_id = Some(found);
@@ -336,24 +433,41 @@ impl<'a> Draft<'a> {
     }
 
     /// The whole message. `keyword`: the insertion for CONJUNCTION_ID, where its form has one.
-    pub(super) fn finish(self, comment: Insertion, keyword: Option<Insertion>) -> Result<Message, CdmError> {
-        let lacks = |line, name: &str, what: &str| Err(CdmError::of(line, name, "missing_field", what));
+    pub(super) fn finish(
+        self,
+        comment: Insertion,
+        keyword: Option<Insertion>,
+    ) -> Result<Message, CdmError> {
+        let lacks =
+            |line, name: &str, what: &str| Err(CdmError::of(line, name, "missing_field", what));
         let Some((tca, tca_line)) = self.tca else {
-            return lacks(self.line, self.names.tca, "the message that begins here has none");
+            return lacks(
+                self.line,
+                self.names.tca,
+                "the message that begins here has none",
+            );
         };
         let mut found = [(0, 0); 2];
         for (at, role) in [Role::Primary, Role::Secondary].into_iter().enumerate() {
             found[at] = match (self.number_of(role)?, self.objects[at].begun) {
                 (Some(object), _) => object,
                 (None, Some(begun)) => {
-                    return lacks(begun, self.names.objects[at], "the object that begins here has none");
+                    return lacks(
+                        begun,
+                        self.names.objects[at],
+                        "the object that begins here has none",
+                    );
                 }
                 (None, None) if self.names == &CCSDS => {
                     let what = format!("the message that begins here has no OBJECT{}", at + 1);
                     return lacks(self.line, "OBJECT", &what);
                 }
                 (None, None) => {
-                    return lacks(self.line, self.names.objects[at], "the message that begins here has none");
+                    return lacks(
+                        self.line,
+                        self.names.objects[at],
+                        "the message that begins here has none",
+                    );
                 }
             };
         }
@@ -374,10 +488,16 @@ impl<'a> Draft<'a> {
             names: self.names,
             insertion,
         };
-        Report::new(tca, primary, secondary).map(message).map_err(|error| {
-            // Of two that are the same, the second is one too many.
-            let at = if let ReportError::ObjectZero { role } = &error { index_of(*role) } else { 1 };
-            CdmError::of(found[at].1, self.names.objects[at], error.reason(), error)
-        })
+        Report::new(tca, primary, secondary)
+            .map(message)
+            .map_err(|error| {
+                // Of two that are the same, the second is one too many.
+                let at = if let ReportError::ObjectZero { role } = &error {
+                    index_of(*role)
+                } else {
+                    1
+                };
+                CdmError::of(found[at].1, self.names.objects[at], error.reason(), error)
+            })
     }
 }

@@ -25,7 +25,13 @@ pub struct CdmError {
 impl CdmError {
     /// An error of a line as a whole.
     pub(super) fn at(line: u64, reason: &'static str, message: impl fmt::Display) -> CdmError {
-        CdmError { line, keyword: None, reason, limit: None, message: message.to_string() }
+        CdmError {
+            line,
+            keyword: None,
+            reason,
+            limit: None,
+            message: message.to_string(),
+        }
     }
 
     /// The same error with the bound that was broken.
@@ -47,9 +53,20 @@ impl CdmError {
     }
 
     /// An error of one keyword.
-    pub(super) fn of(line: u64, keyword: &str, reason: &'static str, message: impl fmt::Display) -> CdmError {
+    pub(super) fn of(
+        line: u64,
+        keyword: &str,
+        reason: &'static str,
+        message: impl fmt::Display,
+    ) -> CdmError {
         let keyword = Some(cut(keyword));
-        CdmError { line, keyword, reason, limit: None, message: message.to_string() }
+        CdmError {
+            line,
+            keyword,
+            reason,
+            limit: None,
+            message: message.to_string(),
+        }
     }
 }
 

@@ -9,18 +9,33 @@ use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Insertion {
     /// A line of its own, with the line end of its neighbour.
-    Line { note: NoteForm, at: usize, line_end: Range<usize> },
+    Line {
+        note: NoteForm,
+        at: usize,
+        line_end: Range<usize>,
+    },
     /// An element, with the white space before its neighbour and the prefix of its parent.
-    Element { note: NoteForm, at: usize, gap: Range<usize>, prefix: Range<usize> },
+    Element {
+        note: NoteForm,
+        at: usize,
+        gap: Range<usize>,
+        prefix: Range<usize>,
+    },
     /// A member, with the white space and the colon of the member before it.
-    Member { at: usize, gap: Range<usize>, colon: Range<usize> },
+    Member {
+        at: usize,
+        gap: Range<usize>,
+        colon: Range<usize>,
+    },
 }
 
 impl Insertion {
     /// The index of the byte before which it is inserted.
     pub(super) fn at(&self) -> usize {
         match self {
-            Insertion::Line { at, .. } | Insertion::Element { at, .. } | Insertion::Member { at, .. } => *at,
+            Insertion::Line { at, .. }
+            | Insertion::Element { at, .. }
+            | Insertion::Member { at, .. } => *at,
         }
     }
 
@@ -29,13 +44,34 @@ impl Insertion {
         let part = |range: &Range<usize>| &source[range.clone()];
         let key = EVENT_ID_KEY.as_bytes();
         match self {
-            Insertion::Line { note: NoteForm::Comment, line_end, .. } => {
-                append(out, &[b"COMMENT ", key, b" = ", id.as_bytes(), part(line_end)]);
+            Insertion::Line {
+                note: NoteForm::Comment,
+                line_end,
+                ..
+            } => {
+                append(
+                    out,
+                    &[b"COMMENT ", key, b" = ", id.as_bytes(), part(line_end)],
+                );
             }
-            Insertion::Line { note: NoteForm::ConjunctionId, line_end, .. } => {
-                append(out, &[CONJUNCTION_ID_KEY.as_bytes(), b" = ", id.as_bytes(), part(line_end)]);
+            Insertion::Line {
+                note: NoteForm::ConjunctionId,
+                line_end,
+                ..
+            } => {
+                append(
+                    out,
+                    &[
+                        CONJUNCTION_ID_KEY.as_bytes(),
+                        b" = ",
+                        id.as_bytes(),
+                        part(line_end),
+                    ],
+                );
             }
-            Insertion::Element { note, gap, prefix, .. } => {
+            Insertion::Element {
+                note, gap, prefix, ..
+            } => {
                 let (gap, prefix, id) = (part(gap), part(prefix), quick_xml::escape::escape(id));
                 let (name, content) = match note {
                     NoteForm::Comment => ("COMMENT", &[key, b" = ", id.as_bytes()][..]),

@@ -13,7 +13,12 @@ use crate::conjunction::sent_report::CONJUNCTION_ID_KEY;
 const VERSION: &str = "CCSDS_CDM_VERS";
 
 /// The keywords behind which a comment still belongs to the header.
-const HEADER: [&str; 4] = ["CLASSIFICATION", "CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR"];
+const HEADER: [&str; 4] = [
+    "CLASSIFICATION",
+    "CREATION_DATE",
+    "ORIGINATOR",
+    "MESSAGE_FOR",
+];
 
 /// The last keyword of the header: a comment behind it belongs to the relative metadata.
 const LAST_OF_HEADER: &str = "MESSAGE_ID";
@@ -49,7 +54,11 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
                 NoteForm::Comment => line.next,
                 NoteForm::ConjunctionId => line.end - line.text.len(),
             };
-            Insertion::Line { note, at: begin + at, line_end: begin + line.end..begin + line.next }
+            Insertion::Line {
+                note,
+                at: begin + at,
+                line_end: begin + line.end..begin + line.next,
+            }
         };
         match Statement::of(number, line.text) {
             Ok(Statement::Blank) => {}
@@ -62,27 +71,47 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
                     Some(version) => {
                         let draft = Draft::new(number, version, &CCSDS, rule);
                         let comment = insertion(NoteForm::Comment);
-                        open = Some(Open { draft, comment, keyword: None, is_in_header: true });
+                        open = Some(Open {
+                            draft,
+                            comment,
+                            keyword: None,
+                            is_in_header: true,
+                        });
                     }
                     None => {
-                        outcomes.add(Err(CdmError::of(number, VERSION, "bad_version", unknown_version(value))))?;
+                        outcomes.add(Err(CdmError::of(
+                            number,
+                            VERSION,
+                            "bad_version",
+                            unknown_version(value),
+                        )))?;
                     }
                 }
             }
             statement if !is_begun => {
                 let message = format!("a message begins with {VERSION}, and this stands before it");
-                return Err(CdmError::of(number, statement?.keyword(), "report_form", message));
+                return Err(CdmError::of(
+                    number,
+                    statement?.keyword(),
+                    "report_form",
+                    message,
+                ));
             }
             statement => {
                 let Some(current) = &mut open else { continue };
                 match &statement {
-                    Ok(Statement::Comment(_)) if current.is_in_header => current.comment = insertion(NoteForm::Comment),
-                    Ok(Statement::KeyAndValue(key, _)) if current.keyword.is_none() && !is_of_header(key) => {
+                    Ok(Statement::Comment(_)) if current.is_in_header => {
+                        current.comment = insertion(NoteForm::Comment)
+                    }
+                    Ok(Statement::KeyAndValue(key, _))
+                        if current.keyword.is_none() && !is_of_header(key) =>
+                    {
                         current.keyword = Some(insertion(NoteForm::ConjunctionId));
                     }
                     _ => {}
                 }
-                if let Err(error) = statement.and_then(|statement| current.take(number, &statement)) {
+                if let Err(error) = statement.and_then(|statement| current.take(number, &statement))
+                {
                     open = None;
                     outcomes.add(Err(error))?;
                 }
@@ -90,7 +119,12 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
         }
     }
     if !is_begun {
-        return Err(CdmError::of(1, VERSION, "missing_field", "there is no message"));
+        return Err(CdmError::of(
+            1,
+            VERSION,
+            "missing_field",
+            "there is no message",
+        ));
     }
     if let Some(last) = open {
         outcomes.add(last.finish())?;
@@ -111,11 +145,16 @@ impl Open<'_> {
         };
         self.is_in_header &= HEADER.contains(&key);
         match key {
-            "TCA" if self.draft.is_in_object() => {
-                Err(CdmError::of(number, key, "report_form", "it stands behind OBJECT and belongs before it"))
-            }
+            "TCA" if self.draft.is_in_object() => Err(CdmError::of(
+                number,
+                key,
+                "report_form",
+                "it stands behind OBJECT and belongs before it",
+            )),
             "TCA" => self.draft.tca(number, value),
-            CONJUNCTION_ID_KEY if !self.draft.is_in_object() => self.draft.conjunction_id(number, value),
+            CONJUNCTION_ID_KEY if !self.draft.is_in_object() => {
+                self.draft.conjunction_id(number, value)
+            }
             "OBJECT" => self.draft.begin_object(number, value),
             "OBJECT_DESIGNATOR" => self.draft.designator(number, value),
             "CATALOG_NAME" => self.draft.catalog_name(number, value),
@@ -142,10 +181,22 @@ impl<'a> Statement<'a> {
             let text = line[first.len()..].trim_ascii_start();
             return Ok(Statement::Comment(text.strip_prefix('=').unwrap_or(text)));
         }
-        match line.split_once('=').map(|(key, value)| (key.trim_ascii_end(), value.trim_ascii_start())) {
+        match line
+            .split_once('=')
+            .map(|(key, value)| (key.trim_ascii_end(), value.trim_ascii_start()))
+        {
             Some((key, value)) if !key.is_empty() => Ok(Statement::KeyAndValue(key, value)),
-            Some(_) => Err(CdmError::at(number, "report_form", "there is no keyword before the `=`")),
-            None => Err(CdmError::of(number, first, "report_form", "there is no `=` behind the keyword")),
+            Some(_) => Err(CdmError::at(
+                number,
+                "report_form",
+                "there is no keyword before the `=`",
+            )),
+            None => Err(CdmError::of(
+                number,
+                first,
+                "report_form",
+                "there is no `=` behind the keyword",
+            )),
         }
     }
 

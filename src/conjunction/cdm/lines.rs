@@ -41,7 +41,11 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
         let end = at + len;
         let next = end + line_end_len(&rest.as_bytes()[len..]);
         at = next;
-        Some(Line { text: &rest[..len], end, next })
+        Some(Line {
+            text: &rest[..len],
+            end,
+            next,
+        })
     })
 }
 
@@ -87,7 +91,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_line_end_ends_a_line() {
-        let told: Vec<_> = lines("a\nb\r\nc\rd\n\re\n\n\r\n\r\nf").map(|line| line.text).collect();
+        let told: Vec<_> = lines("a\nb\r\nc\rd\n\re\n\n\r\n\r\nf")
+            .map(|line| line.text)
+            .collect();
         assert_eq!(told, ["a", "b", "c", "d", "e", "", "", "", "f"]);
         assert_eq!(lines("").count(), 0);
         assert_eq!(lines("a\n").count(), 1);
@@ -98,7 +104,10 @@ mod tests {
         let text = "a\nbb\r\nc\rd\n\re";
         let mut counter = LineCounter::default();
         let places = ["a", "bb", "c", "d", "e"].map(|part| text.find(part).expect("it is there"));
-        assert_eq!(places.map(|place| counter.line_at(text.as_bytes(), place)), [1, 2, 3, 4, 5]);
+        assert_eq!(
+            places.map(|place| counter.line_at(text.as_bytes(), place)),
+            [1, 2, 3, 4, 5]
+        );
         let numbers: Vec<_> = lines(text).map(|line| line.text).collect();
         assert_eq!(numbers.len(), 5);
     }

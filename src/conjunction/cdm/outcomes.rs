@@ -15,7 +15,11 @@ pub(super) struct Outcomes<'a> {
 
 impl<'a> Outcomes<'a> {
     pub(super) fn new(rule: ReadRule<'a>) -> Outcomes<'a> {
-        Outcomes { rule, messages: Vec::new(), refused: Vec::new() }
+        Outcomes {
+            rule,
+            messages: Vec::new(),
+            refused: Vec::new(),
+        }
     }
 
     /// The number of messages so far.

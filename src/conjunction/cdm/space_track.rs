@@ -32,8 +32,11 @@ const OF_OPERATORS: Names = Names {
 };
 
 /// The names of the class `cdm_public`, which has no catalogues but those of the other class where a row was made of both.
-const OF_THE_PUBLIC: Names =
-    Names { tca: "TCA", objects: ["SAT_1_ID", "SAT_2_ID"], catalogs: ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"] };
+const OF_THE_PUBLIC: Names = Names {
+    tca: "TCA",
+    objects: ["SAT_1_ID", "SAT_2_ID"],
+    catalogs: ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"],
+};
 
 /// The members of the reports that this service has of its own.
 const OURS: [&str; 3] = ["tca", "primary", "secondary"];
@@ -43,13 +46,25 @@ const TCA_FRACTION: &str = "TCA_FRACTION";
 /// Reads every message of a JSON text.
 pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'a>, CdmError> {
     let text = text_of(document)?;
-    let mut rows = Rows { text, begin: document.len() - text.len(), lines: LineCounter::default(), rule };
+    let mut rows = Rows {
+        text,
+        begin: document.len() - text.len(),
+        lines: LineCounter::default(),
+        rule,
+    };
     let is_list = text.trim_ascii_start().starts_with('[');
-    let values: Result<Vec<&RawValue>, _> =
-        if is_list { serde_json::from_str(text) } else { serde_json::from_str(text).map(|value| vec![value]) };
+    let values: Result<Vec<&RawValue>, _> = if is_list {
+        serde_json::from_str(text)
+    } else {
+        serde_json::from_str(text).map(|value| vec![value])
+    };
     let values = values.map_err(|error| rows.not_json(text, &error))?;
     if values.is_empty() {
-        return Err(CdmError::at(1, "missing_field", "there is no message in the list"));
+        return Err(CdmError::at(
+            1,
+            "missing_field",
+            "there is no message in the list",
+        ));
     }
     let mut outcomes = Outcomes::new(rule);
     for value in values {
@@ -60,7 +75,9 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
 
 /// Whether the object, or the first one of the list, has a name that is theirs.
 pub(super) fn has_their_names(json: &[u8]) -> bool {
-    let Ok(text) = text_of(json) else { return false };
+    let Ok(text) = text_of(json) else {
+        return false;
+    };
     serde_json::from_str::<HasTheirNames>(text).is_ok_and(|found| found.0)
 }
 
@@ -89,9 +106,16 @@ impl<'a> Rows<'a> {
             let message = format!("{} is no object", quote(object));
             return Err(CdmError::at(line, "report_form", message));
         }
-        let Members(members) = serde_json::from_str(object).map_err(|error| self.not_json(object, &error))?;
-        let is_public = members.iter().any(|member| OF_THE_PUBLIC.objects.contains(&member.name.as_ref()));
-        let names = if is_public { &OF_THE_PUBLIC } else { &OF_OPERATORS };
+        let Members(members) =
+            serde_json::from_str(object).map_err(|error| self.not_json(object, &error))?;
+        let is_public = members
+            .iter()
+            .any(|member| OF_THE_PUBLIC.objects.contains(&member.name.as_ref()));
+        let names = if is_public {
+            &OF_THE_PUBLIC
+        } else {
+            &OF_OPERATORS
+        };
         let mut draft = Draft::new(line, CdmVersion::V1, names, self.rule);
         for member in &members {
             self.read_member(member, names, &mut draft)?;
@@ -99,16 +123,28 @@ impl<'a> Rows<'a> {
         let mut seen: Vec<&str> = members.iter().map(|member| member.name.as_ref()).collect();
         seen.sort_unstable();
         if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(CdmError::of(line, twice[0], "duplicate_key", "the object that begins here has it twice"));
+            return Err(CdmError::of(
+                line,
+                twice[0],
+                "duplicate_key",
+                "the object that begins here has it twice",
+            ));
         }
         let insertion = self.insertion_behind(&members, object);
         draft.finish(insertion, None)
     }
 
-    fn read_member(&mut self, member: &Member<'a>, names: &Names, draft: &mut Draft<'_>) -> Result<(), CdmError> {
+    fn read_member(
+        &mut self,
+        member: &Member<'a>,
+        names: &Names,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), CdmError> {
         let name = member.name.as_ref();
         let is_ours = OURS.contains(&name);
-        let is_of_the_others = [&OF_OPERATORS, &OF_THE_PUBLIC].iter().any(|others| others.objects.contains(&name))
+        let is_of_the_others = [&OF_OPERATORS, &OF_THE_PUBLIC]
+            .iter()
+            .any(|others| others.objects.contains(&name))
             && !names.objects.contains(&name);
         if !is_ours && !is_of_the_others && !self.is_read(name, names) {
             return Ok(());
@@ -121,11 +157,18 @@ impl<'a> Rows<'a> {
             return refuse("report_form", what);
         }
         if is_of_the_others {
-            return refuse("report_form", "the object has the names of `cdm` and of `cdm_public`");
+            return refuse(
+                "report_form",
+                "the object has the names of `cdm` and of `cdm_public`",
+            );
         }
         if name == TCA_FRACTION {
             let is_none = matches!(member.value, "null" | "0" | "\"\"" | "\"0\"");
-            return if is_none { Ok(()) } else { refuse("bad_timestamp", "its unit is not known; add it to TCA") };
+            return if is_none {
+                Ok(())
+            } else {
+                refuse("bad_timestamp", "its unit is not known; add it to TCA")
+            };
         }
         let is_number = member.value.bytes().all(|byte| byte.is_ascii_digit());
         if member.value == "null" && names.catalogs.contains(&name) {
@@ -134,7 +177,12 @@ impl<'a> Rows<'a> {
         let text = match serde_json::from_str::<Text<'_>>(member.value) {
             Ok(Text(text)) => text,
             Err(_) if is_number && names.objects.contains(&name) => Cow::Borrowed(member.value),
-            Err(_) => return refuse("wrong_type", &format!("{} is no text in quotes", quote(member.value))),
+            Err(_) => {
+                return refuse(
+                    "wrong_type",
+                    &format!("{} is no text in quotes", quote(member.value)),
+                );
+            }
         };
         match name {
             EVENT_ID_KEY => draft.event_id(line, &text),
@@ -155,16 +203,28 @@ impl<'a> Rows<'a> {
     fn insertion_behind(&self, members: &[Member<'a>], object: &'a str) -> Insertion {
         let object_at = self.offset_of(object);
         let end_of = |member: &Member<'a>| self.offset_of(member.value) + member.value.len();
-        let before = members.len().checked_sub(2).map_or(object_at, |at| end_of(&members[at]));
+        let before = members
+            .len()
+            .checked_sub(2)
+            .map_or(object_at, |at| end_of(&members[at]));
         let Some(last) = members.last() else {
-            return Insertion::Member { at: object_at + self.begin + 1, gap: 0..0, colon: 0..0 };
+            return Insertion::Member {
+                at: object_at + self.begin + 1,
+                gap: 0..0,
+                colon: 0..0,
+            };
         };
         // Between two values stand a comma or a brace, the name in quotes, and a colon, each with its white space.
         let value_at = self.offset_of(last.value);
         let between = &self.text[before..value_at];
-        let find = |offset: Option<usize>| before + offset.expect("a member has a name, and something before it");
+        let find = |offset: Option<usize>| {
+            before + offset.expect("a member has a name, and something before it")
+        };
         let opened = find(between.find('"'));
-        let (separator_end, closed) = (find(between.find([',', '{'])) + 1, find(between.rfind('"')) + 1);
+        let (separator_end, closed) = (
+            find(between.find([',', '{'])) + 1,
+            find(between.rfind('"')) + 1,
+        );
         let shift = |range: Range<usize>| range.start + self.begin..range.end + self.begin;
         Insertion::Member {
             at: end_of(last) + self.begin,
@@ -185,11 +245,16 @@ impl<'a> Rows<'a> {
 
     fn not_json(&mut self, part: &str, error: &serde_json::Error) -> CdmError {
         let lines_before = self.line_of(part) - 1;
-        let line = lines_before + u64::try_from(error.line().max(1)).unwrap_or(u64::MAX - lines_before);
+        let line =
+            lines_before + u64::try_from(error.line().max(1)).unwrap_or(u64::MAX - lines_before);
         // The line that the error tells of itself is counted from the beginning of the part.
         let what = error.to_string();
         let what = what.split(" at line ").next().unwrap_or_default();
-        CdmError::at(line, "report_form", format!("this is not acceptable JSON: {what}"))
+        CdmError::at(
+            line,
+            "report_form",
+            format!("this is not acceptable JSON: {what}"),
+        )
     }
 }
 
@@ -216,7 +281,10 @@ impl<'de> Visitor<'de> for MembersVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Members<'de>, A::Error> {
         let mut members = Vec::new();
         while let Some((Text(name), value)) = given.next_entry::<Text<'de>, &'de RawValue>()? {
-            members.push(Member { name, value: value.get() });
+            members.push(Member {
+                name,
+                value: value.get(),
+            });
         }
         Ok(Members(members))
     }

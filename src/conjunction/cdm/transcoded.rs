@@ -26,7 +26,10 @@ pub(super) struct Origin {
 
 impl Origin {
     /// A document that is read as it is.
-    pub(super) const UTF_8: Origin = Origin { charset: None, begin: 0 };
+    pub(super) const UTF_8: Origin = Origin {
+        charset: None,
+        begin: 0,
+    };
 
     /// The length of this part of the text in the document it came from.
     pub(super) fn len_of(self, part: &str) -> usize {
@@ -50,12 +53,18 @@ impl Origin {
                 for letter in text.chars() {
                     match u8::try_from(letter) {
                         Ok(byte) => out.push(byte),
-                        Err(_) => out.extend_from_slice(format!("&#{};", u32::from(letter)).as_bytes()),
+                        Err(_) => {
+                            out.extend_from_slice(format!("&#{};", u32::from(letter)).as_bytes())
+                        }
                     }
                 }
             }
-            Some(Charset::Utf16Le) => text.encode_utf16().for_each(|unit| out.extend_from_slice(&unit.to_le_bytes())),
-            Some(Charset::Utf16Be) => text.encode_utf16().for_each(|unit| out.extend_from_slice(&unit.to_be_bytes())),
+            Some(Charset::Utf16Le) => text
+                .encode_utf16()
+                .for_each(|unit| out.extend_from_slice(&unit.to_le_bytes())),
+            Some(Charset::Utf16Be) => text
+                .encode_utf16()
+                .for_each(|unit| out.extend_from_slice(&unit.to_be_bytes())),
         }
     }
 
@@ -87,14 +96,22 @@ pub(super) fn transcode(document: &[u8]) -> Result<(Option<String>, Origin), Cdm
             "the document has {} bytes, and one that is not in UTF-8 may have {TRANSCODED_LEN_MAX}",
             document.len()
         );
-        return Err(CdmError::at(1, "report_form", what).with_limit(Some(TRANSCODED_LEN_MAX.to_string())));
+        return Err(
+            CdmError::at(1, "report_form", what).with_limit(Some(TRANSCODED_LEN_MAX.to_string()))
+        );
     }
     let (text, begin) = match charset {
         Charset::Latin1 => (document.iter().map(|byte| char::from(*byte)).collect(), 0),
         Charset::Utf16Le => (decode_utf16(&document[2..], u16::from_le_bytes)?, 2),
         Charset::Utf16Be => (decode_utf16(&document[2..], u16::from_be_bytes)?, 2),
     };
-    Ok((Some(text), Origin { charset: Some(charset), begin }))
+    Ok((
+        Some(text),
+        Origin {
+            charset: Some(charset),
+            begin,
+        },
+    ))
 }
 
 fn decode_utf16(bytes: &[u8], unit_of: fn([u8; 2]) -> u16) -> Result<String, CdmError> {
@@ -103,7 +120,11 @@ fn decode_utf16(bytes: &[u8], unit_of: fn([u8; 2]) -> u16) -> Result<String, Cdm
     let mut lines = 1;
     for letter in char::decode_utf16(pairs.iter().map(|pair| unit_of(*pair))) {
         let Ok(letter) = letter else {
-            return Err(CdmError::at(lines, "not_utf8", "the document is not UTF-16 from here on"));
+            return Err(CdmError::at(
+                lines,
+                "not_utf8",
+                "the document is not UTF-16 from here on",
+            ));
         };
         lines += u64::from(letter == '\n');
         text.push(letter);
@@ -111,20 +132,37 @@ fn decode_utf16(bytes: &[u8], unit_of: fn([u8; 2]) -> u16) -> Result<String, Cdm
     if rest.is_empty() {
         return Ok(text);
     }
-    Err(CdmError::at(lines, "not_utf8", "the document ends inside of a character of UTF-16"))
+    Err(CdmError::at(
+        lines,
+        "not_utf8",
+        "the document ends inside of a character of UTF-16",
+    ))
 }
 
 /// Whether an XML declaration, in ASCII, names ISO-8859-1.
 fn declares_latin1(document: &[u8]) -> bool {
-    let Some(rest) = document.strip_prefix(b"<?xml".as_slice()) else { return false };
+    let Some(rest) = document.strip_prefix(b"<?xml".as_slice()) else {
+        return false;
+    };
     let end = rest.iter().position(|byte| *byte == b'>').unwrap_or(0);
     let declaration = String::from_utf8_lossy(&rest[..end]).to_ascii_lowercase();
-    let Some((_, value)) = declaration.split_once("encoding") else { return false };
-    let value = value.trim_start().strip_prefix('=').unwrap_or_default().trim_start();
-    ["\"iso-8859-1\"", "'iso-8859-1'"].iter().any(|name| value.starts_with(name))
+    let Some((_, value)) = declaration.split_once("encoding") else {
+        return false;
+    };
+    let value = value
+        .trim_start()
+        .strip_prefix('=')
+        .unwrap_or_default()
+        .trim_start();
+    ["\"iso-8859-1\"", "'iso-8859-1'"]
+        .iter()
+        .any(|name| value.starts_with(name))
 }
 
 /// The refusal of a declaration that names another encoding.
 pub(super) fn refuse_declared(name: &str) -> String {
-    format!("the encoding is {}, it must be UTF-8, UTF-16 with its byte order mark, or ISO-8859-1", quote(name))
+    format!(
+        "the encoding is {}, it must be UTF-8, UTF-16 with its byte order mark, or ISO-8859-1",
+        quote(name)
+    )
 }

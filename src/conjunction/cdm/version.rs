@@ -36,8 +36,9 @@ impl CdmVersion {
             "2.0" => Some(CdmVersion::V2),
             _ => {
                 let minor = text.strip_prefix("2.")?;
-                let is_version =
-                    !minor.is_empty() && text.len() <= LEN_MAX && minor.bytes().all(|byte| byte.is_ascii_digit());
+                let is_version = !minor.is_empty()
+                    && text.len() <= LEN_MAX
+                    && minor.bytes().all(|byte| byte.is_ascii_digit());
                 is_version.then(|| CdmVersion::Unknown2(text.to_owned()))
             }
         }
@@ -60,16 +61,19 @@ impl CdmVersion {
     pub fn warning(&self) -> Option<String> {
         match self {
             CdmVersion::V1 | CdmVersion::V2 => None,
-            CdmVersion::Unknown2(version) => {
-                Some(format!("CCSDS_CDM_VERS {version} is not known; the message was read as 2.0"))
-            }
+            CdmVersion::Unknown2(version) => Some(format!(
+                "CCSDS_CDM_VERS {version} is not known; the message was read as 2.0"
+            )),
         }
     }
 }
 
 /// What is said of a version that is not read.
 pub(super) fn unknown_version(text: &str) -> String {
-    format!("{} is a version that is not known, 1.0 and 2.0 are", quote(text))
+    format!(
+        "{} is a version that is not known, 1.0 and 2.0 are",
+        quote(text)
+    )
 }
 
 /// How the id of a conjunction is noted in a message of CCSDS 508.0.
@@ -88,16 +92,42 @@ mod tests {
 
     #[test]
     fn a_version_is_known_or_begins_with_two_or_is_not_read() {
-        for text in ["2.", "2", "2.x", "2.0.1", "2.0000000", " 2.0", "1", "1.1", "3.0", "20", ""] {
+        for text in [
+            "2.",
+            "2",
+            "2.x",
+            "2.0.1",
+            "2.0000000",
+            " 2.0",
+            "1",
+            "1.1",
+            "3.0",
+            "20",
+            "",
+        ] {
             assert_eq!(CdmVersion::of(text), None, "{text}");
         }
         for text in ["2.1", "2.00", "2.999999"] {
             let version = CdmVersion::of(text).expect("begins with 2");
-            assert_eq!((version.note(), version.clone()), (NoteForm::ConjunctionId, CdmVersion::Unknown2(text.into())));
+            assert_eq!(
+                (version.note(), version.clone()),
+                (NoteForm::ConjunctionId, CdmVersion::Unknown2(text.into()))
+            );
             let warning = version.warning().expect("it is not known");
-            assert!(warning.len() < 100 && warning.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()));
+            assert!(
+                warning.len() < 100
+                    && warning
+                        .bytes()
+                        .all(|byte| byte == b' ' || byte.is_ascii_graphic())
+            );
         }
-        assert_eq!((CdmVersion::V1.note(), CdmVersion::V1.warning()), (NoteForm::Comment, None));
-        assert_eq!((CdmVersion::V2.note(), CdmVersion::V2.warning()), (NoteForm::ConjunctionId, None));
+        assert_eq!(
+            (CdmVersion::V1.note(), CdmVersion::V1.warning()),
+            (NoteForm::Comment, None)
+        );
+        assert_eq!(
+            (CdmVersion::V2.note(), CdmVersion::V2.warning()),
+            (NoteForm::ConjunctionId, None)
+        );
     }
 }

@@ -74,7 +74,11 @@ impl Element {
 /// Reads every message of a document.
 ///
 /// `origin`: how it was written before it was made UTF-8.
-pub(super) fn read<'a>(document: &'a [u8], origin: Origin, rule: ReadRule<'a>) -> Result<Outcomes<'a>, CdmError> {
+pub(super) fn read<'a>(
+    document: &'a [u8],
+    origin: Origin,
+    rule: ReadRule<'a>,
+) -> Result<Outcomes<'a>, CdmError> {
     let text = text_of(document)?;
     let mut reader = Reader::from_str(text);
     let mut tree = Tree {
@@ -149,14 +153,20 @@ struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Takes an event, or leaves it out with the message that was refused.
     fn go_on(&mut self, event: &Event<'_>, next: usize) -> Result<(), CdmError> {
-        let outcome = if self.refused_at.is_some() { Ok(()) } else { self.take(event, next) };
+        let outcome = if self.refused_at.is_some() {
+            Ok(())
+        } else {
+            self.take(event, next)
+        };
         match event {
             Event::Start(_) => self.depth += 1,
             Event::End(_) => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
         if let Err(error) = outcome {
-            let Some(begun_at) = self.begun_at else { return Err(error) };
+            let Some(begun_at) = self.begun_at else {
+                return Err(error);
+            };
             self.outcomes.add(Err(error))?;
             (self.message, self.refused_at) = (None, Some(begun_at));
         }
@@ -173,7 +183,9 @@ impl<'a> Tree<'a> {
             Event::Empty(start) => {
                 self.begin(start, next)?;
                 if self.open.last() == Some(&Element::Header) {
-                    return Err(self.refuse_element("header", "it is empty, so nothing can be put into it"));
+                    return Err(
+                        self.refuse_element("header", "it is empty, so nothing can be put into it")
+                    );
                 }
                 self.end(next)
             }
@@ -196,7 +208,11 @@ impl<'a> Tree<'a> {
             return Err(self.refuse_element(name, "an element stands where only text belongs"));
         }
         if parent.is_none() && (self.is_begun || element == Element::Other) {
-            let what = if self.is_begun { "a document has one root" } else { "the root must be `cdm` or `ndm`" };
+            let what = if self.is_begun {
+                "a document has one root"
+            } else {
+                "the root must be `cdm` or `ndm`"
+            };
             return Err(self.refuse_element(name, what));
         }
         if self.open.len() == DEPTH_MAX {
@@ -209,10 +225,16 @@ impl<'a> Tree<'a> {
                 self.begun_at = Some(self.depth);
                 let version = self.version_of(start)?;
                 let draft = Draft::new(self.line(), version, &CCSDS, self.outcomes.rule);
-                self.message = Some(Open { draft, comment: None, keyword: None });
+                self.message = Some(Open {
+                    draft,
+                    comment: None,
+                    keyword: None,
+                });
             }
             Element::Header => self.begin_header(start, next)?,
-            Element::Relative => self.relative = Some(self.insertion_in(start, next, NoteForm::ConjunctionId)),
+            Element::Relative => {
+                self.relative = Some(self.insertion_in(start, next, NoteForm::ConjunctionId))
+            }
             Element::Leaf(_) => self.leaf = (self.line(), String::new()),
             _ => {}
         }
@@ -230,7 +252,10 @@ impl<'a> Tree<'a> {
     fn begin_header(&mut self, start: &BytesStart<'_>, next: usize) -> Result<(), CdmError> {
         let insertion = self.insertion_in(start, next, NoteForm::Comment);
         match &mut self.message {
-            Some(Open { comment: found @ None, .. }) => *found = Some(insertion),
+            Some(Open {
+                comment: found @ None,
+                ..
+            }) => *found = Some(insertion),
             _ => return Err(self.refuse_element("header", "the message has one already")),
         }
         Ok(())
@@ -238,9 +263,17 @@ impl<'a> Tree<'a> {
 
     /// The insertion behind the start tag of an element.
     fn insertion_in(&self, start: &BytesStart<'_>, next: usize, note: NoteForm) -> Insertion {
-        let prefix_len = start.name().prefix().map_or(0, |prefix| prefix.as_ref().len() + ":".len());
+        let prefix_len = start
+            .name()
+            .prefix()
+            .map_or(0, |prefix| prefix.as_ref().len() + ":".len());
         let (at, name) = (self.begin + next, self.begin + self.at + "<".len());
-        Insertion::Element { note, at, gap: at..at + self.gap_len(next), prefix: name..name + prefix_len }
+        Insertion::Element {
+            note,
+            at,
+            gap: at..at + self.gap_len(next),
+            prefix: name..name + prefix_len,
+        }
     }
 
     /// The length of the white space from there on.
@@ -252,7 +285,9 @@ impl<'a> Tree<'a> {
     fn end(&mut self, next: usize) -> Result<(), CdmError> {
         let element = self.open.pop();
         let behind = self.begin + next..self.begin + next + self.gap_len(next);
-        let Some(Open { draft, .. }) = &mut self.message else { return Ok(()) };
+        let Some(Open { draft, .. }) = &mut self.message else {
+            return Ok(());
+        };
         match element {
             Some(Element::Leaf(leaf)) => {
                 let (line, text) = (self.leaf.0, self.leaf.1.trim_ascii());
@@ -280,7 +315,11 @@ impl<'a> Tree<'a> {
                 Ok(())
             }
             Some(Element::Cdm) => {
-                let Open { draft, comment, keyword } = self.message.take().expect("seen above");
+                let Open {
+                    draft,
+                    comment,
+                    keyword,
+                } = self.message.take().expect("seen above");
                 let Some(comment) = comment else {
                     let what = "the message that ends here has none";
                     return Err(CdmError::of(self.line(), "header", "missing_field", what));
@@ -296,7 +335,9 @@ impl<'a> Tree<'a> {
     fn add_text(&mut self, text: &str) -> Result<(), CdmError> {
         match self.open.last() {
             Some(Element::Leaf(_)) => self.leaf.1.push_str(text),
-            None if !text.trim_ascii().is_empty() => return Err(self.refuse("there is text outside of the root")),
+            None if !text.trim_ascii().is_empty() => {
+                return Err(self.refuse("there is text outside of the root"));
+            }
             _ => {}
         }
         Ok(())
@@ -317,20 +358,27 @@ impl<'a> Tree<'a> {
         };
         match letter {
             Some(letter) => self.add_text(letter.encode_utf8(&mut [0; 4])),
-            None => Err(self.refuse(format!("the entity {} is not defined by XML itself", quote(reference.as_ref())))),
+            None => Err(self.refuse(format!(
+                "the entity {} is not defined by XML itself",
+                quote(reference.as_ref())
+            ))),
         }
     }
 
     /// Fails unless this is the one declaration of XML 1.0, and stands where the document begins.
     fn check_declaration(&mut self, decl: &BytesDecl<'_>) -> Result<(), CdmError> {
         if self.at != 0 {
-            return Err(self.refuse("an XML declaration stands once, as the first thing of a document"));
+            return Err(
+                self.refuse("an XML declaration stands once, as the first thing of a document")
+            );
         }
         if !matches!(decl.version(), Ok(version) if *version == *"1.0") {
             return Err(self.refuse("the version of XML is not \"1.0\", which alone is read"));
         }
         match decl.encoding() {
-            Some(Ok(name)) if !self.origin.is_declared_by(&name) => Err(self.refuse(refuse_declared(&name))),
+            Some(Ok(name)) if !self.origin.is_declared_by(&name) => {
+                Err(self.refuse(refuse_declared(&name)))
+            }
             _ => Ok(()),
         }
     }
@@ -339,26 +387,41 @@ impl<'a> Tree<'a> {
     fn version_of(&mut self, start: &BytesStart<'_>) -> Result<CdmVersion, CdmError> {
         let mut version = None;
         for (at, attribute) in start.attributes().with_checks(false).enumerate() {
-            let attribute =
-                attribute.map_err(|error| self.refuse_element("cdm", format!("an attribute is broken: {error}")))?;
+            let attribute = attribute.map_err(|error| {
+                self.refuse_element("cdm", format!("an attribute is broken: {error}"))
+            })?;
             if at == ATTRIBUTES_MAX {
-                return Err(self.refuse_element("cdm", format!("there are more than {ATTRIBUTES_MAX} attributes")));
+                return Err(self.refuse_element(
+                    "cdm",
+                    format!("there are more than {ATTRIBUTES_MAX} attributes"),
+                ));
             }
             match (attribute.key.as_ref(), attribute.value.as_ref()) {
                 ("id", "CCSDS_CDM_VERS") => {}
                 ("id", id) => {
-                    return Err(self.refuse_element("cdm", format!("id is {}, not CCSDS_CDM_VERS", quote(id))));
+                    return Err(self.refuse_element(
+                        "cdm",
+                        format!("id is {}, not CCSDS_CDM_VERS", quote(id)),
+                    ));
                 }
-                ("version", _) if version.is_some() => return Err(self.refuse_element("cdm", "version is given twice")),
+                ("version", _) if version.is_some() => {
+                    return Err(self.refuse_element("cdm", "version is given twice"));
+                }
                 ("version", value) => version = Some(value.to_owned()),
                 _ => {}
             }
         }
         let Some(version) = version else {
-            return Err(CdmError::of(self.line(), "cdm", "missing_field", "the attribute version is missing"));
+            return Err(CdmError::of(
+                self.line(),
+                "cdm",
+                "missing_field",
+                "the attribute version is missing",
+            ));
         };
-        CdmVersion::of(&version)
-            .ok_or_else(|| CdmError::of(self.line(), "cdm", "bad_version", unknown_version(&version)))
+        CdmVersion::of(&version).ok_or_else(|| {
+            CdmError::of(self.line(), "cdm", "bad_version", unknown_version(&version))
+        })
     }
 
     fn finish(mut self) -> Result<Outcomes<'a>, CdmError> {
@@ -366,7 +429,12 @@ impl<'a> Tree<'a> {
             return Err(self.refuse("the document ends inside of an element"));
         }
         if self.outcomes.len() == 0 {
-            return Err(CdmError::of(self.line(), "cdm", "missing_field", "there is no message"));
+            return Err(CdmError::of(
+                self.line(),
+                "cdm",
+                "missing_field",
+                "there is no message",
+            ));
         }
         Ok(self.outcomes)
     }

@@ -51,9 +51,25 @@ pub struct AuditedRequest {
 
 impl AuditedRequest {
     /// That of a request from this address.
-    pub fn new(auditor: &Auditor, caller: IpAddr, method: &Method, uri: &Uri, headers: &HeaderMap) -> AuditedRequest {
-        let (method, uri, traceparent) = (method.clone(), uri.clone(), traceparent_of(headers).cloned());
-        AuditedRequest { auditor: Arc::clone(auditor), caller, method, uri, traceparent }
+    pub fn new(
+        auditor: &Auditor,
+        caller: IpAddr,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> AuditedRequest {
+        let (method, uri, traceparent) = (
+            method.clone(),
+            uri.clone(),
+            traceparent_of(headers).cloned(),
+        );
+        AuditedRequest {
+            auditor: Arc::clone(auditor),
+            caller,
+            method,
+            uri,
+            traceparent,
+        }
     }
 
     /// Tells of it and its answer, if it is one of those that are audited; `is_answered`: whether the caller is there.
@@ -68,7 +84,12 @@ impl AuditedRequest {
         if !refuses_access && !note.is_told() {
             return;
         }
-        let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let text = |name| {
+            answer
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
         (self.auditor)(&Audited {
             request_id: text(X_REQUEST_ID).unwrap_or_default(),
             trace_parent: self.traceparent.as_ref().and_then(trace_parent),
@@ -76,7 +97,10 @@ impl AuditedRequest {
             shown: note.shown_by(),
             method: &self.method,
             path: self.uri.path(),
-            ledger: answer.extensions().get().map(|AuditedLedger(ledger)| *ledger),
+            ledger: answer
+                .extensions()
+                .get()
+                .map(|AuditedLedger(ledger)| *ledger),
             count: text(IDMINT_COUNT).and_then(|count| count.parse().ok()),
             is_replayed: answer.headers().contains_key(IDEMPOTENCY_REPLAYED),
             status: answer.status(),

@@ -51,9 +51,16 @@ impl CallerNote {
 
     /// What is left of this rate; `None` if nothing is.
     pub(super) fn fill_rate(&self, rate: &Rate, left: Option<Left>) {
-        let (requests, seconds) =
-            left.map_or((0, 1), |left| (left.requests, left.until_full.as_nanos().div_ceil(1_000_000_000)));
-        let fields = [format!("\"second\";r={requests};t={seconds}"), format!("\"second\";q={};w=1", rate.requests())];
+        let (requests, seconds) = left.map_or((0, 1), |left| {
+            (
+                left.requests,
+                left.until_full.as_nanos().div_ceil(1_000_000_000),
+            )
+        });
+        let fields = [
+            format!("\"second\";r={requests};t={seconds}"),
+            format!("\"second\";q={};w=1", rate.requests()),
+        ];
         let value = |field: String| HeaderValue::try_from(field).expect("digits and visible ASCII");
         // A request is counted once.
         let _ = self.0.rate.set(fields.map(value));

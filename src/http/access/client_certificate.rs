@@ -23,8 +23,14 @@ impl ClientCertificate {
     pub fn of_chain(chain: &[CertificateDer<'static>]) -> Option<ClientCertificate> {
         let own = EndEntityCert::try_from(chain.first()?).ok()?;
         let dns_names = own.valid_dns_names().map(str::to_ascii_lowercase);
-        let names = dns_names.chain(own.valid_uri_names().map(str::to_owned)).collect();
-        Some(ClientCertificate { names, chain: chain.to_vec(), good_at: AtomicU64::new(0) })
+        let names = dns_names
+            .chain(own.valid_uri_names().map(str::to_owned))
+            .collect();
+        Some(ClientCertificate {
+            names,
+            chain: chain.to_vec(),
+            good_at: AtomicU64::new(0),
+        })
     }
 
     pub(super) fn is_marked(&self, mark: u64) -> bool {

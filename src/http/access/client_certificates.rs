@@ -60,21 +60,36 @@ impl ClientCertificates {
         let mut roots = RootCertStore::empty();
         for (place, certificate) in (1..).zip(CertificateDer::pem_slice_iter(authorities)) {
             let certificate = certificate.map_err(ClientCertificatesError::NotPem)?;
-            roots.add(certificate).map_err(|cause| ClientCertificatesError::NotACertificate { place, cause })?;
+            roots
+                .add(certificate)
+                .map_err(|cause| ClientCertificatesError::NotACertificate { place, cause })?;
         }
-        let revoked: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(authorities).collect();
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), ring::default_provider().into())
-            .with_crls(revoked.map_err(ClientCertificatesError::NotPem)?)
-            .only_check_end_entity_revocation()
-            .allow_unknown_revocation_status()
-            // Health and documents are open to anybody; the guard asks for a certificate where one is needed.
-            .allow_unauthenticated()
-            .build()?;
-        let permit = |name: &String, scopes: &BTreeSet<Scope>| Arc::new(Permit::of_certificate(name, scopes.clone()));
-        let permits = scopes.iter().map(|(name, scopes)| (name.clone(), permit(name, scopes))).collect();
+        let revoked: Result<Vec<_>, _> =
+            CertificateRevocationListDer::pem_slice_iter(authorities).collect();
+        let verifier = WebPkiClientVerifier::builder_with_provider(
+            roots.into(),
+            ring::default_provider().into(),
+        )
+        .with_crls(revoked.map_err(ClientCertificatesError::NotPem)?)
+        .only_check_end_entity_revocation()
+        .allow_unknown_revocation_status()
+        // Health and documents are open to anybody; the guard asks for a certificate where one is needed.
+        .allow_unauthenticated()
+        .build()?;
+        let permit = |name: &String, scopes: &BTreeSet<Scope>| {
+            Arc::new(Permit::of_certificate(name, scopes.clone()))
+        };
+        let permits = scopes
+            .iter()
+            .map(|(name, scopes)| (name.clone(), permit(name, scopes)))
+            .collect();
         // Ordering: `Relaxed`, each value is handed out once, and that is all.
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(ClientCertificates { verifier, permits, number })
+        Ok(ClientCertificates {
+            verifier,
+            permits,
+            number,
+        })
     }
 
     /// What asks for certificates in a handshake.
@@ -96,19 +111,30 @@ impl ClientCertificates {
     ///
     /// # Errors
     /// 401 `unauthorized` if it is not good any more, 403 `forbidden` if none of its names is listed.
-    pub(super) fn permit(&self, certificate: &ClientCertificate, since_1970: Duration) -> Result<Arc<Permit>, Problem> {
+    pub(super) fn permit(
+        &self,
+        certificate: &ClientCertificate,
+        since_1970: Duration,
+    ) -> Result<Arc<Permit>, Problem> {
         if !self.is_good(certificate, since_1970) {
             let detail = "the client certificate is not good any more: it has expired, has been revoked, or its authority is \
                           not trusted any longer";
             return Err(Problem::new(Slug::Unauthorized, detail).reason("invalid_certificate"));
         }
-        let mut permits = certificate.names.iter().filter_map(|name| self.permits.get(name));
+        let mut permits = certificate
+            .names
+            .iter()
+            .filter_map(|name| self.permits.get(name));
         let Some(first) = permits.next() else {
             let names = certificate.names.join(", ");
-            let detail = format!("http.tls.client_scopes lists none of the names of the client certificate: {names}");
+            let detail = format!(
+                "http.tls.client_scopes lists none of the names of the client certificate: {names}"
+            );
             return Err(Problem::new(Slug::Forbidden, detail).reason("unknown_certificate"));
         };
-        Ok(permits.fold(Arc::clone(first), |sum, next| Arc::new(sum.joined_with(next))))
+        Ok(permits.fold(Arc::clone(first), |sum, next| {
+            Arc::new(sum.joined_with(next))
+        }))
     }
 
     /// Whether it is good now. It was in the handshake; a connection may outlast that, so it is looked at again every minute,
@@ -119,7 +145,9 @@ impl ClientCertificates {
         if certificate.is_marked(mark) {
             return true;
         }
-        let Some((own, others)) = certificate.chain.split_first() else { return false };
+        let Some((own, others)) = certificate.chain.split_first() else {
+            return false;
+        };
         let now = UnixTime::since_unix_epoch(since_1970);
         let is_good = self.verifier.verify_client_cert(own, others, now).is_ok();
         if is_good {
@@ -152,13 +180,18 @@ mod tests {
     fn certificate(issuer: &Issuer<'static, KeyPair>, names: &[&str]) -> ClientCertificate {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
-        (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(2027, 1, 1));
-        let signed = params.signed_by(&KeyPair::generate().expect("a key"), issuer).expect("a certificate");
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2000, 1, 1), date_time_ymd(2027, 1, 1));
+        let signed = params
+            .signed_by(&KeyPair::generate().expect("a key"), issuer)
+            .expect("a certificate");
         ClientCertificate::of_chain(&[signed.der().clone()]).expect("it can be read")
     }
 
     fn accepted(pem: &str, scopes: &[(&str, &[Scope])]) -> ClientCertificates {
-        let scopes = scopes.iter().map(|(name, scopes)| ((*name).to_owned(), scopes.iter().copied().collect()));
+        let scopes = scopes
+            .iter()
+            .map(|(name, scopes)| ((*name).to_owned(), scopes.iter().copied().collect()));
         ClientCertificates::new(pem.as_bytes(), &scopes.collect()).expect("an authority")
     }
 
@@ -172,30 +205,56 @@ mod tests {
         let certificates = accepted(&pem, &[(NAME, &[Scope::Mint])]);
         let shown = certificate(&issuer, &["BILLING.example.com"]);
         assert_eq!(reason(certificates.permit(&shown, NOW)), None);
-        assert_eq!(reason(certificates.permit(&shown, NOW + YEAR)), Some(Slug::Unauthorized), "it has expired");
+        assert_eq!(
+            reason(certificates.permit(&shown, NOW + YEAR)),
+            Some(Slug::Unauthorized),
+            "it has expired"
+        );
         assert_eq!(reason(certificates.permit(&shown, NOW)), None);
         let others = accepted(&other_pem, &[(NAME, &[Scope::Mint])]);
-        assert_eq!(reason(others.permit(&shown, NOW)), Some(Slug::Unauthorized), "within the same minute");
+        assert_eq!(
+            reason(others.permit(&shown, NOW)),
+            Some(Slug::Unauthorized),
+            "within the same minute"
+        );
     }
 
     #[test]
     fn a_certificate_of_several_names_permits_what_any_of_them_does() {
         let (issuer, pem) = authority();
-        let certificates = accepted(&pem, &[(NAME, &[Scope::Mint]), ("b.example.com", &[Scope::Decode, Scope::Mint])]);
+        let certificates = accepted(
+            &pem,
+            &[
+                (NAME, &[Scope::Mint]),
+                ("b.example.com", &[Scope::Decode, Scope::Mint]),
+            ],
+        );
         let scopes = |names: &[&str]| {
             let permit = certificates.permit(&certificate(&issuer, names), NOW);
-            permit.map(|permit| permit.scopes.iter().copied().collect::<Vec<_>>()).map_err(|problem| problem.slug())
+            permit
+                .map(|permit| permit.scopes.iter().copied().collect::<Vec<_>>())
+                .map_err(|problem| problem.slug())
         };
         assert_eq!(scopes(&["x.example.com", NAME]), Ok(vec![Scope::Mint]));
-        assert_eq!(scopes(&[NAME, "b.example.com"]), Ok(vec![Scope::Mint, Scope::Decode]));
+        assert_eq!(
+            scopes(&[NAME, "b.example.com"]),
+            Ok(vec![Scope::Mint, Scope::Decode])
+        );
         assert_eq!(scopes(&["x.example.com"]), Err(Slug::Forbidden));
         assert_eq!(scopes(&[]), Err(Slug::Forbidden));
     }
 
     #[test]
     fn a_file_without_an_authority_is_none() {
-        for text in ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert!(ClientCertificates::new(text.as_bytes(), &BTreeMap::new()).is_err(), "{text:?}");
+        for text in [
+            "",
+            "text",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ] {
+            assert!(
+                ClientCertificates::new(text.as_bytes(), &BTreeMap::new()).is_err(),
+                "{text:?}"
+            );
         }
     }
 }

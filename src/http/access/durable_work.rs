@@ -43,7 +43,11 @@ impl<B: Send + 'static> DurableWork<B> {
         requests: &Arc<Requests>,
         work: impl Future<Output = Result<Response<B>, Problem>> + Send + 'static,
     ) -> Self {
-        Self { work: Some(Box::pin(work)), requests: Arc::clone(requests), unheard: Unheard::of(parts) }
+        Self {
+            work: Some(Box::pin(work)),
+            requests: Arc::clone(requests),
+            unheard: Unheard::of(parts),
+        }
     }
 }
 
@@ -52,7 +56,10 @@ impl<B: Send + 'static> Future for DurableWork<B> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Taken out: work that has panicked must not go on.
-        let mut work = self.work.take().expect("a future that is ready is not polled again");
+        let mut work = self
+            .work
+            .take()
+            .expect("a future that is ready is not polled again");
         let done = work.as_mut().poll(context);
         if done.is_pending() {
             self.work = Some(work);
@@ -78,8 +85,18 @@ impl Unheard {
     fn of(parts: &Parts) -> Option<Unheard> {
         let caller = Caller::of(&parts.extensions)?;
         let auditor = caller.auditor.as_ref()?;
-        let audited = AuditedRequest::new(auditor, caller.address, &parts.method, &parts.uri, &parts.headers);
-        Some(Unheard { audited, note: caller.note.clone(), request_id: request_id(&parts.headers) })
+        let audited = AuditedRequest::new(
+            auditor,
+            caller.address,
+            &parts.method,
+            &parts.uri,
+            &parts.headers,
+        );
+        Some(Unheard {
+            audited,
+            note: caller.note.clone(),
+            request_id: request_id(&parts.headers),
+        })
     }
 
     fn tell<B>(self, outcome: Result<Response<B>, Problem>) {
@@ -131,21 +148,52 @@ mod tests {
                 lines.lock().expect("no panic").push(line);
             })),
         };
-        let request = Request::post("/ids/evently").header(X_REQUEST_ID, "a-1").extension(caller);
+        let request = Request::post("/ids/evently")
+            .header(X_REQUEST_ID, "a-1")
+            .extension(caller);
         let (parts, ()) = request.body(()).expect("a request").into_parts();
         let ((end, ended), load) = (oneshot::channel(), Load::default());
-        let work = DurableWork::of(&parts, &load.requests, async { ended.await.expect("it ends") });
-        Scene { load, work, end, told }
+        let work = DurableWork::of(&parts, &load.requests, async {
+            ended.await.expect("it ends")
+        });
+        Scene {
+            load,
+            work,
+            end,
+            told,
+        }
     }
 
     async fn left_and_then(outcome: Outcome) -> Vec<(String, StatusCode, bool)> {
-        let Scene { load, mut work, end, told } = scene();
-        assert!(tokio::time::timeout(Duration::ZERO, &mut work).await.is_err(), "it is not done");
+        let Scene {
+            load,
+            mut work,
+            end,
+            told,
+        } = scene();
+        assert!(
+            tokio::time::timeout(Duration::ZERO, &mut work)
+                .await
+                .is_err(),
+            "it is not done"
+        );
         drop(work);
-        assert_eq!(load.requests.wait_for_unheard(Duration::ZERO).await, 1, "it goes on");
-        assert!(told.lock().expect("no panic").is_empty(), "nothing has come of it");
+        assert_eq!(
+            load.requests.wait_for_unheard(Duration::ZERO).await,
+            1,
+            "it goes on"
+        );
+        assert!(
+            told.lock().expect("no panic").is_empty(),
+            "nothing has come of it"
+        );
         end.send(outcome).expect("it is waited for");
-        assert_eq!(load.requests.wait_for_unheard(Duration::from_secs(60)).await, 0);
+        assert_eq!(
+            load.requests
+                .wait_for_unheard(Duration::from_secs(60))
+                .await,
+            0
+        );
         told.lock().expect("no panic").clone()
     }
 
@@ -154,12 +202,20 @@ mod tests {
         let told = left_and_then(Ok(Response::new(()))).await;
         assert_eq!(told, [("a-1".to_owned(), StatusCode::OK, false)]);
         let told = left_and_then(Err(Problem::new(Slug::OutcomeUnknown, "who knows"))).await;
-        assert_eq!(told, [("a-1".to_owned(), StatusCode::GATEWAY_TIMEOUT, false)]);
+        assert_eq!(
+            told,
+            [("a-1".to_owned(), StatusCode::GATEWAY_TIMEOUT, false)]
+        );
     }
 
     #[tokio::test]
     async fn work_whose_caller_waits_is_told_with_its_answer_alone() {
-        let Scene { load, work, end, told } = scene();
+        let Scene {
+            load,
+            work,
+            end,
+            told,
+        } = scene();
         end.send(Ok(Response::new(()))).expect("it is waited for");
         assert!(work.await.is_ok());
         assert_eq!(load.requests.wait_for_unheard(Duration::ZERO).await, 0);

@@ -42,25 +42,40 @@ pub struct Guard {
 impl Guard {
     /// A guard that lets everybody in, to a service whose formats of these names are made of events.
     pub fn new(event_formats: Vec<String>, clock: Arc<Clock>) -> Guard {
-        Guard { tokens: None, certificates: None, rate: None, event_formats, clock }
+        Guard {
+            tokens: None,
+            certificates: None,
+            rate: None,
+            event_formats,
+            clock,
+        }
     }
 
     /// The same, for bearers of these tokens and of what else is accepted.
     #[must_use]
     pub fn with_tokens(self, tokens: Tokens) -> Guard {
-        Guard { tokens: Some(ArcSwap::from_pointee(tokens)), ..self }
+        Guard {
+            tokens: Some(ArcSwap::from_pointee(tokens)),
+            ..self
+        }
     }
 
     /// The same, for bearers of these certificates and of what else is accepted.
     #[must_use]
     pub fn with_certificates(self, certificates: ClientCertificates) -> Guard {
-        Guard { certificates: Some(ArcSwap::from_pointee(certificates)), ..self }
+        Guard {
+            certificates: Some(ArcSwap::from_pointee(certificates)),
+            ..self
+        }
     }
 
     /// The same, for callers who send no more than that.
     #[must_use]
     pub fn with_rate(self, rate: Rate) -> Guard {
-        Guard { rate: Some(rate), ..self }
+        Guard {
+            rate: Some(rate),
+            ..self
+        }
     }
 
     /// How many tokens are accepted, if any.
@@ -70,7 +85,9 @@ impl Guard {
 
     /// How many names of certificates are accepted, if any.
     pub fn certificates(&self) -> Option<usize> {
-        self.certificates.as_ref().map(|certificates| certificates.load().count())
+        self.certificates
+            .as_ref()
+            .map(|certificates| certificates.load().count())
     }
 
     /// Whether callers have a rate.
@@ -94,12 +111,24 @@ impl Guard {
 
     /// What is refused to tokens and certificates though they have the scope, a line for each of them.
     pub fn refusals(&self) -> Vec<String> {
-        let tokens = self.tokens.as_ref().map(|tokens| tokens.load().permits().cloned().collect::<Vec<_>>());
+        let tokens = self
+            .tokens
+            .as_ref()
+            .map(|tokens| tokens.load().permits().cloned().collect::<Vec<_>>());
         let certificates = self.certificates.as_ref();
-        let certificates = certificates.map(|certificates| certificates.load().permits().cloned().collect::<Vec<_>>());
+        let certificates = certificates
+            .map(|certificates| certificates.load().permits().cloned().collect::<Vec<_>>());
         let permits = tokens.into_iter().chain(certificates).flatten();
-        let lines = permits.map(|permit| (permit.shown_by.clone(), permit.refusals(&self.event_formats).join("; ")));
-        lines.filter(|(_, refused)| !refused.is_empty()).map(|(shown, refused)| format!("{shown}: {refused}")).collect()
+        let lines = permits.map(|permit| {
+            (
+                permit.shown_by.clone(),
+                permit.refusals(&self.event_formats).join("; "),
+            )
+        });
+        lines
+            .filter(|(_, refused)| !refused.is_empty())
+            .map(|(shown, refused)| format!("{shown}: {refused}"))
+            .collect()
     }
 
     /// Lets a request in that needs this, on a path of this template. A caller who may not do everything within its scopes has that
@@ -107,12 +136,21 @@ impl Guard {
     ///
     /// # Errors
     /// 401 `unauthorized`, 403 `forbidden`, 429 `rate-limited`.
-    pub(in crate::http) fn admit(&self, need: Need, template: &str, request: &mut Request) -> Result<(), Problem> {
+    pub(in crate::http) fn admit(
+        &self,
+        need: Need,
+        template: &str,
+        request: &mut Request,
+    ) -> Result<(), Problem> {
         let asks = self.tokens.is_some() || self.certificates.is_some();
         // Browsers ask without a token whether they may send one.
         let is_free = is_probe(request.uri());
         if !asks || need == Need::Nothing || *request.method() == Method::OPTIONS {
-            return if is_free { Ok(()) } else { self.count(None, request) };
+            return if is_free {
+                Ok(())
+            } else {
+                self.count(None, request)
+            };
         }
         let permit = self.permit(request);
         if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
@@ -134,20 +172,25 @@ impl Guard {
 
     /// Counts a request for the permit that was shown, else for the address that it comes from.
     fn count(&self, permit: Option<&Arc<Permit>>, request: &Request) -> Result<(), Problem> {
-        let Some(rate) = &self.rate else { return Ok(()) };
+        let Some(rate) = &self.rate else {
+            return Ok(());
+        };
         let caller = Caller::of(request.extensions());
         let taken = match (permit, caller) {
             (Some(permit), _) => rate.take(&permit.allowance),
             (None, Some(caller)) => rate.take_of_peer(caller.address),
             (None, None) => return Ok(()),
         };
-        caller.into_iter().for_each(|caller| caller.note.fill_rate(rate, taken.as_ref().ok().copied()));
+        caller
+            .into_iter()
+            .for_each(|caller| caller.note.fill_rate(rate, taken.as_ref().ok().copied()));
         taken.map(drop)
     }
 
     /// What the caller has shown: the token, if there is one, else the certificate of its connection.
     fn permit(&self, request: &Request) -> Result<Arc<Permit>, Problem> {
-        let shown = Caller::of(request.extensions()).and_then(|caller| caller.certificate.as_deref());
+        let shown =
+            Caller::of(request.extensions()).and_then(|caller| caller.certificate.as_deref());
         match (&self.tokens, &self.certificates, shown) {
             (tokens, Some(certificates), Some(shown))
                 if tokens.is_none() || !request.headers().contains_key(header::AUTHORIZATION) =>
@@ -155,53 +198,91 @@ impl Guard {
                 certificates.load().permit(shown, self.since_1970())
             }
             (Some(tokens), ..) => self.permit_of_token(&tokens.load(), request.headers()),
-            (None, ..) => {
-                Err(refuse("missing_certificate", "there is no client certificate; show one in the handshake"))
-            }
+            (None, ..) => Err(refuse(
+                "missing_certificate",
+                "there is no client certificate; show one in the handshake",
+            )),
         }
     }
 
-    fn permit_of_token(&self, tokens: &Tokens, headers: &HeaderMap) -> Result<Arc<Permit>, Problem> {
+    fn permit_of_token(
+        &self,
+        tokens: &Tokens,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Permit>, Problem> {
         let token = bearer(headers)?;
         let permit = tokens.permit(&TokenDigest::of(token));
-        let permit = permit.ok_or_else(|| refuse("invalid_token", "the token is unknown, or has been withdrawn"))?;
+        let permit = permit.ok_or_else(|| {
+            refuse(
+                "invalid_token",
+                "the token is unknown, or has been withdrawn",
+            )
+        })?;
         match permit.expires {
-            Some(expires) if UnixTime::from(self.clock.now()) >= expires => {
-                Err(refuse("expired_token", format!("{} has expired: it was good until {expires}", permit.shown_by)))
-            }
+            Some(expires) if UnixTime::from(self.clock.now()) >= expires => Err(refuse(
+                "expired_token",
+                format!(
+                    "{} has expired: it was good until {expires}",
+                    permit.shown_by
+                ),
+            )),
             _ => Ok(Arc::clone(permit)),
         }
     }
 
     fn since_1970(&self) -> Duration {
-        u64::try_from(UnixTime::from(self.clock.now()).nanos()).map(Duration::from_nanos).unwrap_or_default()
+        u64::try_from(UnixTime::from(self.clock.now()).nanos())
+            .map(Duration::from_nanos)
+            .unwrap_or_default()
     }
 
-    fn check(&self, permit: &Permit, need: Need, template: &str, request: &Request) -> Result<(), Problem> {
+    fn check(
+        &self,
+        permit: &Permit,
+        need: Need,
+        template: &str,
+        request: &Request,
+    ) -> Result<(), Problem> {
         let named = || path_params(template, request.uri()).map(|[named]| named);
         match need {
             Need::Nothing | Need::Token => Ok(()),
             Need::Scope(scope) => permit.check_scope(scope),
-            Need::Format(scope) => permit.check_scope(scope).and_then(|()| permit.check_format(&named()?)),
+            Need::Format(scope) => permit
+                .check_scope(scope)
+                .and_then(|()| permit.check_format(&named()?)),
             Need::MintFormat => {
                 let name = named()?;
                 let is_of_events = self.event_formats.iter().any(|format| *format == name);
-                permit.check_scope(if is_of_events { Scope::Ledger } else { Scope::Mint })?;
+                permit.check_scope(if is_of_events {
+                    Scope::Ledger
+                } else {
+                    Scope::Mint
+                })?;
                 permit.check_format(&name)
             }
-            Need::Everything(scope) => permit.check_scope(scope).and_then(|()| permit.check_everything()),
+            Need::Everything(scope) => permit
+                .check_scope(scope)
+                .and_then(|()| permit.check_everything()),
             Need::Ledgers => self.check_ledgers(permit),
-            Need::Ledger => self.check_ledgers(permit).and_then(|()| permit.check_ledger(ledger_id(&named()?)?)),
-            Need::Series => permit.check_scope(Scope::Number).and_then(|()| permit.check_series(&named()?)),
-            Need::AnyLedger => self.check_ledgers(permit).and_then(|()| permit.check_beside_ledgers("a new one")),
-            Need::Conjunctions => {
-                permit.check_scope(Scope::Ledger).and_then(|()| permit.check_beside_ledgers("conjunctions"))
-            }
+            Need::Ledger => self
+                .check_ledgers(permit)
+                .and_then(|()| permit.check_ledger(ledger_id(&named()?)?)),
+            Need::Series => permit
+                .check_scope(Scope::Number)
+                .and_then(|()| permit.check_series(&named()?)),
+            Need::AnyLedger => self
+                .check_ledgers(permit)
+                .and_then(|()| permit.check_beside_ledgers("a new one")),
+            Need::Conjunctions => permit
+                .check_scope(Scope::Ledger)
+                .and_then(|()| permit.check_beside_ledgers("conjunctions")),
         }
     }
 
     fn check_ledgers(&self, permit: &Permit) -> Result<(), Problem> {
-        permit.check_scope(Scope::Ledger).and_then(|()| permit.check_events(&self.event_formats))
+        permit
+            .check_scope(Scope::Ledger)
+            .and_then(|()| permit.check_events(&self.event_formats))
     }
 }
 
@@ -210,7 +291,10 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let (given, more) = (given.next(), given.next());
     let Some(given) = given else {
-        return Err(refuse("missing_token", "there is no token: send `Authorization: Bearer <token>`"));
+        return Err(refuse(
+            "missing_token",
+            "there is no token: send `Authorization: Bearer <token>`",
+        ));
     };
     let malformed = || {
         refuse(
@@ -220,9 +304,13 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], Problem> {
             ),
         )
     };
-    let (scheme, token) = given.as_bytes().split_at_checked("Bearer ".len()).ok_or_else(malformed)?;
-    let is_good =
-        more.is_none() && scheme.eq_ignore_ascii_case(b"Bearer ") && (1..=TOKEN_LEN_MAX).contains(&token.len());
+    let (scheme, token) = given
+        .as_bytes()
+        .split_at_checked("Bearer ".len())
+        .ok_or_else(malformed)?;
+    let is_good = more.is_none()
+        && scheme.eq_ignore_ascii_case(b"Bearer ")
+        && (1..=TOKEN_LEN_MAX).contains(&token.len());
     if is_good { Ok(token) } else { Err(malformed()) }
 }
 
@@ -239,9 +327,14 @@ mod tests {
     fn token_of(fields: &[&str]) -> Option<String> {
         let mut headers = HeaderMap::new();
         for field in fields {
-            headers.append(header::AUTHORIZATION, HeaderValue::from_str(field).expect("visible ASCII"));
+            headers.append(
+                header::AUTHORIZATION,
+                HeaderValue::from_str(field).expect("visible ASCII"),
+            );
         }
-        bearer(&headers).ok().map(|token| String::from_utf8_lossy(token).into_owned())
+        bearer(&headers)
+            .ok()
+            .map(|token| String::from_utf8_lossy(token).into_owned())
     }
 
     #[test]
@@ -249,7 +342,10 @@ mod tests {
         assert_eq!(token_of(&["Bearer abc"]).as_deref(), Some("abc"));
         assert_eq!(token_of(&["bearer abc"]).as_deref(), Some("abc"));
         let long = format!("Bearer {}", "a".repeat(TOKEN_LEN_MAX));
-        assert_eq!(token_of(&[&long]).map(|token| token.len()), Some(TOKEN_LEN_MAX));
+        assert_eq!(
+            token_of(&[&long]).map(|token| token.len()),
+            Some(TOKEN_LEN_MAX)
+        );
         let too_long = format!("{long}a");
         for refused in [
             &[][..],

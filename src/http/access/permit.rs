@@ -49,7 +49,15 @@ impl Permit {
     }
 
     fn unconfined(shown_by: String, scopes: BTreeSet<Scope>, allowance: Arc<Allowance>) -> Permit {
-        Permit { shown_by, scopes, formats: None, ledgers: None, series: None, expires: None, allowance }
+        Permit {
+            shown_by,
+            scopes,
+            formats: None,
+            ledgers: None,
+            series: None,
+            expires: None,
+            allowance,
+        }
     }
 
     /// What it is shown by, such as "the token `billing`".
@@ -79,7 +87,9 @@ impl Permit {
 
     /// Whether it is for the format of this name, too.
     pub(in crate::http) fn has_format(&self, name: &str) -> bool {
-        self.formats.as_ref().is_none_or(|formats| formats.contains(name))
+        self.formats
+            .as_ref()
+            .is_none_or(|formats| formats.contains(name))
     }
 
     /// Only these ledgers; `None` for all.
@@ -94,7 +104,9 @@ impl Permit {
 
     /// Whether it is for the series of this name, too.
     pub(in crate::http) fn has_series(&self, name: &str) -> bool {
-        self.series.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
+        self.series
+            .as_ref()
+            .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
     }
 
     /// Whether its bearer is told of a number of this series, or of one that is not known.
@@ -107,15 +119,27 @@ impl Permit {
         let has = |scope| self.scopes.contains(&scope);
         let has_ledgers = self.check_events(event_formats).is_ok();
         let refusals = [
-            (has(Scope::Ledger) && !has_ledgers, "no ledgers, since none of its formats is made of events"),
-            (has(Scope::Ledger) && self.ledgers.is_some(), "no conjunctions, since it is for some ledgers alone"),
+            (
+                has(Scope::Ledger) && !has_ledgers,
+                "no ledgers, since none of its formats is made of events",
+            ),
+            (
+                has(Scope::Ledger) && self.ledgers.is_some(),
+                "no conjunctions, since it is for some ledgers alone",
+            ),
             (
                 has(Scope::Ledger) && has_ledgers && !has(Scope::Import),
                 "no import=more to a ledger in use, which needs the scope import",
             ),
-            (has(Scope::Metrics) && self.is_confined(), "no metrics, since they count what it is not for"),
+            (
+                has(Scope::Metrics) && self.is_confined(),
+                "no metrics, since they count what it is not for",
+            ),
         ];
-        refusals.into_iter().filter_map(|(applies, refusal)| applies.then_some(refusal)).collect()
+        refusals
+            .into_iter()
+            .filter_map(|(applies, refusal)| applies.then_some(refusal))
+            .collect()
     }
 
     /// # Errors
@@ -125,21 +149,36 @@ impl Permit {
             return Ok(());
         }
         let has: Vec<_> = self.scopes.iter().map(|scope| scope.name()).collect();
-        let detail = format!("{} has the scopes {}; this needs {scope}", self.shown_by, has.join(", "));
-        Err(Problem::new(Slug::Forbidden, detail).reason("scope").limit(scope.name()))
+        let detail = format!(
+            "{} has the scopes {}; this needs {scope}",
+            self.shown_by,
+            has.join(", ")
+        );
+        Err(Problem::new(Slug::Forbidden, detail)
+            .reason("scope")
+            .limit(scope.name()))
     }
 
     /// # Errors
     /// 403 `forbidden`, the same for a format that there is and for one that there is not.
     pub(in crate::http) fn check_format(&self, name: &str) -> Result<(), Problem> {
-        if self.has_format(name) { Ok(()) } else { Err(self.confined("format", name, &self.known_formats())) }
+        if self.has_format(name) {
+            Ok(())
+        } else {
+            Err(self.confined("format", name, &self.known_formats()))
+        }
     }
 
     /// # Errors
     /// 403 `forbidden` if none of its formats is one of these, whose ids are made of events.
     pub(super) fn check_events(&self, event_formats: &[String]) -> Result<(), Problem> {
-        let has_one = self.formats.is_none() || event_formats.iter().any(|name| self.has_format(name));
-        if has_one { Ok(()) } else { Err(self.confined("format", "ledgers", &self.known_formats())) }
+        let has_one =
+            self.formats.is_none() || event_formats.iter().any(|name| self.has_format(name));
+        if has_one {
+            Ok(())
+        } else {
+            Err(self.confined("format", "ledgers", &self.known_formats()))
+        }
     }
 
     /// # Errors
@@ -157,7 +196,11 @@ impl Permit {
     /// # Errors
     /// 403 `forbidden`, the same for a ledger that there is and for one that there is not.
     pub(in crate::http) fn check_ledger(&self, ledger: LedgerId) -> Result<(), Problem> {
-        if self.ledgers.as_ref().is_none_or(|ledgers| ledgers.contains(&ledger)) {
+        if self
+            .ledgers
+            .as_ref()
+            .is_none_or(|ledgers| ledgers.contains(&ledger))
+        {
             Ok(())
         } else {
             Err(self.confined("ledger", &ledger.to_string(), &self.known_ledgers()))
@@ -167,13 +210,21 @@ impl Permit {
     /// # Errors
     /// 403 `forbidden`, the same for a series that there is and for one that there is not.
     pub(super) fn check_series(&self, name: &str) -> Result<(), Problem> {
-        if self.has_series(name) { Ok(()) } else { Err(self.confined("series", name, &self.known_series())) }
+        if self.has_series(name) {
+            Ok(())
+        } else {
+            Err(self.confined("series", name, &self.known_series()))
+        }
     }
 
     /// # Errors
     /// 403 `forbidden` if it is for some ledgers alone, which `what` is none of.
     pub(super) fn check_beside_ledgers(&self, what: &str) -> Result<(), Problem> {
-        if self.ledgers.is_none() { Ok(()) } else { Err(self.confined("ledger", what, &self.known_ledgers())) }
+        if self.ledgers.is_none() {
+            Ok(())
+        } else {
+            Err(self.confined("ledger", what, &self.known_ledgers()))
+        }
     }
 
     fn known_formats(&self) -> String {
@@ -182,18 +233,37 @@ impl Permit {
     }
 
     fn known_ledgers(&self) -> String {
-        let ledgers: Vec<_> = self.ledgers.iter().flatten().map(LedgerId::to_string).collect();
+        let ledgers: Vec<_> = self
+            .ledgers
+            .iter()
+            .flatten()
+            .map(LedgerId::to_string)
+            .collect();
         ledgers.join(", ")
     }
 
     fn known_series(&self) -> String {
-        let series: Vec<_> = self.series.iter().flatten().map(SeriesPattern::to_string).collect();
+        let series: Vec<_> = self
+            .series
+            .iter()
+            .flatten()
+            .map(SeriesPattern::to_string)
+            .collect();
         series.join(", ")
     }
 
     fn confined(&self, what: &str, named: &str, known: &str) -> Problem {
-        let several = if what == "series" { "series".to_owned() } else { format!("{what}s") };
-        let detail = format!("{} is for the {several} {known}; this is for {named}", self.shown_by);
-        Problem::new(Slug::Forbidden, detail).reason(what).limit(known)
+        let several = if what == "series" {
+            "series".to_owned()
+        } else {
+            format!("{what}s")
+        };
+        let detail = format!(
+            "{} is for the {several} {known}; this is for {named}",
+            self.shown_by
+        );
+        Problem::new(Slug::Forbidden, detail)
+            .reason(what)
+            .limit(known)
     }
 }

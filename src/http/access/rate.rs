@@ -68,9 +68,17 @@ impl Allowance {
             if used > window {
                 return Err(Duration::from_nanos(used - window));
             }
-            match self.full_at.compare_exchange_weak(full_at, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.full_at.compare_exchange_weak(
+                full_at,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
-                    return Ok(Left { requests: (window - used) / step, until_full: Duration::from_nanos(used) });
+                    return Ok(Left {
+                        requests: (window - used) / step,
+                        until_full: Duration::from_nanos(used),
+                    });
                 }
                 Err(newer) => full_at = newer,
             }
@@ -85,7 +93,8 @@ impl Peers {
         // Once a window: to look for places whenever there is none would itself be an attack.
         if is_new && self.allowances.len() >= PEERS_MAX && now >= self.forgot + WINDOW {
             self.forgot = now;
-            self.allowances.retain(|_, allowance| *allowance.full_at.get_mut() > nanos(now));
+            self.allowances
+                .retain(|_, allowance| *allowance.full_at.get_mut() > nanos(now));
         }
         if is_new && self.allowances.len() >= PEERS_MAX {
             return &self.others;
@@ -97,7 +106,11 @@ impl Peers {
 impl Rate {
     /// So many requests a second for each caller.
     pub fn per_second(requests: NonZeroU32) -> Rate {
-        Rate { per_second: requests, began: Instant::now(), peers: Mutex::default() }
+        Rate {
+            per_second: requests,
+            began: Instant::now(),
+            peers: Mutex::default(),
+        }
     }
 
     /// So many requests a second.
@@ -110,7 +123,9 @@ impl Rate {
     /// # Errors
     /// 429 `rate-limited`.
     pub(super) fn take(&self, allowance: &Allowance) -> Result<Left, Problem> {
-        allowance.take(self.began.elapsed(), self.per_second).map_err(|wait| self.refuse(wait))
+        allowance
+            .take(self.began.elapsed(), self.per_second)
+            .map_err(|wait| self.refuse(wait))
     }
 
     /// Counts a request of a caller from this address.
@@ -126,7 +141,10 @@ impl Rate {
     }
 
     fn refuse(&self, wait: Duration) -> Problem {
-        let detail = format!("this caller may send {} requests a second (http.rate), and has", self.per_second);
+        let detail = format!(
+            "this caller may send {} requests a second (http.rate), and has",
+            self.per_second
+        );
         Problem::new(Slug::RateLimited, detail)
             .reason("rate")
             .limit(format!("{} requests a second", self.per_second))
@@ -154,9 +172,16 @@ mod tests {
             for millis in 0..3_000 {
                 let now = Duration::from_millis(5_000 + millis);
                 taken += std::iter::from_fn(|| allowance.take(now, rate).ok()).count();
-                let granted = f64::from(rate.get()) * (1.0 + f64::from(u32::try_from(millis).expect("few")) / 1e3);
-                assert!(taken as f64 <= granted + 1e-3, "{rate} a second: {taken} after {millis} ms");
-                assert!(taken as f64 >= granted * 0.999 - 1.0, "{rate} a second: {taken} after {millis} ms");
+                let granted = f64::from(rate.get())
+                    * (1.0 + f64::from(u32::try_from(millis).expect("few")) / 1e3);
+                assert!(
+                    taken as f64 <= granted + 1e-3,
+                    "{rate} a second: {taken} after {millis} ms"
+                );
+                assert!(
+                    taken as f64 >= granted * 0.999 - 1.0,
+                    "{rate} a second: {taken} after {millis} ms"
+                );
             }
         }
     }
@@ -165,10 +190,25 @@ mod tests {
     fn what_is_left_and_how_long_to_wait_is_told() {
         let (allowance, now) = (Allowance::default(), Duration::from_secs(9));
         let take = |now| allowance.take(now, per_second(2));
-        assert_eq!(take(now), Ok(Left { requests: 1, until_full: Duration::from_millis(500) }));
-        assert_eq!(take(now), Ok(Left { requests: 0, until_full: Duration::from_secs(1) }));
+        assert_eq!(
+            take(now),
+            Ok(Left {
+                requests: 1,
+                until_full: Duration::from_millis(500)
+            })
+        );
+        assert_eq!(
+            take(now),
+            Ok(Left {
+                requests: 0,
+                until_full: Duration::from_secs(1)
+            })
+        );
         assert_eq!(take(now), Err(Duration::from_millis(500)));
-        assert_eq!(take(now + Duration::from_millis(200)), Err(Duration::from_millis(300)));
+        assert_eq!(
+            take(now + Duration::from_millis(200)),
+            Err(Duration::from_millis(300))
+        );
         assert!(take(now + Duration::from_millis(500)).is_ok());
     }
 
@@ -181,11 +221,26 @@ mod tests {
             assert!(peers.of(peer(number), now).take(now, rate).is_ok());
         }
         assert!(peers.of(peer(0), now).take(now, rate).is_err());
-        assert!(peers.of(peer(PEERS_MAX), now).take(now, rate).is_ok(), "the first of those without a place");
-        assert!(peers.of(peer(PEERS_MAX + 1), now).take(now, rate).is_err(), "they share a rate");
+        assert!(
+            peers.of(peer(PEERS_MAX), now).take(now, rate).is_ok(),
+            "the first of those without a place"
+        );
+        assert!(
+            peers.of(peer(PEERS_MAX + 1), now).take(now, rate).is_err(),
+            "they share a rate"
+        );
         assert_eq!(peers.allowances.len(), PEERS_MAX);
         let later = now + WINDOW;
-        assert!(peers.of(peer(PEERS_MAX + 2), later).take(later, rate).is_ok());
-        assert_eq!(peers.allowances.len(), 1, "all others have their whole rate again");
+        assert!(
+            peers
+                .of(peer(PEERS_MAX + 2), later)
+                .take(later, rate)
+                .is_ok()
+        );
+        assert_eq!(
+            peers.allowances.len(),
+            1,
+            "all others have their whole rate again"
+        );
     }
 }

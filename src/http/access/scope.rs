@@ -25,8 +25,14 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Scope; 6] =
-        [Scope::Mint, Scope::Ledger, Scope::Decode, Scope::Metrics, Scope::Import, Scope::Number];
+    pub const ALL: [Scope; 6] = [
+        Scope::Mint,
+        Scope::Ledger,
+        Scope::Decode,
+        Scope::Metrics,
+        Scope::Import,
+        Scope::Number,
+    ];
 
     /// As it is written.
     pub fn name(self) -> &'static str {
@@ -56,7 +62,10 @@ impl FromStr for Scope {
     type Err = UnknownScope;
 
     fn from_str(text: &str) -> Result<Scope, UnknownScope> {
-        Scope::ALL.into_iter().find(|scope| scope.name() == text).ok_or_else(|| UnknownScope(text.to_owned()))
+        Scope::ALL
+            .into_iter()
+            .find(|scope| scope.name() == text)
+            .ok_or_else(|| UnknownScope(text.to_owned()))
     }
 }
 
@@ -68,8 +77,14 @@ mod tests {
     fn every_scope_is_read_as_it_is_written() {
         for scope in Scope::ALL {
             assert_eq!(scope.name().parse(), Ok(scope));
-            assert_eq!(serde_json::to_string(&scope).expect("a text"), format!("\"{scope}\""));
+            assert_eq!(
+                serde_json::to_string(&scope).expect("a text"),
+                format!("\"{scope}\"")
+            );
         }
-        assert_eq!("Mint".parse::<Scope>(), Err(UnknownScope("Mint".to_owned())));
+        assert_eq!(
+            "Mint".parse::<Scope>(),
+            Err(UnknownScope("Mint".to_owned()))
+        );
     }
 }

@@ -18,8 +18,13 @@ impl TokenDigest {
 
     /// Whether both are of the same token. All bytes are compared, whatever they are.
     pub(super) fn is_of_the_same_token(&self, other: &TokenDigest) -> bool {
-        let differing =
-            self.0.iter().zip(&other.0).fold(0, |differing, (one, other)| black_box(differing | (one ^ other)));
+        let differing = self
+            .0
+            .iter()
+            .zip(&other.0)
+            .fold(0, |differing, (one, other)| {
+                black_box(differing | (one ^ other))
+            });
         differing == 0
     }
 }
@@ -27,7 +32,9 @@ impl TokenDigest {
 /// 64 hexadecimal digits.
 impl fmt::Display for TokenDigest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        self.0
+            .iter()
+            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
     }
 }
 
@@ -55,7 +62,9 @@ impl<'de> Deserialize<'de> for TokenDigest {
 }
 
 fn parse(text: &str) -> Option<TokenDigest> {
-    let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_plain = text
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let mut digest = TokenDigest([0; 32]);
     if !is_plain || text.len() != 2 * digest.0.len() {
         return None;
@@ -88,9 +97,15 @@ mod tests {
     #[test]
     fn what_is_no_digest_is_refused() {
         let good = TokenDigest::of(b"abc").to_string();
-        for text in
-            ["", "ab", &good[1..], &format!("{good}0"), &good.to_uppercase(), &good.replace('b', "g"), &"é".repeat(32)]
-        {
+        for text in [
+            "",
+            "ab",
+            &good[1..],
+            &format!("{good}0"),
+            &good.to_uppercase(),
+            &good.replace('b', "g"),
+            &"é".repeat(32),
+        ] {
             assert!(parse(text).is_none(), "{text:?}");
         }
     }

@@ -72,6 +72,9 @@ mod tests {
     fn tokens_are_taken_out_of_a_text_and_nothing_else_is() {
         let token = TokenText::random().expect("the system has randomness");
         let text = format!("\"{0}\" and {0}, not idmint_ or idmint", token.text());
-        assert_eq!(without_tokens(&text), "\"idmint_…\" and idmint_…, not idmint_ or idmint");
+        assert_eq!(
+            without_tokens(&text),
+            "\"idmint_…\" and idmint_…, not idmint_ or idmint"
+        );
     }
 }

@@ -114,7 +114,10 @@ pub enum TokensError {
 impl TokenEntry {
     /// As it stands in the file.
     pub fn to_toml(&self) -> String {
-        format!("[[token]]\n{}", toml::to_string(self).expect("texts and lists of texts always serialize"))
+        format!(
+            "[[token]]\n{}",
+            toml::to_string(self).expect("texts and lists of texts always serialize")
+        )
     }
 
     /// What it permits, in a service of these formats.
@@ -127,28 +130,49 @@ impl TokenEntry {
         }
         let scopes: BTreeSet<_> = self.scopes.iter().copied().collect();
         if scopes.is_empty() {
-            return Err("scopes is empty, it must name mint, ledger, decode, metrics, import or number".to_owned());
+            return Err(
+                "scopes is empty, it must name mint, ledger, decode, metrics, import or number"
+                    .to_owned(),
+            );
         }
         let is_unknown = |name: &&String| !formats.contains(name);
         if let Some(unknown) = self.formats.iter().flatten().find(is_unknown) {
-            return Err(format!("format {unknown:?} is not one of {}", formats.join(", ")));
+            return Err(format!(
+                "format {unknown:?} is not one of {}",
+                formats.join(", ")
+            ));
         }
         let ledger = |text: &String| {
-            let refuse =
-                |_| format!("ledger {text:?} must be 8 lower-case hexadecimal digits, the last one 0, 4, 8 or c");
+            let refuse = |_| {
+                format!(
+                    "ledger {text:?} must be 8 lower-case hexadecimal digits, the last one 0, 4, 8 or c"
+                )
+            };
             LedgerId::from_text(text).map_err(refuse)
         };
-        let ledgers = self.ledgers.as_ref().map(|ledgers| ledgers.iter().map(ledger).collect::<Result<_, _>>());
+        let ledgers = self
+            .ledgers
+            .as_ref()
+            .map(|ledgers| ledgers.iter().map(ledger).collect::<Result<_, _>>());
         let pattern = |text: &String| {
-            SeriesPattern::from_text(text).ok_or_else(|| format!("series {text:?} must be {}", SeriesPattern::RULE))
+            SeriesPattern::from_text(text)
+                .ok_or_else(|| format!("series {text:?} must be {}", SeriesPattern::RULE))
         };
-        let series = self.series.as_ref().map(|series| series.iter().map(pattern).collect::<Result<_, _>>());
-        let expires =
-            self.expires.as_ref().map(|text| text.parse::<UnixTime>().map_err(|error| format!("expires: {error}")));
+        let series = self
+            .series
+            .as_ref()
+            .map(|series| series.iter().map(pattern).collect::<Result<_, _>>());
+        let expires = self.expires.as_ref().map(|text| {
+            text.parse::<UnixTime>()
+                .map_err(|error| format!("expires: {error}"))
+        });
         Ok(Permit {
             shown_by: format!("the token `{}`", self.name),
             scopes,
-            formats: self.formats.as_ref().map(|formats| formats.iter().cloned().collect()),
+            formats: self
+                .formats
+                .as_ref()
+                .map(|formats| formats.iter().cloned().collect()),
             ledgers: ledgers.transpose()?,
             series: series.transpose()?,
             expires: expires.transpose()?,
@@ -163,21 +187,33 @@ impl Tokens {
     /// # Errors
     /// [`TokensError`] names the file, the token, the value and the bound.
     pub fn load(path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
-        let text =
-            fs::read_to_string(path).map_err(|cause| TokensError::Unreadable { path: path.to_owned(), cause })?;
+        let text = fs::read_to_string(path).map_err(|cause| TokensError::Unreadable {
+            path: path.to_owned(),
+            cause,
+        })?;
         Tokens::parse(&text, path, formats)
     }
 
     fn parse(text: &str, path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
         let malformed = |error: toml::de::Error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let before = error
+                .span()
+                .and_then(|span| text.get(..span.start))
+                .unwrap_or_default();
             let reason = without_tokens(&error.message().replace('\n', "; "));
-            TokensError::Malformed { path: path.to_owned(), line: before.matches('\n').count() + 1, reason }
+            TokensError::Malformed {
+                path: path.to_owned(),
+                line: before.matches('\n').count() + 1,
+                reason,
+            }
         };
         let TokenFile { token: entries } = toml::from_str(text).map_err(malformed)?;
         let count = entries.len();
         if !(1..=TOKENS_MAX).contains(&count) {
-            return Err(TokensError::Count { path: path.to_owned(), count });
+            return Err(TokensError::Count {
+                path: path.to_owned(),
+                count,
+            });
         }
         let mut tokens = Tokens::default();
         for entry in &entries {
@@ -207,12 +243,13 @@ impl Tokens {
 
     /// What the token of this digest permits, if it is one of these. All are compared, whichever it is.
     pub(super) fn permit(&self, digest: &TokenDigest) -> Option<&Arc<Permit>> {
-        self.0.iter().fold(
-            None,
-            |found, (known, permit)| {
-                if known.is_of_the_same_token(digest) { Some(permit) } else { found }
-            },
-        )
+        self.0.iter().fold(None, |found, (known, permit)| {
+            if known.is_of_the_same_token(digest) {
+                Some(permit)
+            } else {
+                found
+            }
+        })
     }
 }
 
@@ -221,7 +258,10 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, token: &str, more: &str) -> String {
-        format!("[[token]]\nname = \"{name}\"\nsha256 = \"{}\"\n{more}\n", TokenDigest::of(token.as_bytes()))
+        format!(
+            "[[token]]\nname = \"{name}\"\nsha256 = \"{}\"\n{more}\n",
+            TokenDigest::of(token.as_bytes())
+        )
     }
 
     fn parse(text: &str) -> Result<Tokens, String> {
@@ -231,15 +271,34 @@ mod tests {
 
     #[test]
     fn each_token_has_its_permit_and_two_of_one_name_are_valid_at_once() {
-        let text = entry("billing", "one", "scopes = [\"mint\"]\nformats = [\"payment\"]")
-            + &entry("billing", "two", "scopes = [\"mint\", \"decode\"]\nexpires = \"2027-01-01T00:00:00Z\"")
-            + &entry("audit", "three", "scopes = [\"ledger\"]\nledgers = [\"aa77f99c\"]");
+        let text = entry(
+            "billing",
+            "one",
+            "scopes = [\"mint\"]\nformats = [\"payment\"]",
+        ) + &entry(
+            "billing",
+            "two",
+            "scopes = [\"mint\", \"decode\"]\nexpires = \"2027-01-01T00:00:00Z\"",
+        ) + &entry(
+            "audit",
+            "three",
+            "scopes = [\"ledger\"]\nledgers = [\"aa77f99c\"]",
+        );
         let tokens = parse(&text).expect("three good ones");
         let permit = |token: &str| tokens.permit(&TokenDigest::of(token.as_bytes()));
-        let [one, two, three] = ["one", "two", "three"].map(|token| permit(token).expect("it is listed"));
+        let [one, two, three] =
+            ["one", "two", "three"].map(|token| permit(token).expect("it is listed"));
         assert!(one.is_confined() && !two.is_confined() && three.is_confined());
         let billing = "the token `billing`";
-        assert_eq!((&*one.shown_by, &*two.shown_by, two.scopes.len(), tokens.count()), (billing, billing, 2, 3));
+        assert_eq!(
+            (
+                &*one.shown_by,
+                &*two.shown_by,
+                two.scopes.len(),
+                tokens.count()
+            ),
+            (billing, billing, 2, 3)
+        );
         assert!(two.expires.is_some() && permit("four").is_none() && permit("").is_none());
     }
 
@@ -248,7 +307,10 @@ mod tests {
         for (text, said) in [
             (String::new(), "has 0 tokens, it must have 1 to 1024"),
             (entry("a", "t", "scopes = []"), "token `a`: scopes is empty"),
-            (entry("a", "t", "scopes = [\"all\"]"), "unknown variant `all`"),
+            (
+                entry("a", "t", "scopes = [\"all\"]"),
+                "unknown variant `all`",
+            ),
             (entry("", "t", "scopes = [\"mint\"]"), "name is empty"),
             (
                 entry("a", "t", "scopes = [\"mint\"]\nformats = [\"siq\"]"),
@@ -262,16 +324,28 @@ mod tests {
                 entry("a", "t", "scopes = [\"number\"]\nseries = [\"*-2026\"]"),
                 "series \"*-2026\" must be the name of a series",
             ),
-            (entry("a", "t", "scopes = [\"mint\"]\nexpires = \"soon\""), "token `a`: expires: "),
-            (entry("a", "t", "scopes = [\"mint\"]\nformat = [\"payment\"]"), "unknown field `format`"),
-            (entry("a", "t", "scopes = [\"mint\"]").repeat(2), "stands there twice"),
+            (
+                entry("a", "t", "scopes = [\"mint\"]\nexpires = \"soon\""),
+                "token `a`: expires: ",
+            ),
+            (
+                entry("a", "t", "scopes = [\"mint\"]\nformat = [\"payment\"]"),
+                "unknown field `format`",
+            ),
+            (
+                entry("a", "t", "scopes = [\"mint\"]").repeat(2),
+                "stands there twice",
+            ),
             (
                 "[[token]]\nname = \"a\"\nsha256 = \"secret\"\nscopes = [\"mint\"]".to_owned(),
                 "64 lower-case hexadecimal",
             ),
         ] {
             let error = parse(&text).expect_err(said);
-            assert!(error.contains("tokens.toml") && error.contains(said), "{error}");
+            assert!(
+                error.contains("tokens.toml") && error.contains(said),
+                "{error}"
+            );
         }
     }
 
@@ -287,6 +361,10 @@ mod tests {
             expires: Some("2027-01-01T00:00:00Z".to_owned()),
         };
         let tokens = parse(&entry.to_toml()).expect("what is written can be read");
-        assert!(tokens.permit(&TokenDigest::of(b"one")).is_some_and(|permit| permit.scopes.contains(&Scope::Decode)));
+        assert!(
+            tokens
+                .permit(&TokenDigest::of(b"one"))
+                .is_some_and(|permit| permit.scopes.contains(&Scope::Decode))
+        );
     }
 }

@@ -54,9 +54,14 @@ impl AnswerBody {
         ids: Batch,
         admitted: Option<Box<Admitted>>,
     ) -> Self {
-        let (paid, pass) = admitted.map(|admitted| (Box::new(admitted.paid), admitted.pass)).unzip();
+        let (paid, pass) = admitted
+            .map(|admitted| (Box::new(admitted.paid), admitted.pass))
+            .unzip();
         match encode_ids(encoder, format, ids, pass.flatten()) {
-            EncodedIds::Whole(text) => Self::Ids { text: Bytes::from(text), paid },
+            EncodedIds::Whole(text) => Self::Ids {
+                text: Bytes::from(text),
+                paid,
+            },
             EncodedIds::InPieces(pieces) => Self::LongIds { pieces, paid },
         }
     }
@@ -111,11 +116,16 @@ impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         match self.get_mut() {
             Self::Ids { text, .. } if text.is_empty() => Poll::Ready(None),
             Self::Ids { text, .. } => Poll::Ready(Some(Ok(Frame::data(mem::take(text))))),
-            Self::LongIds { pieces, .. } => Pin::new(pieces).poll_frame(context).map_err(axum::Error::new),
+            Self::LongIds { pieces, .. } => Pin::new(pieces)
+                .poll_frame(context)
+                .map_err(axum::Error::new),
             Self::Other(body) => Pin::new(body).poll_frame(context),
         }
     }
@@ -130,9 +140,9 @@ impl HttpBody for AnswerBody {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Ids { text, .. } => {
-                SizeHint::with_exact(u64::try_from(text.len()).expect("memory is shorter than 2^64"))
-            }
+            Self::Ids { text, .. } => SizeHint::with_exact(
+                u64::try_from(text.len()).expect("memory is shorter than 2^64"),
+            ),
             Self::LongIds { pieces, .. } => pieces.size_hint(),
             Self::Other(body) => body.size_hint(),
         }

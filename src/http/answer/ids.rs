@@ -40,15 +40,24 @@ pub(in crate::http) struct IdEncoder {
 #[derive(Debug, Clone, Copy)]
 enum Head {
     Text(&'static str),
-    Json { count: u64, label: Option<&'static str> },
-    Rows { count: u64, label: Option<&'static str> },
+    Json {
+        count: u64,
+        label: Option<&'static str>,
+    },
+    Rows {
+        count: u64,
+        label: Option<&'static str>,
+    },
 }
 
 /// What stands for an id.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     /// Its text in the encoding of that position, with a separator before the next one.
-    Text { encoding: usize, separator: Separator },
+    Text {
+        encoding: usize,
+        separator: Separator,
+    },
     /// Its bytes, big-endian, as many as the greatest id needs.
     Bytes { width: usize },
     /// None: the ids at equal distances are one row, and there are about so many rows at most.
@@ -82,17 +91,31 @@ impl IdEncoder {
         count: u64,
         label: Option<&'static str>,
     ) -> IdEncoder {
-        let text = |separator| Form::Text { encoding, separator };
+        let text = |separator| Form::Text {
+            encoding,
+            separator,
+        };
         let (form, head, tail) = match media {
             MediaType::Text => (text(Separator::One(*b"\n")), Head::Text(""), "\n"),
             MediaType::Ndjson => (text(Separator::Three(*b"\"\n\"")), Head::Text("\""), "\"\n"),
-            MediaType::OctetStream => (Form::Bytes { width: format.byte_width() }, Head::Text(""), ""),
+            MediaType::OctetStream => (
+                Form::Bytes {
+                    width: format.byte_width(),
+                },
+                Head::Text(""),
+                "",
+            ),
             _ => {
                 let head = Head::Json { count, label };
                 (text(Separator::Three(*b"\",\"")), head, "\"]}\n")
             }
         };
-        IdEncoder { form, head, tail, prefix: None }
+        IdEncoder {
+            form,
+            head,
+            tail,
+            prefix: None,
+        }
     }
 
     /// Ids of a sequenced `format` as rows of numbers, where it has that number of lanes.
@@ -102,8 +125,15 @@ impl IdEncoder {
         count: u64,
         label: Option<&'static str>,
     ) -> IdEncoder {
-        let form = Form::Rows { rows_max: rows_max(format, lanes, count) };
-        IdEncoder { form, head: Head::Rows { count, label }, tail: "]}\n", prefix: None }
+        let form = Form::Rows {
+            rows_max: rows_max(format, lanes, count),
+        };
+        IdEncoder {
+            form,
+            head: Head::Rows { count, label },
+            tail: "]}\n",
+            prefix: None,
+        }
     }
 
     /// The same with a prefix before each id, if ids are canonical texts.
@@ -141,8 +171,13 @@ impl IdEncoder {
             Form::Bytes { width } => short_len(width).checked_mul(count)?,
             // Behind the last row stands no comma.
             Form::Rows { .. } => ids.rows_len(row_len)?.checked_sub(1)?,
-            Form::Text { encoding, separator } => {
-                let separators = count.checked_sub(1)?.checked_mul(short_len(separator.len()))?;
+            Form::Text {
+                encoding,
+                separator,
+            } => {
+                let separators = count
+                    .checked_sub(1)?
+                    .checked_mul(short_len(separator.len()))?;
                 let prefixes = count.checked_mul(short_len(self.prefix().len()))?;
                 let texts = ids.text_len(&format.encodings[encoding])?;
                 texts.checked_add(separators)?.checked_add(prefixes)?
@@ -155,7 +190,11 @@ impl IdEncoder {
     pub(in crate::http) fn first_piece_len_max(&self, count: u64, format: &Format) -> usize {
         let whole = self.room_for(usize::try_from(count).unwrap_or(usize::MAX), format);
         let is_length_known = format.rule == Rule::Sequenced || self.is_fixed(format);
-        let most = if is_length_known { IdPieces::PIECE_LEN_MAX } else { BUILT_LEN_MAX + PIECE_LEN };
+        let most = if is_length_known {
+            IdPieces::PIECE_LEN_MAX
+        } else {
+            BUILT_LEN_MAX + PIECE_LEN
+        };
         HEAD_ROOM + whole.min(most)
     }
 
@@ -173,9 +212,11 @@ impl IdEncoder {
         let ids_len = match self.form {
             Form::Bytes { width } => IdBlock::bytes_len_max(count, width),
             Form::Rows { rows_max } => count.min(rows_max).saturating_mul(ROW_LEN_MAX),
-            Form::Text { encoding, separator } => {
-                format.encodings[encoding].block_len_max(count, self.prefix().len() + separator.len())
-            }
+            Form::Text {
+                encoding,
+                separator,
+            } => format.encodings[encoding]
+                .block_len_max(count, self.prefix().len() + separator.len()),
         };
         ids_len.saturating_add(self.tail.len())
     }
@@ -200,11 +241,27 @@ impl IdEncoder {
         while out.len() < len_max && ids.count() > 0 {
             match self.form {
                 Form::Bytes { width } => ids.next_block(&mut computed).write_bytes(width, out),
-                Form::Text { encoding, separator: Separator::One(separator) } => {
-                    self.write_texts(&format.encodings[encoding], ids.next_block(&mut computed), separator, out);
+                Form::Text {
+                    encoding,
+                    separator: Separator::One(separator),
+                } => {
+                    self.write_texts(
+                        &format.encodings[encoding],
+                        ids.next_block(&mut computed),
+                        separator,
+                        out,
+                    );
                 }
-                Form::Text { encoding, separator: Separator::Three(separator) } => {
-                    self.write_texts(&format.encodings[encoding], ids.next_block(&mut computed), separator, out);
+                Form::Text {
+                    encoding,
+                    separator: Separator::Three(separator),
+                } => {
+                    self.write_texts(
+                        &format.encodings[encoding],
+                        ids.next_block(&mut computed),
+                        separator,
+                        out,
+                    );
                 }
                 Form::Rows { .. } => ids.next_row().iter().for_each(|row| write_row(row, out)),
             }
@@ -276,11 +333,19 @@ pub(super) fn encode_ids(
         return EncodedIds::Whole(head);
     }
     let head_len = u64::try_from(head.len()).expect("a few bytes");
-    let len = encoder.len_after_head(format, &ids).and_then(|after| after.checked_add(head_len));
+    let len = encoder
+        .len_after_head(format, &ids)
+        .and_then(|after| after.checked_add(head_len));
     if len.is_none() && encoder.write(format, &mut ids, &mut head, BUILT_LEN_MAX) {
         return EncodedIds::Whole(head);
     }
-    let pieces = IdPieces { encoder, format: Arc::clone(format), ids, head, pass };
+    let pieces = IdPieces {
+        encoder,
+        format: Arc::clone(format),
+        ids,
+        head,
+        pass,
+    };
     EncodedIds::InPieces(Box::new(LongBody::new(pieces, None, len)))
 }
 
@@ -307,7 +372,9 @@ impl Pieces for IdPieces {
     // Many at once would each keep a thread of all connections for milliseconds, and a single mint would wait for them all.
     fn thread(&self) -> PieceThread {
         let aside = self.pass.as_ref().and_then(BulkPass::aside);
-        aside.map_or(PieceThread::OfConnection, |requests| PieceThread::Aside(Arc::clone(requests)))
+        aside.map_or(PieceThread::OfConnection, |requests| {
+            PieceThread::Aside(Arc::clone(requests))
+        })
     }
 
     // No id is longer than a few hundred bytes, and few are: a block of them fits into a quarter of a piece.
@@ -318,7 +385,9 @@ impl Pieces for IdPieces {
         if piece.len() < PIECE_LEN {
             piece.reserve_exact(PIECE_LEN + self.encoder.room_for(IDS_AT_ONCE, &self.format));
         }
-        let is_last = self.encoder.write(&self.format, &mut self.ids, &mut piece, PIECE_LEN);
+        let is_last = self
+            .encoder
+            .write(&self.format, &mut self.ids, &mut piece, PIECE_LEN);
         (piece, is_last)
     }
 }

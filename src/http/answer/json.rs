@@ -13,7 +13,10 @@ pub(in crate::http) const ANSWER_LEN: usize = 8 * 1024;
 pub(in crate::http) fn no_store(media: MediaType, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(media.content_type()),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -26,7 +29,8 @@ pub(in crate::http) fn json(answer: &impl Serialize) -> Response<Body> {
 /// JSON as it is answered: it ends with a newline, so that in a shell whatever comes next begins a line.
 pub(in crate::http) fn json_bytes(answer: &impl Serialize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ANSWER_LEN);
-    serde_json::to_writer(&mut bytes, answer).expect("answers are strings, numbers and lists of them");
+    serde_json::to_writer(&mut bytes, answer)
+        .expect("answers are strings, numbers and lists of them");
     bytes.push(b'\n');
     bytes
 }

@@ -22,8 +22,13 @@ pub(in crate::http) const IDMINT_WARNING: HeaderName = HeaderName::from_static("
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
 /// What a mint answer can be, of a sequenced format; rows are the last of them, and of no other format.
-const MINT_MEDIA_TYPES: [MediaType; 5] =
-    [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream, MediaType::Rows];
+const MINT_MEDIA_TYPES: [MediaType; 5] = [
+    MediaType::Json,
+    MediaType::Text,
+    MediaType::Ndjson,
+    MediaType::OctetStream,
+    MediaType::Rows,
+];
 
 /// In which media type the minted ids of a format go out.
 ///
@@ -31,7 +36,10 @@ const MINT_MEDIA_TYPES: [MediaType; 5] =
 /// 406 `not-acceptable`; with the reason `rows` where nothing but rows would do, and the ids of the format are at no equal
 /// distances.
 #[inline]
-pub(in crate::http) fn negotiate_minted(headers: &HeaderMap, format: &Format) -> Result<MediaType, Problem> {
+pub(in crate::http) fn negotiate_minted(
+    headers: &HeaderMap,
+    format: &Format,
+) -> Result<MediaType, Problem> {
     if accepts_anything(headers) {
         return Ok(MediaType::Json);
     }
@@ -40,22 +48,34 @@ pub(in crate::http) fn negotiate_minted(headers: &HeaderMap, format: &Format) ->
 
 fn offered(format: &Format) -> &'static [MediaType] {
     let [without_rows @ .., _] = &MINT_MEDIA_TYPES;
-    if format.rule == Rule::Sequenced { &MINT_MEDIA_TYPES } else { without_rows }
+    if format.rule == Rule::Sequenced {
+        &MINT_MEDIA_TYPES
+    } else {
+        without_rows
+    }
 }
 
 fn explain(problem: Problem, headers: &HeaderMap, format: &Format) -> Problem {
     if choose(headers, &[MediaType::Rows]).is_err() {
         return problem;
     }
-    let (rows, accepts) = (MediaType::Rows.essence(), offered(format).iter().map(|media| media.essence()));
+    let (rows, accepts) = (
+        MediaType::Rows.essence(),
+        offered(format).iter().map(|media| media.essence()),
+    );
     let why = match format.rule {
         Rule::Random => "its ids are drawn at random",
         Rule::Grouped => "its ids are minted from reports",
         Rule::Chained => "its ids are minted from events",
         Rule::Sequenced | Rule::DecodeOnly => "its ids are not minted here",
     };
-    let detail = format!("`{}` has no {rows}: {why}, so they are not at equal distances", format.name);
-    Problem::new(Slug::NotAcceptable, detail).reason("rows").accepts(accepts)
+    let detail = format!(
+        "`{}` has no {rows}: {why}, so they are not at equal distances",
+        format.name
+    );
+    Problem::new(Slug::NotAcceptable, detail)
+        .reason("rows")
+        .accepts(accepts)
 }
 
 /// The head of an answer of one id, for each of [`MINT_MEDIA_TYPES`]. A copy costs a third of what its parts cost, put in one
@@ -63,7 +83,10 @@ fn explain(problem: Problem, headers: &HeaderMap, format: &Format) -> Problem {
 static HEADS: LazyLock<[HeaderMap; MINT_MEDIA_TYPES.len()]> = LazyLock::new(|| {
     MINT_MEDIA_TYPES.map(|media| {
         HeaderMap::from_iter([
-            (header::CONTENT_TYPE, HeaderValue::from_static(media.content_type())),
+            (
+                header::CONTENT_TYPE,
+                HeaderValue::from_static(media.content_type()),
+            ),
             (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
             (IDMINT_COUNT, HeaderValue::from_static("1")),
             (header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING),
@@ -85,7 +108,10 @@ pub(in crate::http) fn minted(
     let headers = response.headers_mut();
     *headers = HEADS[head.unwrap_or_default()].clone();
     if head.is_none() {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(media.content_type()),
+        );
     }
     if count != 1 {
         headers.insert(IDMINT_COUNT, HeaderValue::from(count));

@@ -23,7 +23,9 @@ pub(in crate::http) use ids::IdEncoder;
 pub(in crate::http) use json::{ANSWER_LEN, json, json_bytes, no_store};
 pub(in crate::http) use length::{ANSWER_LEN_MAX, too_long};
 pub use media_type::MediaType;
-pub(in crate::http) use minted::{IDMINT_COUNT, IDMINT_WARNING, NO_SNIFFING, X_REQUEST_ID, minted, negotiate_minted};
+pub(in crate::http) use minted::{
+    IDMINT_COUNT, IDMINT_WARNING, NO_SNIFFING, X_REQUEST_ID, minted, negotiate_minted,
+};
 pub use negotiate::{media_type_of_body, negotiate};
 pub(in crate::http) use pieces::{LongBody, PieceThread, Pieces};
 pub(crate) use problem::{Page, name_instance};

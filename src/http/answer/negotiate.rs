@@ -18,13 +18,19 @@ const QUALITY_MAX: u16 = 1_000;
 /// # Errors
 /// 406 `not-acceptable`, listing what is offered, when the header rules all of it out.
 pub fn negotiate(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
-    if accepts_anything(headers) { Ok(first_of(offered)) } else { choose(headers, offered) }
+    if accepts_anything(headers) {
+        Ok(first_of(offered))
+    } else {
+        choose(headers, offered)
+    }
 }
 
 /// Whether the caller does not say what to answer, as most do not.
 #[inline]
 pub(super) fn accepts_anything(headers: &HeaderMap) -> bool {
-    let Some(accept) = headers.get(header::ACCEPT) else { return true };
+    let Some(accept) = headers.get(header::ACCEPT) else {
+        return true;
+    };
     accept == "*/*" && headers.get_all(header::ACCEPT).iter().nth(1).is_none()
 }
 
@@ -32,7 +38,10 @@ pub(super) fn accepts_anything(headers: &HeaderMap) -> bool {
 pub(super) fn choose(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
     let fields = headers.get_all(header::ACCEPT);
     let values = fields.iter().filter_map(|value| value.to_str().ok());
-    let ranges: Vec<Range<'_>> = values.flat_map(|value| split_unquoted(value, ',')).filter_map(Range::parse).collect();
+    let ranges: Vec<Range<'_>> = values
+        .flat_map(|value| split_unquoted(value, ','))
+        .filter_map(Range::parse)
+        .collect();
     if ranges.is_empty() {
         return Ok(first_of(offered));
     }
@@ -47,7 +56,8 @@ pub(super) fn choose(headers: &HeaderMap, offered: &[MediaType]) -> Result<Media
             break;
         }
     }
-    best.map(|(media_type, _)| media_type).ok_or_else(|| not_acceptable(offered))
+    best.map(|(media_type, _)| media_type)
+        .ok_or_else(|| not_acceptable(offered))
 }
 
 /// The media type of a body, which must be one of those accepted; the first of them for an empty body that names none.
@@ -56,38 +66,66 @@ pub(super) fn choose(headers: &HeaderMap, offered: &[MediaType]) -> Result<Media
 ///
 /// # Errors
 /// 415 `unsupported-media-type` for any other and for none, and for a body in a content coding such as gzip.
-pub fn media_type_of_body(headers: &HeaderMap, is_empty: bool, accepted: &[MediaType]) -> Result<MediaType, Problem> {
-    if let Some(coding) = headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity") {
-        let detail = format!("a body with content-encoding {coding:?} is not unpacked; send it as it is");
+pub fn media_type_of_body(
+    headers: &HeaderMap,
+    is_empty: bool,
+    accepted: &[MediaType],
+) -> Result<MediaType, Problem> {
+    if let Some(coding) = headers
+        .get(header::CONTENT_ENCODING)
+        .filter(|coding| *coding != "identity")
+    {
+        let detail =
+            format!("a body with content-encoding {coding:?} is not unpacked; send it as it is");
         return Err(Problem::new(Slug::UnsupportedMediaType, detail).reason("content_encoding"));
     }
     let given = headers.get(header::CONTENT_TYPE);
     if given.is_none() && is_empty {
-        return Ok(*accepted.first().expect("a route accepts at least one media type"));
+        return Ok(*accepted
+            .first()
+            .expect("a route accepts at least one media type"));
     }
-    let text = given.and_then(|given| given.to_str().ok()).unwrap_or_default();
+    let text = given
+        .and_then(|given| given.to_str().ok())
+        .unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
-    accepted.iter().copied().find(|accepted| accepted.essence().eq_ignore_ascii_case(essence)).ok_or_else(|| {
-        let accepts: Vec<_> = accepted.iter().map(|accepted| accepted.essence()).collect();
-        let given = given.map_or_else(|| "missing".to_owned(), |given| format!("{given:?}"));
-        let detail = format!("content-type is {given}; this route reads {}", accepts.join(", "));
-        Problem::new(Slug::UnsupportedMediaType, detail).reason("content_type").accepts(accepts)
-    })
+    accepted
+        .iter()
+        .copied()
+        .find(|accepted| accepted.essence().eq_ignore_ascii_case(essence))
+        .ok_or_else(|| {
+            let accepts: Vec<_> = accepted.iter().map(|accepted| accepted.essence()).collect();
+            let given = given.map_or_else(|| "missing".to_owned(), |given| format!("{given:?}"));
+            let detail = format!(
+                "content-type is {given}; this route reads {}",
+                accepts.join(", ")
+            );
+            Problem::new(Slug::UnsupportedMediaType, detail)
+                .reason("content_type")
+                .accepts(accepts)
+        })
 }
 
 fn first_of(offered: &[MediaType]) -> MediaType {
-    *offered.first().expect("a route offers at least one representation")
+    *offered
+        .first()
+        .expect("a route offers at least one representation")
 }
 
 fn not_acceptable(offered: &[MediaType]) -> Problem {
     let types: Vec<_> = offered.iter().map(|offered| offered.essence()).collect();
-    let detail = format!("this route answers {}; the Accept header rules that out", types.join(", "));
+    let detail = format!(
+        "this route answers {}; the Accept header rules that out",
+        types.join(", ")
+    );
     Problem::new(Slug::NotAcceptable, detail).accepts(types)
 }
 
 /// In thousandths; 0 is not acceptable.
 fn quality_of(media_type: MediaType, ranges: &[Range<'_>]) -> u16 {
-    let covering = ranges.iter().filter_map(|range| Some((range.specificity(media_type)?, range.quality)));
+    let covering = ranges
+        .iter()
+        .filter_map(|range| Some((range.specificity(media_type)?, range.quality)));
     // Of equally specific ranges the kinder counts: they differ in parameters, which are not compared.
     covering.max().map_or(0, |(_, quality)| quality)
 }
@@ -103,7 +141,11 @@ impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut parts = split_unquoted(text, ';');
         let essence = parts.next()?.trim();
-        let (main, sub) = if essence == "*" { ("*", "*") } else { essence.split_once('/')? };
+        let (main, sub) = if essence == "*" {
+            ("*", "*")
+        } else {
+            essence.split_once('/')?
+        };
         if !is_token(main) || !is_token(sub) || (main == "*" && sub != "*") {
             return None;
         }
@@ -147,7 +189,10 @@ fn thousandths(text: &str) -> Option<u16> {
 }
 
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// The parts between separators, except those inside quotes.
@@ -172,10 +217,17 @@ mod tests {
 
     use super::*;
 
-    const MINT: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
+    const MINT: [MediaType; 4] = [
+        MediaType::Json,
+        MediaType::Text,
+        MediaType::Ndjson,
+        MediaType::OctetStream,
+    ];
 
     fn accepting(values: &[&str]) -> HeaderMap {
-        let values = values.iter().map(|value| HeaderValue::from_str(value).expect("a header value"));
+        let values = values
+            .iter()
+            .map(|value| HeaderValue::from_str(value).expect("a header value"));
         values.map(|value| (header::ACCEPT, value)).collect()
     }
 
@@ -193,17 +245,29 @@ mod tests {
             ("application/x-ndjson, application/json", Some(Json)), // a tie
             ("application/x-ndjson, application/json;q=0.9", Some(Ndjson)),
             ("application/json;q=0.5, text/plain;q=0.501", Some(Text)),
-            ("application/*;q=0.5, application/octet-stream", Some(OctetStream)),
+            (
+                "application/*;q=0.5, application/octet-stream",
+                Some(OctetStream),
+            ),
             ("*/*;q=0.1, text/plain;q=0.2", Some(Text)),
             ("*/*, application/json;q=0", Some(Text)),
             ("application/*;q=0, */*", Some(Text)),
-            ("application/*;q=0, application/x-ndjson;q=0.001", Some(Ndjson)),
+            (
+                "application/*;q=0, application/x-ndjson;q=0.001",
+                Some(Ndjson),
+            ),
             ("application/json;indent=2", Some(Json)),
             ("text/plain;format=flowed;q=0.1, text/plain", Some(Text)),
             ("text/plain; charset=utf-8 ; Q=1.000", Some(Text)),
             ("image/png;title=\"a,b;c\\\"d\";q=1, text/plain", Some(Text)),
-            ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", Some(Json)), // Java
-            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Some(Json)), // a browser
+            (
+                "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
+                Some(Json),
+            ), // Java
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+                Some(Json),
+            ), // a browser
             ("nonsense", Some(Json)),
             ("nonsense, text/plain", Some(Text)),
             ("application/json;q=7, text/plain;q=0.1", Some(Text)),
@@ -220,14 +284,24 @@ mod tests {
 
     #[test]
     fn several_headers_count_as_one() {
-        assert_eq!(negotiate(&accepting(&["image/png", "text/plain;q=0.1"]), &MINT).ok(), Some(MediaType::Text));
-        assert_eq!(negotiate(&accepting(&["*/*", "application/json;q=0"]), &MINT).ok(), Some(MediaType::Text));
-        assert_eq!(negotiate(&HeaderMap::new(), &MINT).ok(), Some(MediaType::Json));
+        assert_eq!(
+            negotiate(&accepting(&["image/png", "text/plain;q=0.1"]), &MINT).ok(),
+            Some(MediaType::Text)
+        );
+        assert_eq!(
+            negotiate(&accepting(&["*/*", "application/json;q=0"]), &MINT).ok(),
+            Some(MediaType::Text)
+        );
+        assert_eq!(
+            negotiate(&HeaderMap::new(), &MINT).ok(),
+            Some(MediaType::Json)
+        );
     }
 
     #[test]
     fn a_refusal_lists_what_there_is() {
-        let problem = negotiate(&accepting(&["image/png"]), &MINT).expect_err("no image is offered");
+        let problem =
+            negotiate(&accepting(&["image/png"]), &MINT).expect_err("no image is offered");
         assert_eq!(problem.status(), StatusCode::NOT_ACCEPTABLE);
         assert!(problem.detail().contains("application/x-ndjson"));
     }
@@ -255,7 +329,9 @@ mod tests {
     #[test]
     fn a_body_of_another_type_or_packed_is_refused() {
         let accepted = [MediaType::Json, MediaType::Text];
-        let with = |name, value: &str| HeaderMap::from_iter([(name, HeaderValue::from_str(value).expect("a value"))]);
+        let with = |name, value: &str| {
+            HeaderMap::from_iter([(name, HeaderValue::from_str(value).expect("a value"))])
+        };
         for (value, expected) in [
             ("application/json", Some(MediaType::Json)),
             ("Application/JSON; charset=utf-8", Some(MediaType::Json)),
@@ -271,11 +347,17 @@ mod tests {
         }
         let untyped = media_type_of_body(&HeaderMap::new(), false, &accepted).expect_err("no type");
         assert!(
-            untyped.detail().starts_with("content-type is missing; this route reads application/json"),
+            untyped
+                .detail()
+                .starts_with("content-type is missing; this route reads application/json"),
             "{untyped:?}"
         );
-        assert_eq!(media_type_of_body(&HeaderMap::new(), true, &accepted).ok(), Some(MediaType::Json));
-        let packed = media_type_of_body(&with(header::CONTENT_ENCODING, "gzip"), true, &accepted).expect_err("gzip");
+        assert_eq!(
+            media_type_of_body(&HeaderMap::new(), true, &accepted).ok(),
+            Some(MediaType::Json)
+        );
+        let packed = media_type_of_body(&with(header::CONTENT_ENCODING, "gzip"), true, &accepted)
+            .expect_err("gzip");
         assert_eq!(packed.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
 }

@@ -61,7 +61,13 @@ impl<P: Pieces> LongBody<P> {
     ///
     /// `len`: of the whole body, if it is known.
     pub(in crate::http) fn new(pieces: P, first: Option<Vec<u8>>, len: Option<u64>) -> Self {
-        Self { pieces: Some(pieces), writing: None, ready: first, left: len, is_done: false }
+        Self {
+            pieces: Some(pieces),
+            writing: None,
+            ready: first,
+            left: len,
+            is_done: false,
+        }
     }
 
     /// How long the next piece can be, in bytes.
@@ -70,7 +76,9 @@ impl<P: Pieces> LongBody<P> {
             (Some(ready), _) => ready.len(),
             (None, _) if self.is_done => 0,
             (None, None) => P::PIECE_LEN_MAX,
-            (None, Some(left)) => usize::try_from(left).unwrap_or(usize::MAX).min(P::PIECE_LEN_MAX),
+            (None, Some(left)) => usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(P::PIECE_LEN_MAX),
         }
     }
 }
@@ -136,7 +144,9 @@ impl<P: Pieces> Body for LongBody<P> {
         let piece = this.ready.take().expect("written just now, or before");
         if let Some(left) = &mut this.left {
             let len = u64::try_from(piece.len()).expect("a piece is short");
-            *left = left.checked_sub(len).expect("the length was computed from what is written");
+            *left = left
+                .checked_sub(len)
+                .expect("the length was computed from what is written");
         }
         Poll::Ready(Some(Ok(Frame::data(Bytes::from(piece)))))
     }
@@ -146,6 +156,7 @@ impl<P: Pieces> Body for LongBody<P> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.left
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -99,8 +99,13 @@ impl Problem {
     /// A request that works, for a 422 that names none yet.
     #[must_use]
     pub fn or_example(self, example: impl FnOnce() -> String) -> Self {
-        let lacks_one = self.status() == StatusCode::UNPROCESSABLE_ENTITY && self.0.example.is_none();
-        if lacks_one { self.example(example()) } else { self }
+        let lacks_one =
+            self.status() == StatusCode::UNPROCESSABLE_ENTITY && self.0.example.is_none();
+        if lacks_one {
+            self.example(example())
+        } else {
+            self
+        }
     }
 
     /// The methods this resource does answer, for the header `Allow`.
@@ -136,11 +141,15 @@ impl Problem {
 
     /// The status it is answered with.
     pub fn status(&self) -> StatusCode {
-        StatusCode::from_u16(self.0.slug.page().status).expect("the catalog holds valid status codes, tested there")
+        StatusCode::from_u16(self.0.slug.page().status)
+            .expect("the catalog holds valid status codes, tested there")
     }
 
     pub(in crate::http) fn body(&self, instance: Option<&str>) -> Vec<u8> {
-        json_bytes(&Document { problem: &self.0, instance })
+        json_bytes(&Document {
+            problem: &self.0,
+            instance,
+        })
     }
 }
 
@@ -153,7 +162,10 @@ impl Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(wait) = self.0.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds_rounded_up(wait)));
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(seconds_rounded_up(wait)),
+            );
         }
         if let Some(allow) = &self.0.allow {
             headers.insert(header::ALLOW, allow.clone());
@@ -176,7 +188,10 @@ impl IntoResponse for Problem {
 /// Writes the request id into a problem on its way out; any other answer stays as it is.
 ///
 /// Returns the problem, for the log.
-pub(crate) fn name_instance(response: &mut Response<AnswerBody>, request_id: &HeaderValue) -> Option<Problem> {
+pub(crate) fn name_instance(
+    response: &mut Response<AnswerBody>,
+    request_id: &HeaderValue,
+) -> Option<Problem> {
     let problem = response.extensions_mut().remove::<Problem>()?;
     *response.body_mut() = AnswerBody::from(problem.body(request_id.to_str().ok()));
     // Whoever set a length did so for the shorter body.
@@ -189,7 +204,9 @@ fn header_named_by(slug: Slug, accepts: &[&'static str]) -> Option<(HeaderName, 
     match slug {
         Slug::Unauthorized => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
         Slug::UnsupportedMediaType if !accepts.is_empty() => {
-            HeaderValue::from_str(&accepts.join(", ")).ok().map(|value| (header::ACCEPT, value))
+            HeaderValue::from_str(&accepts.join(", "))
+                .ok()
+                .map(|value| (header::ACCEPT, value))
         }
         _ => None,
     }
@@ -215,7 +232,11 @@ fn clip(mut detail: String) -> String {
 /// Without an instance: a problem that is part of an answer.
 impl Serialize for Problem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Document { problem: &self.0, instance: None }.serialize(serializer)
+        Document {
+            problem: &self.0,
+            instance: None,
+        }
+        .serialize(serializer)
     }
 }
 
@@ -276,15 +297,20 @@ mod tests {
     #[test]
     fn waits_are_rounded_up_and_never_zero_seconds() {
         for (millis, seconds) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (59_999, 60)] {
-            assert_eq!(seconds_rounded_up(Duration::from_millis(millis)), seconds, "{millis} ms");
+            assert_eq!(
+                seconds_rounded_up(Duration::from_millis(millis)),
+                seconds,
+                "{millis} ms"
+            );
         }
         assert_eq!(millis_rounded_up(Duration::from_micros(1_001)), 2);
     }
 
     #[test]
     fn headers_say_when_to_retry_and_not_to_store() {
-        let response =
-            Problem::new(Slug::Overloaded, "too many").retry_after(Duration::from_millis(1_200)).into_response();
+        let response = Problem::new(Slug::Overloaded, "too many")
+            .retry_after(Duration::from_millis(1_200))
+            .into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[header::RETRY_AFTER], "2");
         assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");

@@ -405,10 +405,20 @@ mod tests {
     fn every_page_is_complete() {
         for page in Slug::ALL.map(Slug::page) {
             assert!((400..=599).contains(&page.status), "{}", page.name);
-            assert!(page.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", page.name);
+            assert!(
+                page.name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b == b'-'),
+                "{}",
+                page.name
+            );
             assert!(!page.title.ends_with('.'), "{}", page.name);
             for text in [page.cause, page.safe_action, page.dangerous_action] {
-                assert!(text.ends_with('.') && !text.contains("  "), "{}: {text}", page.name);
+                assert!(
+                    text.ends_with('.') && !text.contains("  "),
+                    "{}: {text}",
+                    page.name
+                );
             }
         }
     }

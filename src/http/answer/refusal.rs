@@ -18,7 +18,9 @@ impl From<ServiceError> for Problem {
         let detail = error.to_string();
         match error {
             ServiceError::UnknownFormat(unknown) => Problem::from(unknown),
-            ServiceError::NotMinted { .. } => Problem::new(Slug::InvalidParameter, detail).reason("format"),
+            ServiceError::NotMinted { .. } => {
+                Problem::new(Slug::InvalidParameter, detail).reason("format")
+            }
             ServiceError::Request(error) => Problem::from(error),
             ServiceError::Prefix(error) => Problem::from(error),
             ServiceError::Refused(refusal) => Problem::from(refusal),
@@ -34,7 +36,9 @@ impl From<ServiceError> for Problem {
 
 impl From<Shed> for Problem {
     fn from(shed: Shed) -> Problem {
-        Problem::new(Slug::Overloaded, shed.to_string()).reason(shed.label()).retry_after(SOON)
+        Problem::new(Slug::Overloaded, shed.to_string())
+            .reason(shed.label())
+            .retry_after(SOON)
     }
 }
 
@@ -48,7 +52,9 @@ impl From<UnknownReading> for Problem {
     fn from(unknown: UnknownReading) -> Problem {
         match unknown {
             UnknownReading::Format(unknown) => Problem::from(unknown),
-            UnknownReading::Encoding(_) => Problem::new(Slug::InvalidParameter, unknown.to_string()).reason("encoding"),
+            UnknownReading::Encoding(_) => {
+                Problem::new(Slug::InvalidParameter, unknown.to_string()).reason("encoding")
+            }
         }
     }
 }
@@ -60,19 +66,25 @@ impl From<Refusal> for Problem {
             Refusal::SequenceExhausted { retry_after, .. } => {
                 Problem::new(Slug::SequenceExhausted, detail).retry_after(retry_after)
             }
-            Refusal::TooMany { most, .. } => {
-                Problem::new(Slug::InvalidParameter, detail).reason("count").limit(most.to_string())
-            }
+            Refusal::TooMany { most, .. } => Problem::new(Slug::InvalidParameter, detail)
+                .reason("count")
+                .limit(most.to_string()),
             Refusal::HorizonReached { retry_after }
             | Refusal::NoRecord { retry_after }
             | Refusal::SlotAhead { retry_after, .. }
             | Refusal::NotOpen { retry_after, .. } => {
                 Problem::new(Slug::HorizonReached, detail).retry_after(retry_after)
             }
-            Refusal::StorageFailed => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
+            Refusal::StorageFailed => {
+                Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON)
+            }
             Refusal::Draining => Problem::new(Slug::Draining, detail).retry_after(SOON),
-            Refusal::ClockBehind { behind } => Problem::new(Slug::ClockBehind, detail).retry_after(behind),
-            Refusal::ClockBehindFleet { .. } => Problem::new(Slug::ClockBehind, detail).retry_after(SOON),
+            Refusal::ClockBehind { behind } => {
+                Problem::new(Slug::ClockBehind, detail).retry_after(behind)
+            }
+            Refusal::ClockBehindFleet { .. } => {
+                Problem::new(Slug::ClockBehind, detail).retry_after(SOON)
+            }
             Refusal::ClockJumped { .. } | Refusal::ClockAheadOfFleet { .. } => {
                 Problem::new(Slug::ClockJumped, detail).retry_after(SOON)
             }
@@ -80,7 +92,9 @@ impl From<Refusal> for Problem {
                 Problem::new(Slug::NoWorkerSlot, detail).retry_after(retry_after)
             }
             Refusal::EpochEnded { .. } => Problem::new(Slug::EpochEnded, detail),
-            Refusal::BeforeEpoch { .. } => Problem::new(Slug::EpochEnded, detail).reason("before_epoch"),
+            Refusal::BeforeEpoch { .. } => {
+                Problem::new(Slug::EpochEnded, detail).reason("before_epoch")
+            }
         }
     }
 }
@@ -105,11 +119,19 @@ impl From<PrefixError> for Problem {
                 problem.reason("type").limit(types.join(", "))
             }
             PrefixError::TypeMalformed { .. } => problem.reason("type").limit(TYPE_RULE),
-            PrefixError::PrefixUnknown { prefixes, .. } => problem.reason("prefix").limit(prefixes.join(", ")),
-            PrefixError::HasTypes { .. } | PrefixError::NoPrefixes { .. } => problem.reason("prefix"),
-            PrefixError::NotCanonical { canonical, prefixes, .. } => {
-                problem.reason("prefix").limit(format!("{} in {canonical}", prefixes.join(", ")))
+            PrefixError::PrefixUnknown { prefixes, .. } => {
+                problem.reason("prefix").limit(prefixes.join(", "))
             }
+            PrefixError::HasTypes { .. } | PrefixError::NoPrefixes { .. } => {
+                problem.reason("prefix")
+            }
+            PrefixError::NotCanonical {
+                canonical,
+                prefixes,
+                ..
+            } => problem
+                .reason("prefix")
+                .limit(format!("{} in {canonical}", prefixes.join(", "))),
         }
     }
 }
@@ -119,7 +141,9 @@ impl From<RecordError> for Problem {
         let detail = error.to_string();
         match error {
             RecordError::Append(refusal) => Problem::from(refusal),
-            RecordError::KeyConflict => Problem::new(Slug::IdempotencyConflict, detail).reason("idempotency_key"),
+            RecordError::KeyConflict => {
+                Problem::new(Slug::IdempotencyConflict, detail).reason("idempotency_key")
+            }
             RecordError::Group(GroupRefusal { index, error }) => {
                 Problem::new(Slug::InvalidReport, format!("[{index}]: {error}"))
             }
@@ -130,14 +154,22 @@ impl From<RecordError> for Problem {
                 Problem::new(Slug::SeriesBegun, detail).reason("first")
             }
             RecordError::Number(NumberRefusal::SeriesEnded { max, .. }) => {
-                Problem::new(Slug::SeriesEnded, detail).reason("count").limit(max.to_string())
+                Problem::new(Slug::SeriesEnded, detail)
+                    .reason("count")
+                    .limit(max.to_string())
             }
             RecordError::Void(VoidRefusal::NotGiven { .. }) => Problem::new(Slug::NotFound, detail),
-            RecordError::Void(VoidRefusal::AlreadyVoid(_)) => Problem::new(Slug::AlreadyVoid, detail).reason("reason"),
+            RecordError::Void(VoidRefusal::AlreadyVoid(_)) => {
+                Problem::new(Slug::AlreadyVoid, detail).reason("reason")
+            }
             RecordError::Clock(refusal) => Problem::from(refusal),
             RecordError::Busy => Problem::new(Slug::Overloaded, detail).retry_after(SOON),
-            RecordError::Unreachable => Problem::new(Slug::CoordinatorUnavailable, detail).retry_after(SOON),
-            RecordError::Unavailable => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
+            RecordError::Unreachable => {
+                Problem::new(Slug::CoordinatorUnavailable, detail).retry_after(SOON)
+            }
+            RecordError::Unavailable => {
+                Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON)
+            }
             RecordError::Unknown => Problem::new(Slug::OutcomeUnknown, detail),
         }
     }
@@ -150,7 +182,9 @@ impl From<AppendRefusal> for Problem {
             AppendRefusal::LedgerExists(head) => {
                 let ledger = head.id.ledger().to_string();
                 let detail = format!("ledger {ledger} is there already, its head is {}", head.id);
-                Problem::new(Slug::LedgerExists, detail).with("ledger", ledger).with("head", head.id.to_string())
+                Problem::new(Slug::LedgerExists, detail)
+                    .with("ledger", ledger)
+                    .with("head", head.id.to_string())
             }
             AppendRefusal::LedgerImporting(head) => {
                 let detail = format!(
@@ -162,17 +196,20 @@ impl From<AppendRefusal> for Problem {
             }
             AppendRefusal::ImportNotBegun(head) => {
                 let ledger = head.id.ledger();
-                let detail =
-                    format!("ledger {ledger} takes other events: to begin an import into it needs the scope import");
-                Problem::new(Slug::Forbidden, detail).reason("scope").limit("import")
+                let detail = format!(
+                    "ledger {ledger} takes other events: to begin an import into it needs the scope import"
+                );
+                Problem::new(Slug::Forbidden, detail)
+                    .reason("scope")
+                    .limit("import")
             }
             AppendRefusal::HeadMoved { expected, head } => {
                 let detail = format!("expected_previous is {expected}, the head is {}", head.id);
                 Problem::new(Slug::HeadMoved, detail).with("head", head.id.to_string())
             }
             AppendRefusal::Event { index, error } => {
-                let problem =
-                    Problem::new(Slug::InvalidEvent, format!("events[{index}]: {error}")).reason(error.code());
+                let problem = Problem::new(Slug::InvalidEvent, format!("events[{index}]: {error}"))
+                    .reason(error.code());
                 match error {
                     PlaceError::NotMonotonic { last, .. } => problem.limit(format!("above {last}")),
                     PlaceError::Ahead { most, .. } => problem.limit(most.to_string()),
@@ -184,7 +221,8 @@ impl From<AppendRefusal> for Problem {
 }
 
 fn unknown_ledger(ledger: LedgerId) -> Problem {
-    Problem::new(Slug::UnknownLedger, format!("there is no ledger {ledger}")).example("GET /ledgers")
+    Problem::new(Slug::UnknownLedger, format!("there is no ledger {ledger}"))
+        .example("GET /ledgers")
 }
 
 /// The slug that callers get for a refusal, for those who only ask whether this node is ready.

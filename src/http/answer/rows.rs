@@ -8,8 +8,14 @@ pub(super) const ROW_LEN_MAX: usize = 120;
 /// The most rows that `count` ids of a format on that many `lanes` make: those of whole ticks, and for each lane the tick in which
 /// the batch begins and the one in which it ends.
 pub(super) fn rows_max(format: &Format, lanes: usize, count: u64) -> usize {
-    let sequences = format.variants.iter().filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
-    let per_tick = sequences.map(|sequence| sequence.max.saturating_add(1)).min().unwrap_or(1);
+    let sequences = format
+        .variants
+        .iter()
+        .filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
+    let per_tick = sequences
+        .map(|sequence| sequence.max.saturating_add(1))
+        .min()
+        .unwrap_or(1);
     let whole = usize::try_from(u128::from(count) / per_tick).unwrap_or(usize::MAX);
     let most = whole.saturating_add(lanes.saturating_mul(2));
     most.min(usize::try_from(count).unwrap_or(usize::MAX))
@@ -32,7 +38,11 @@ pub(super) fn row_len(row: &Progression) -> usize {
     const BESIDE_DIGITS: usize = r#"{"first":"","step":"","count":},"#.len();
     let mut digits = itoa::Buffer::new();
     let numbers = [row.first, row.step, row.count.into()];
-    BESIDE_DIGITS + numbers.map(|number| digits.format(number).len()).iter().sum::<usize>()
+    BESIDE_DIGITS
+        + numbers
+            .map(|number| digits.format(number).len())
+            .iter()
+            .sum::<usize>()
 }
 
 #[cfg(test)]
@@ -41,10 +51,24 @@ mod tests {
 
     #[test]
     fn a_row_is_as_long_as_was_said_and_never_longer_than_the_longest() {
-        let greatest = Progression { first: u128::MAX, step: u128::MAX, count: 10_000_000 };
-        for row in
-            [Progression { first: 0, step: 1, count: 1 }, Progression { first: 987, step: 64, count: 4_096 }, greatest]
-        {
+        let greatest = Progression {
+            first: u128::MAX,
+            step: u128::MAX,
+            count: 10_000_000,
+        };
+        for row in [
+            Progression {
+                first: 0,
+                step: 1,
+                count: 1,
+            },
+            Progression {
+                first: 987,
+                step: 64,
+                count: 4_096,
+            },
+            greatest,
+        ] {
             let mut written = Vec::new();
             write_row(&row, &mut written);
             assert_eq!(written.len(), row_len(&row), "{row:?}");
@@ -57,6 +81,9 @@ mod tests {
         let snowflake = Format::built_in("snowflake").expect("is built in");
         assert_eq!(rows_max(&snowflake, 8, 100_000), 24 + 16);
         assert_eq!(rows_max(&snowflake, 8, 3), 3);
-        assert!(rows_max(&snowflake, 8, 100_000) * 60 < 3 * 1024, "a row of 64 bits is some 56 bytes");
+        assert!(
+            rows_max(&snowflake, 8, 100_000) * 60 < 3 * 1024,
+            "a row of 64 bits is some 56 bytes"
+        );
     }
 }

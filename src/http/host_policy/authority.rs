@@ -26,7 +26,11 @@ impl<'a> Authority<'a> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (address, rest) = rest.split_once(']')?;
-                let port = if rest.is_empty() { None } else { Some(rest.strip_prefix(':')?) };
+                let port = if rest.is_empty() {
+                    None
+                } else {
+                    Some(rest.strip_prefix(':')?)
+                };
                 (Host::V6(address.parse().ok()?), port)
             }
             None => {
@@ -40,7 +44,9 @@ impl<'a> Authority<'a> {
         // "host:" is allowed, and means no port.
         let port = match port {
             None | Some("") => None,
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().ok()?)
+            }
             Some(_) => return None,
         };
         Some(Self { host, port })
@@ -53,7 +59,8 @@ impl<'a> Authority<'a> {
 
     /// Both are the same place, where `default_port` is meant if no port is named.
     pub(super) fn is(&self, other: &Authority<'_>, default_port: u16) -> bool {
-        self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port) && self.host.is(&other.host)
+        self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)
+            && self.host.is(&other.host)
     }
 }
 
@@ -109,7 +116,11 @@ mod tests {
             ("[::1]", true),
             ("[::ffff:10.0.0.1]:8080", true),
         ] {
-            assert_eq!(Authority::parse(text).map(|read| read.host().is_address()), Some(is_address), "{text}");
+            assert_eq!(
+                Authority::parse(text).map(|read| read.host().is_address()),
+                Some(is_address),
+                "{text}"
+            );
         }
         for text in [
             "",

@@ -40,7 +40,12 @@ impl Cors {
         let allowed = if origins.iter().any(CorsOrigin::is_any) {
             AllowOrigin::any()
         } else {
-            AllowOrigin::list(origins.iter().map(|origin| origin.value().clone()).collect::<Vec<HeaderValue>>())
+            AllowOrigin::list(
+                origins
+                    .iter()
+                    .map(|origin| origin.value().clone())
+                    .collect::<Vec<HeaderValue>>(),
+            )
         };
         let layer = CorsLayer::new()
             .allow_origin(allowed)

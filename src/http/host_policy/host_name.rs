@@ -11,7 +11,9 @@ impl HostName {
     pub fn parse(text: &str) -> Option<Self> {
         // A port would stand behind a colon, and an address of many colons stands in brackets.
         let has_port = text.contains(':') && !text.ends_with(']');
-        let host = Authority::parse(text).filter(|_| text != "*" && !has_port)?.host();
+        let host = Authority::parse(text)
+            .filter(|_| text != "*" && !has_port)?
+            .host();
         Some(Self(host.to_owned()))
     }
 
@@ -33,7 +35,11 @@ pub enum HostRule {
 impl HostRule {
     /// Reads a host or `*`.
     pub fn parse(text: &str) -> Option<Self> {
-        if text == "*" { Some(Self::Any) } else { HostName::parse(text).map(Self::Name) }
+        if text == "*" {
+            Some(Self::Any)
+        } else {
+            HostName::parse(text).map(Self::Name)
+        }
     }
 }
 
@@ -46,7 +52,17 @@ mod tests {
         for text in ["ids.example.com", "idmint", "10.0.0.5", "[::1]"] {
             assert!(HostName::parse(text).is_some(), "{text}");
         }
-        for text in ["", "*", "idmint:8080", "idmint:", "[::1]:8080", "::1", "http://idmint", "idmint/", "two words"] {
+        for text in [
+            "",
+            "*",
+            "idmint:8080",
+            "idmint:",
+            "[::1]:8080",
+            "::1",
+            "http://idmint",
+            "idmint/",
+            "two words",
+        ] {
             assert_eq!(HostName::parse(text), None, "{text:?}");
         }
         assert_eq!(HostRule::parse("*"), Some(HostRule::Any));

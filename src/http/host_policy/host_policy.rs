@@ -62,12 +62,18 @@ impl HostPolicy {
 
     /// The same of a service that listens at this address, for URLs of this scheme.
     pub fn at(self, scheme: &'static str, address: SocketAddr) -> Self {
-        Self { address: Some((scheme, address)), ..self }
+        Self {
+            address: Some((scheme, address)),
+            ..self
+        }
     }
 
     /// The same of a service that has a page for people with a browser, or none.
     pub fn with_page(self, has_page: bool) -> Self {
-        Self { is_without_page: !has_page, ..self }
+        Self {
+            is_without_page: !has_page,
+            ..self
+        }
     }
 
     pub(in crate::http) fn has_page(&self) -> bool {
@@ -88,12 +94,17 @@ impl HostPolicy {
     /// # Errors
     /// 400 `malformed-request` without one good host, 421 `unknown-host`, 403 `cross-site`.
     pub(in crate::http) fn check(&self, request: &Request) -> Result<(), Problem> {
-        let writes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let writes = !matches!(
+            *request.method(),
+            Method::GET | Method::HEAD | Method::OPTIONS
+        );
         let (mut host, mut origin, mut is_foreign) = (None, None, false);
         for (name, value) in request.headers() {
             if name == header::HOST {
                 if host.replace(value).is_some() {
-                    return Err(malformed_host("the header Host is given twice; it must be given once"));
+                    return Err(malformed_host(
+                        "the header Host is given twice; it must be given once",
+                    ));
                 }
             } else if writes && name == header::ORIGIN {
                 // Several are no origin that a browser sends.
@@ -103,15 +114,25 @@ impl HostPolicy {
             }
         }
         let named = named_host(request, host)?;
-        if origin.is_none() && !is_foreign && named.is_some() && named == self.usual_host.get().map(AsRef::as_ref) {
+        if origin.is_none()
+            && !is_foreign
+            && named.is_some()
+            && named == self.usual_host.get().map(AsRef::as_ref)
+        {
             return Ok(());
         }
-        let authority = named.map(|named| self.check_host(named, request.uri().path())).transpose()?;
+        let authority = named
+            .map(|named| self.check_host(named, request.uri().path()))
+            .transpose()?;
         if origin.is_none() && !is_foreign {
             return Ok(());
         }
         let is_own = origin.is_none_or(|origin| self.is_own(origin, authority.as_ref()));
-        if (is_own && !is_foreign) || self.is_allowed(origin) { Ok(()) } else { Err(cross_site(origin)) }
+        if (is_own && !is_foreign) || self.is_allowed(origin) {
+            Ok(())
+        } else {
+            Err(cross_site(origin))
+        }
     }
 
     /// The host of this text, which must be one of this service, unless anybody may ask for this path.
@@ -134,33 +155,52 @@ impl HostPolicy {
         host.is_address()
             || self.answers_any_host
             || host.is(&LOCALHOST)
-            || self.machine.iter().chain(&self.hosts).any(|name| host.is(name.host()))
+            || self
+                .machine
+                .iter()
+                .chain(&self.hosts)
+                .any(|name| host.is(name.host()))
     }
 
     /// Whether a page of this origin is one of this service.
     fn is_own(&self, origin: &HeaderValue, authority: Option<&Authority<'_>>) -> bool {
-        let Some(origin) = origin.to_str().ok().and_then(Origin::parse) else { return false };
+        let Some(origin) = origin.to_str().ok().and_then(Origin::parse) else {
+            return false;
+        };
         authority.is_some_and(|authority| origin.is_at(authority))
             || self.hosts.iter().any(|name| origin.host().is(name.host()))
     }
 
     /// Whether pages of this origin are allowed to write from elsewhere.
     fn is_allowed(&self, origin: Option<&HeaderValue>) -> bool {
-        self.origins.iter().any(|allowed| allowed.is_any() || Some(allowed.value()) == origin)
+        self.origins
+            .iter()
+            .any(|allowed| allowed.is_any() || Some(allowed.value()) == origin)
     }
 }
 
 /// The host that the request names; `None` in HTTP/1.0, which need not name one.
-fn named_host<'a>(request: &'a Request, host: Option<&'a HeaderValue>) -> Result<Option<&'a [u8]>, Problem> {
+fn named_host<'a>(
+    request: &'a Request,
+    host: Option<&'a HeaderValue>,
+) -> Result<Option<&'a [u8]>, Problem> {
     match (request.uri().authority(), host, request.version()) {
         // Else two proxies on the way could each read another host.
         (Some(authority), Some(host), Version::HTTP_2)
-            if !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
+            if !host
+                .as_bytes()
+                .eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
         {
-            Err(malformed_host("the header Host and :authority differ; they must be the same"))
+            Err(malformed_host(
+                "the header Host and :authority differ; they must be the same",
+            ))
         }
-        (_, None, Version::HTTP_11) => Err(malformed_host("the header Host is missing; HTTP/1.1 needs it")),
-        (None, None, Version::HTTP_2) => Err(malformed_host(":authority is missing; it must name the host")),
+        (_, None, Version::HTTP_11) => Err(malformed_host(
+            "the header Host is missing; HTTP/1.1 needs it",
+        )),
+        (None, None, Version::HTTP_2) => Err(malformed_host(
+            ":authority is missing; it must name the host",
+        )),
         (Some(authority), ..) => Ok(Some(authority.as_str().as_bytes())),
         (None, host, _) => Ok(host.map(HeaderValue::as_bytes)),
     }
@@ -188,6 +228,8 @@ fn cross_site(origin: Option<&HeaderValue>) -> Problem {
         Some(origin) => format!("a page of {origin:?}"),
         None => "a page of another site".to_owned(),
     };
-    let detail = format!("the request was sent by {page}, which is neither this service's nor in http.cors_origins");
+    let detail = format!(
+        "the request was sent by {page}, which is neither this service's nor in http.cors_origins"
+    );
     Problem::new(Slug::CrossSite, detail).reason("origin")
 }

@@ -19,7 +19,10 @@ impl<'a> Origin<'a> {
             "https" => 443,
             _ => return None,
         };
-        Some(Self { authority: Authority::parse(authority)?, default_port })
+        Some(Self {
+            authority: Authority::parse(authority)?,
+            default_port,
+        })
     }
 
     /// The page comes from where the request goes. The scheme is not compared: a proxy may end TLS.
@@ -45,7 +48,10 @@ impl CorsOrigin {
     pub fn parse(text: &str) -> Option<Self> {
         let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
         let is_origin = text == "*" || (is_lower && Origin::parse(text).is_some());
-        HeaderValue::from_str(text).ok().filter(|_| is_origin).map(Self)
+        HeaderValue::from_str(text)
+            .ok()
+            .filter(|_| is_origin)
+            .map(Self)
     }
 
     /// The origin as it stands in the header `Origin`.
@@ -65,10 +71,26 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_scheme_a_host_and_perhaps_a_port() {
-        for text in ["*", "https://example.com", "http://localhost:3000", "http://[::1]:80"] {
-            assert!(CorsOrigin::parse(text).is_some_and(|origin| origin.value() == text), "{text}");
+        for text in [
+            "*",
+            "https://example.com",
+            "http://localhost:3000",
+            "http://[::1]:80",
+        ] {
+            assert!(
+                CorsOrigin::parse(text).is_some_and(|origin| origin.value() == text),
+                "{text}"
+            );
         }
-        for text in ["", "example.com", "https://", "https://example.com/", "https://Example.com", "ftp://a", "null"] {
+        for text in [
+            "",
+            "example.com",
+            "https://",
+            "https://example.com/",
+            "https://Example.com",
+            "ftp://a",
+            "null",
+        ] {
             assert_eq!(CorsOrigin::parse(text), None, "{text:?}");
         }
     }

@@ -12,19 +12,32 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 /// The file, or 304 if the caller has it already.
 pub(in crate::http) fn answer(file: &'static PageFile, headers: &HeaderMap) -> Response<Body> {
     let is_known = is_known(&file.etag, headers);
-    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(file.text) });
+    let mut response = Response::new(if is_known {
+        Body::empty()
+    } else {
+        Body::from(file.text)
+    });
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
     let told = response.headers_mut();
     if !is_known {
-        told.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.content_type));
+        told.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(file.content_type),
+        );
     }
     told.insert(header::ETAG, file.etag.clone());
     // Kept, and asked about each time: another version of the service has another page.
     told.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    told.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
-    told.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    told.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(CONTENT_SECURITY_POLICY),
+    );
+    told.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
     if file.name.is_empty() {
         told.insert(header::VARY, HeaderValue::from_static("accept"));
     }
@@ -33,7 +46,10 @@ pub(in crate::http) fn answer(file: &'static PageFile, headers: &HeaderMap) -> R
 
 /// Whether `If-None-Match` has this tag: compared weakly, as RFC 9110 section 13.1.2 says.
 fn is_known(etag: &HeaderValue, headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(header::IF_NONE_MATCH)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
     let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
@@ -58,7 +74,10 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             if let Some(sent) = &sent {
-                headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(sent).expect("a value"));
+                headers.insert(
+                    header::IF_NONE_MATCH,
+                    HeaderValue::from_str(sent).expect("a value"),
+                );
             }
             let answer = answer(front(), &headers);
             assert_eq!(answer.status(), status, "{sent:?}");

@@ -31,7 +31,12 @@ impl PageFile {
         }
         etag.push('"');
         let etag = HeaderValue::from_str(&etag).expect("hexadecimal digits in quotes");
-        Self { name, content_type, text, etag }
+        Self {
+            name,
+            content_type,
+            text,
+            etag,
+        }
     }
 }
 
@@ -80,9 +85,13 @@ mod tests {
     #[test]
     fn the_files_are_all_there_are_and_weigh_less_than_100_kib() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/page");
-        let listed = std::fs::read_dir(folder).expect("the folder of the page").flatten();
+        let listed = std::fs::read_dir(folder)
+            .expect("the folder of the page")
+            .flatten();
         let there = listed.filter_map(|entry| entry.file_name().into_string().ok());
-        let there: BTreeSet<String> = there.filter(|name| !name.ends_with(".rs") && name != "page.html").collect();
+        let there: BTreeSet<String> = there
+            .filter(|name| !name.ends_with(".rs") && name != "page.html")
+            .collect();
         let known: BTreeSet<String> = FILES[1..].iter().map(|file| file.name.to_owned()).collect();
         assert_eq!(known, there);
         let len: usize = FILES.iter().map(|file| file.text.len()).sum();
@@ -93,13 +102,23 @@ mod tests {
     #[test]
     fn no_file_names_another_host_and_none_puts_in_html() {
         for file in FILES.iter() {
-            for unwanted in
-                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " style=\"", "localStorage"]
-            {
+            for unwanted in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                " style=\"",
+                "localStorage",
+            ] {
                 assert!(!file.text.contains(unwanted), "{}: {unwanted}", file.name);
             }
             let others = file.text.replace("http://www.w3.org/2000/svg", "");
-            assert!(!others.contains("http://") && !others.contains("https://"), "{} names another host", file.name);
+            assert!(
+                !others.contains("http://") && !others.contains("https://"),
+                "{} names another host",
+                file.name
+            );
         }
     }
 
@@ -107,7 +126,10 @@ mod tests {
     fn every_file_that_another_names_is_there() {
         let mut named = 0;
         for file in FILES.iter() {
-            let quoted = file.text.split('"').filter_map(|part| part.strip_prefix("page/").or(part.strip_prefix("./")));
+            let quoted = file
+                .text
+                .split('"')
+                .filter_map(|part| part.strip_prefix("page/").or(part.strip_prefix("./")));
             for quoted in quoted.filter(|name| !name.is_empty()) {
                 assert!(file_named(quoted).is_some(), "{} names {quoted}", file.name);
                 named += 1;

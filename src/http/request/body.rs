@@ -26,7 +26,9 @@ pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<
         return Ok(Bytes::new());
     }
     check_declared_len(&body, len_max)?;
-    tokio::time::timeout(timeout, collect(body, len_max)).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+    tokio::time::timeout(timeout, collect(body, len_max))
+        .await
+        .unwrap_or_else(|_| Err(too_slow(timeout)))
 }
 
 /// A body that is paid for until it is dropped.
@@ -55,11 +57,16 @@ pub(in crate::http) async fn read_paid_body(
     parse_percent: usize,
 ) -> Result<PaidBody, Problem> {
     if body.is_end_stream() {
-        return Ok(PaidBody { bytes: Bytes::new(), charge: None });
+        return Ok(PaidBody {
+            bytes: Bytes::new(),
+            charge: None,
+        });
     }
     check_declared_len(&body, len_max)?;
     let paying = collect_paid(body, len_max, payer, parse_percent);
-    tokio::time::timeout(timeout, paying).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+    tokio::time::timeout(timeout, paying)
+        .await
+        .unwrap_or_else(|_| Err(too_slow(timeout)))
 }
 
 async fn collect_paid(
@@ -68,9 +75,14 @@ async fn collect_paid(
     payer: &Payer,
     parse_percent: usize,
 ) -> Result<PaidBody, Problem> {
-    let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(len_max).min(len_max);
+    let declared_len = usize::try_from(body.size_hint().lower())
+        .unwrap_or(len_max)
+        .min(len_max);
     let first = next_piece(&mut body).await?.unwrap_or_default();
-    let mut whole = PaidBody { bytes: first, charge: None };
+    let mut whole = PaidBody {
+        bytes: first,
+        charge: None,
+    };
     let mut paid_len = 0;
     let mut buffer = BytesMut::new();
     while let Some(piece) = next_piece(&mut body).await? {
@@ -83,7 +95,9 @@ async fn collect_paid(
             return Err(passed(len_max));
         }
         let len = buffer.len() + piece.len();
-        let more = payer.pay((len - paid_len) * (100 + parse_percent) / 100).await?;
+        let more = payer
+            .pay((len - paid_len) * (100 + parse_percent) / 100)
+            .await?;
         paid_len = len;
         match &mut whole.charge {
             Some(charge) => charge.add(more),
@@ -103,7 +117,12 @@ async fn collect_paid(
 /// Who pays for a request: whom its connection names, or, where there is no connection, one peer for all.
 pub(in crate::http) fn payer_of(service: &Service, extensions: &Extensions) -> Payer {
     let named = extensions.get::<Payer>().cloned();
-    named.unwrap_or_else(|| service.load().memory.payer(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
+    named.unwrap_or_else(|| {
+        service
+            .load()
+            .memory
+            .payer(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+    })
 }
 
 async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
@@ -112,7 +131,9 @@ async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
     if first.len() > len_max {
         return Err(passed(len_max));
     }
-    let Some(second) = next_piece(&mut body).await? else { return Ok(first) };
+    let Some(second) = next_piece(&mut body).await? else {
+        return Ok(first);
+    };
     let mut whole = BytesMut::from(first);
     let mut next = Some(second);
     while let Some(piece) = next {
@@ -140,7 +161,12 @@ pub(in crate::http) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>
 fn broken_off(error: axum::Error) -> Problem {
     let because = error.into_inner().downcast::<Shed>();
     because.map_or_else(
-        |_| Problem::new(Slug::MalformedRequest, "the body broke off or is badly framed"),
+        |_| {
+            Problem::new(
+                Slug::MalformedRequest,
+                "the body broke off or is badly framed",
+            )
+        },
         |shed| Problem::from(*shed),
     )
 }
@@ -150,7 +176,8 @@ fn check_declared_len(body: &Body, len_max: usize) -> Result<(), Problem> {
     if declared_len <= len_max as u64 {
         return Ok(());
     }
-    let detail = format!("the body is {declared_len} bytes long; this route reads at most {len_max}");
+    let detail =
+        format!("the body is {declared_len} bytes long; this route reads at most {len_max}");
     Err(too_large(detail, len_max))
 }
 
@@ -160,7 +187,10 @@ fn too_slow(timeout: Duration) -> Problem {
 }
 
 fn passed(len_max: usize) -> Problem {
-    too_large(format!("the body is longer than the {len_max} bytes this route reads"), len_max)
+    too_large(
+        format!("the body is longer than the {len_max} bytes this route reads"),
+        len_max,
+    )
 }
 
 fn too_large(detail: String, len_max: usize) -> Problem {
@@ -189,9 +219,14 @@ mod tests {
         type Data = Bytes;
         type Error = Infallible;
 
-        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             match self.pieces.next() {
-                Some(piece) => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece.as_bytes()))))),
+                Some(piece) => {
+                    Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece.as_bytes())))))
+                }
                 None if self.stalls => Poll::Pending,
                 None => Poll::Ready(None),
             }
@@ -199,7 +234,10 @@ mod tests {
     }
 
     fn body_of(pieces: &'static [&'static str], stalls: bool) -> Body {
-        Body::new(Pieces { pieces: pieces.iter(), stalls })
+        Body::new(Pieces {
+            pieces: pieces.iter(),
+            stalls,
+        })
     }
 
     #[tokio::test]
@@ -218,13 +256,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_without_end_stops_at_the_limit() {
-        let problem = read_body(body_of(&["abc", "def"], true), 5, LONG).await.expect_err("longer than 5 bytes");
+        let problem = read_body(body_of(&["abc", "def"], true), 5, LONG)
+            .await
+            .expect_err("longer than 5 bytes");
         assert_eq!(problem.slug(), Slug::PayloadTooLarge);
     }
 
     #[tokio::test]
     async fn a_declared_length_over_the_limit_is_refused_unread() {
-        let problem = read_body(Body::from("abcdef"), 5, LONG).await.expect_err("longer than 5 bytes");
+        let problem = read_body(Body::from("abcdef"), 5, LONG)
+            .await
+            .expect_err("longer than 5 bytes");
         assert_eq!(problem.slug(), Slug::PayloadTooLarge);
         assert!(problem.detail().contains("6 bytes"));
     }
@@ -232,6 +274,9 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_stalls_is_given_up() {
         let read = read_body(body_of(&["ab"], true), 5, Duration::from_millis(20)).await;
-        assert_eq!(read.expect_err("it never ends").slug(), Slug::RequestTimeout);
+        assert_eq!(
+            read.expect_err("it never ends").slug(),
+            Slug::RequestTimeout
+        );
     }
 }

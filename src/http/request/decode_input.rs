@@ -60,7 +60,9 @@ impl DecodeInput {
             Form::Lines => {
                 let (line, len) = first_line(rest)?;
                 self.at += len;
-                Some(Cow::Borrowed(str::from_utf8(line).expect("checked when it came")))
+                Some(Cow::Borrowed(
+                    str::from_utf8(line).expect("checked when it came"),
+                ))
             }
             Form::Quoted => {
                 let open = rest.iter().position(|byte| *byte == b'"')?;
@@ -68,7 +70,9 @@ impl DecodeInput {
                 self.at += open + len;
                 let quoted = &rest[open..open + len];
                 Some(if is_plain {
-                    Cow::Borrowed(str::from_utf8(&quoted[1..len - 1]).expect("checked when it came"))
+                    Cow::Borrowed(
+                        str::from_utf8(&quoted[1..len - 1]).expect("checked when it came"),
+                    )
                 } else {
                     Cow::Owned(serde_json::from_slice(quoted).expect("checked when it came"))
                 })
@@ -82,7 +86,9 @@ fn first_line(rest: &[u8]) -> Option<(&[u8], usize)> {
     if rest.is_empty() {
         return None;
     }
-    let Some(end) = rest.iter().position(|byte| *byte == b'\n') else { return Some((rest, rest.len())) };
+    let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+        return Some((rest, rest.len()));
+    };
     let line = &rest[..end];
     Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
 }
@@ -92,7 +98,10 @@ fn quoted_len(rest: &[u8]) -> (usize, bool) {
     let mut is_plain = true;
     let mut at = 1;
     loop {
-        let step = rest[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')).expect("checked when it came");
+        let step = rest[at..]
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\'))
+            .expect("checked when it came");
         at += step;
         if rest[at] == b'"' {
             return (at + 1, is_plain);
@@ -146,7 +155,11 @@ struct TooLong(usize);
 
 impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a text of {} bytes; at most {DECODED_LEN_MAX} are decoded", self.0)
+        write!(
+            f,
+            "a text of {} bytes; at most {DECODED_LEN_MAX} are decoded",
+            self.0
+        )
     }
 }
 
@@ -189,7 +202,11 @@ impl Visitor<'_> for Text {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
-        if text.len() <= DECODED_LEN_MAX { Ok(Text) } else { Err(E::custom(TooLong(text.len()))) }
+        if text.len() <= DECODED_LEN_MAX {
+            Ok(Text)
+        } else {
+            Err(E::custom(TooLong(text.len())))
+        }
     }
 }
 
@@ -214,7 +231,10 @@ mod tests {
     #[test]
     fn strings_of_an_array_are_taken_as_they_are_or_unescaped() {
         let body = " [ \"a\" ,\"\",\"\\\"\",\"\\\\\", \"b\\u00e9\\\\\\\"]\" , \"é,\" ]\n";
-        assert_eq!(taken(body, MediaType::Json), ["a", "", "\"", "\\", "bé\\\"]", "é,"]);
+        assert_eq!(
+            taken(body, MediaType::Json),
+            ["a", "", "\"", "\\", "bé\\\"]", "é,"]
+        );
         assert_eq!(taken("[]", MediaType::Json), [""; 0]);
     }
 
@@ -226,7 +246,11 @@ mod tests {
             ("a\nb", MediaType::Text, 2),
             ("\"a\"\n\"b\"\n", MediaType::Ndjson, 3),
         ] {
-            assert_eq!(DecodeInput::count_max(body.as_bytes(), media), texts_max, "{body:?}");
+            assert_eq!(
+                DecodeInput::count_max(body.as_bytes(), media),
+                texts_max,
+                "{body:?}"
+            );
             assert!(taken(body, media).len() <= texts_max, "{body:?}");
         }
     }
@@ -243,7 +267,10 @@ mod tests {
         ] {
             assert_eq!(taken(body, MediaType::Text), texts, "{body:?}");
         }
-        assert_eq!(taken("\"a\"\r\n \"\\n\" \n\"\"", MediaType::Ndjson), ["a", "\n", ""]);
+        assert_eq!(
+            taken("\"a\"\r\n \"\\n\" \n\"\"", MediaType::Ndjson),
+            ["a", "\n", ""]
+        );
         assert_eq!(taken("", MediaType::Ndjson), [""; 0]);
     }
 
@@ -270,14 +297,42 @@ mod tests {
     fn other_json_and_texts_that_are_too_long_are_invalid_and_their_place_is_named() {
         let long = "x".repeat(DECODED_LEN_MAX + 1);
         for (body, media, words) in [
-            ("\"a\"".to_owned(), MediaType::Json, "expected an array of strings"),
-            ("{\"ids\":[]}".to_owned(), MediaType::Json, "expected an array of strings"),
-            ("[\"a\",7]".to_owned(), MediaType::Json, "[1]: invalid type: integer `7`, expected a string"),
+            (
+                "\"a\"".to_owned(),
+                MediaType::Json,
+                "expected an array of strings",
+            ),
+            (
+                "{\"ids\":[]}".to_owned(),
+                MediaType::Json,
+                "expected an array of strings",
+            ),
+            (
+                "[\"a\",7]".to_owned(),
+                MediaType::Json,
+                "[1]: invalid type: integer `7`, expected a string",
+            ),
             ("[\"a\",null]".to_owned(), MediaType::Json, "[1]: "),
-            (format!("[\"{long}\"]"), MediaType::Json, "[0]: a text of 8193 bytes; at most 8192"),
-            ("\"a\"\n7".to_owned(), MediaType::Ndjson, "line 2: invalid type: integer `7`"),
-            (format!("\"a\"\n\"{long}\""), MediaType::Ndjson, "line 2: a text of 8193 bytes"),
-            (format!("a\n{long}"), MediaType::Text, "line 2: a text of 8193 bytes"),
+            (
+                format!("[\"{long}\"]"),
+                MediaType::Json,
+                "[0]: a text of 8193 bytes; at most 8192",
+            ),
+            (
+                "\"a\"\n7".to_owned(),
+                MediaType::Ndjson,
+                "line 2: invalid type: integer `7`",
+            ),
+            (
+                format!("\"a\"\n\"{long}\""),
+                MediaType::Ndjson,
+                "line 2: a text of 8193 bytes",
+            ),
+            (
+                format!("a\n{long}"),
+                MediaType::Text,
+                "line 2: a text of 8193 bytes",
+            ),
         ] {
             let (slug, detail) = refused(body.as_bytes(), media);
             assert_eq!(slug, Slug::InvalidParameter, "{detail}");

@@ -9,14 +9,23 @@ use crate::wire::EVENT_LEN_MAX;
 pub(in crate::http) fn read_event(json: &[u8], index: Option<usize>) -> Result<Event, Problem> {
     if json.len() > EVENT_LEN_MAX {
         let prefix = event_prefix(index);
-        let detail = format!("{prefix}the event is {} bytes long, it may have {EVENT_LEN_MAX}", json.len());
-        return Err(Problem::new(Slug::PayloadTooLarge, detail).limit(format!("{EVENT_LEN_MAX} bytes")));
+        let detail = format!(
+            "{prefix}the event is {} bytes long, it may have {EVENT_LEN_MAX}",
+            json.len()
+        );
+        return Err(
+            Problem::new(Slug::PayloadTooLarge, detail).limit(format!("{EVENT_LEN_MAX} bytes"))
+        );
     }
     Event::from_json(json).map_err(|error| refuse(index, &error))
 }
 
 fn refuse(index: Option<usize>, error: &EventError) -> Problem {
-    let slug = if error.rejection() == Rejection::InvalidJson { Slug::MalformedRequest } else { Slug::InvalidEvent };
+    let slug = if error.rejection() == Rejection::InvalidJson {
+        Slug::MalformedRequest
+    } else {
+        Slug::InvalidEvent
+    };
     Problem::new(slug, format!("{}{error}", event_prefix(index))).reason(error.reason())
 }
 

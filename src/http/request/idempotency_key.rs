@@ -14,16 +14,23 @@ const LEN_MAX: usize = 255;
 /// # Errors
 /// 400 `malformed-request` for two keys, an empty or too long one, or anything but visible ASCII.
 pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let refuse = |detail: String| Problem::new(Slug::MalformedRequest, detail).reason("idempotency_key");
+    let refuse =
+        |detail: String| Problem::new(Slug::MalformedRequest, detail).reason("idempotency_key");
     let mut keys = headers.get_all(HEADER).iter();
-    let Some(key) = keys.next() else { return Ok(None) };
+    let Some(key) = keys.next() else {
+        return Ok(None);
+    };
     if keys.next().is_some() {
-        return Err(refuse("there are several headers Idempotency-Key, there must be one".to_owned()));
+        return Err(refuse(
+            "there are several headers Idempotency-Key, there must be one".to_owned(),
+        ));
     }
     let is_visible = key.as_bytes().iter().all(u8::is_ascii_graphic);
     if !is_visible || key.is_empty() || key.len() > LEN_MAX {
-        let detail =
-            format!("Idempotency-Key has {} bytes, it must have 1 to {LEN_MAX} visible ASCII characters", key.len());
+        let detail = format!(
+            "Idempotency-Key has {} bytes, it must have 1 to {LEN_MAX} visible ASCII characters",
+            key.len()
+        );
         return Err(refuse(detail).limit(LEN_MAX.to_string()));
     }
     Ok(Some(key.to_str().expect("visible ASCII is text")))
@@ -31,8 +38,9 @@ pub(in crate::http) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&st
 
 /// A key is missing where nothing else would keep a retry from being done twice.
 pub(in crate::http) fn key_required(what: &str) -> Problem {
-    let detail =
-        format!("{what} needs a header Idempotency-Key, so that a retry after a lost answer does nothing twice");
+    let detail = format!(
+        "{what} needs a header Idempotency-Key, so that a retry after a lost answer does nothing twice"
+    );
     Problem::new(Slug::IdempotencyKeyRequired, detail).reason("idempotency_key")
 }
 
@@ -45,9 +53,14 @@ mod tests {
     fn of(keys: &[&[u8]]) -> Result<Option<String>, Slug> {
         let mut headers = HeaderMap::new();
         for key in keys {
-            headers.append(HEADER, HeaderValue::from_bytes(key).expect("a header value"));
+            headers.append(
+                HEADER,
+                HeaderValue::from_bytes(key).expect("a header value"),
+            );
         }
-        idempotency_key(&headers).map(|key| key.map(str::to_owned)).map_err(|problem| problem.slug())
+        idempotency_key(&headers)
+            .map(|key| key.map(str::to_owned))
+            .map_err(|problem| problem.slug())
     }
 
     #[test]
@@ -55,7 +68,13 @@ mod tests {
         assert_eq!(of(&[]), Ok(None));
         assert_eq!(of(&[b"!~\"7"]), Ok(Some("!~\"7".to_owned())));
         assert_eq!(of(&[&[b'k'; 255]]), Ok(Some("k".repeat(255))));
-        for keys in [&[&b""[..]][..], &[b"a b"], &[b"\xc3\xa9"], &[&[b'k'; 256]], &[b"a", b"a"]] {
+        for keys in [
+            &[&b""[..]][..],
+            &[b"a b"],
+            &[b"\xc3\xa9"],
+            &[&[b'k'; 256]],
+            &[b"a", b"a"],
+        ] {
             assert_eq!(of(keys), Err(Slug::MalformedRequest), "{keys:?}");
         }
     }

@@ -26,7 +26,10 @@ const MEMBERS_MAX: usize = 1024;
 /// # Errors
 /// 400 `malformed-request` for what is not JSON, a key given twice, nesting deeper than [`JSON_DEPTH_MAX`], or bytes
 /// after the value; `invalid` for JSON that is not a `T`, naming the place.
-pub(crate) fn strict_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Slug) -> Result<T, Problem> {
+pub(crate) fn strict_json<'de, T: Deserialize<'de>>(
+    body: &'de [u8],
+    invalid: Slug,
+) -> Result<T, Problem> {
     check_form(body)?;
     shallow_json(body, invalid)
 }
@@ -36,7 +39,10 @@ pub(crate) fn strict_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Sl
 ///
 /// # Errors
 /// As [`strict_json`], but not for keys given twice and nesting inside values that `T` keeps as they are.
-pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Slug) -> Result<T, Problem> {
+pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(
+    body: &'de [u8],
+    invalid: Slug,
+) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
@@ -55,8 +61,15 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: S
 }
 
 fn unacceptable(error: &serde_json::Error) -> Problem {
-    let problem = Problem::new(Slug::MalformedRequest, format!("the body is not acceptable JSON: {error}"));
-    problem.reason(if error.classify() == Category::Data { "json_form" } else { "json_syntax" })
+    let problem = Problem::new(
+        Slug::MalformedRequest,
+        format!("the body is not acceptable JSON: {error}"),
+    );
+    problem.reason(if error.classify() == Category::Data {
+        "json_form"
+    } else {
+        "json_syntax"
+    })
 }
 
 /// A `T` that is written as a JSON object and as nothing else: what derives `Deserialize` also reads a list of its members.
@@ -89,7 +102,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 /// 400 `malformed-request`, as [`strict_json`].
 pub(crate) fn check_form(body: &[u8]) -> Result<(), Problem> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    Form { depth: 0 }.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| unacceptable(&error))
+    Form { depth: 0 }
+        .deserialize(&mut json)
+        .and_then(|()| json.end())
+        .map_err(|error| unacceptable(&error))
 }
 
 /// Looks at the form of a value, `depth` levels down, and keeps nothing of it.
@@ -101,9 +117,13 @@ struct Form {
 impl Form {
     fn inside<E: de::Error>(self) -> Result<Self, E> {
         if self.depth == JSON_DEPTH_MAX {
-            return Err(E::custom(format_args!("nested deeper than {JSON_DEPTH_MAX} levels")));
+            return Err(E::custom(format_args!(
+                "nested deeper than {JSON_DEPTH_MAX} levels"
+            )));
         }
-        Ok(Self { depth: self.depth + 1 })
+        Ok(Self {
+            depth: self.depth + 1,
+        })
     }
 }
 
@@ -157,10 +177,14 @@ impl<'de> Visitor<'de> for Form {
         let mut keys = HashSet::new();
         while let Some(key) = members.next_key::<Key<'de>>()? {
             if let Some(Key(repeated)) = keys.replace(key) {
-                return Err(de::Error::custom(format_args!("key {repeated:?} is given twice")));
+                return Err(de::Error::custom(format_args!(
+                    "key {repeated:?} is given twice"
+                )));
             }
             if keys.len() > MEMBERS_MAX {
-                return Err(de::Error::custom(format_args!("an object has more than {MEMBERS_MAX} members")));
+                return Err(de::Error::custom(format_args!(
+                    "an object has more than {MEMBERS_MAX} members"
+                )));
             }
             members.next_value_seed(inside)?;
         }
@@ -186,20 +210,31 @@ mod tests {
 
     #[test]
     fn an_object_is_no_list_of_its_members() {
-        let read = |body: &str| strict_json::<Object<Wanted>>(body.as_bytes(), Slug::InvalidParameter);
+        let read =
+            |body: &str| strict_json::<Object<Wanted>>(body.as_bytes(), Slug::InvalidParameter);
         assert_eq!(read("{\"count\":7}").expect("an object").0.count, 7);
         let problem = read("[7]").expect_err("a list");
-        assert!(problem.detail().contains("expected an object"), "{}", problem.detail());
-        assert!(strict_json::<Wanted>(b"[7]", Slug::InvalidParameter).is_ok(), "what the wrapper is for");
+        assert!(
+            problem.detail().contains("expected an object"),
+            "{}",
+            problem.detail()
+        );
+        assert!(
+            strict_json::<Wanted>(b"[7]", Slug::InvalidParameter).is_ok(),
+            "what the wrapper is for"
+        );
     }
 
     fn slug_of(body: &str) -> Slug {
-        strict_json::<Wanted>(body.as_bytes(), Slug::InvalidParameter).expect_err(body).slug()
+        strict_json::<Wanted>(body.as_bytes(), Slug::InvalidParameter)
+            .expect_err(body)
+            .slug()
     }
 
     #[test]
     fn what_is_wanted_is_read() {
-        let wanted: Wanted = strict_json(b" {\"count\": 7}\r\n", Slug::InvalidParameter).expect("valid");
+        let wanted: Wanted =
+            strict_json(b" {\"count\": 7}\r\n", Slug::InvalidParameter).expect("valid");
         assert_eq!(wanted.count, 7);
     }
 
@@ -222,18 +257,31 @@ mod tests {
         ] {
             assert_eq!(slug_of(body), Slug::MalformedRequest, "{body}");
         }
-        let not_utf8 = strict_json::<Value>(b"{\"a\":\"\xff\"}", Slug::InvalidParameter).expect_err("not UTF-8");
+        let not_utf8 = strict_json::<Value>(b"{\"a\":\"\xff\"}", Slug::InvalidParameter)
+            .expect_err("not UTF-8");
         assert_eq!(not_utf8.slug(), Slug::MalformedRequest);
     }
 
     #[test]
     fn another_value_is_invalid_and_its_place_is_named() {
-        for body in ["{}", "[]", "7", "{\"count\":-1}", "{\"count\":1e3}", "{\"count\":\"7\"}", "{\"count\":7,\"x\":1}"]
-        {
+        for body in [
+            "{}",
+            "[]",
+            "7",
+            "{\"count\":-1}",
+            "{\"count\":1e3}",
+            "{\"count\":\"7\"}",
+            "{\"count\":7,\"x\":1}",
+        ] {
             assert_eq!(slug_of(body), Slug::InvalidParameter, "{body}");
         }
-        let problem = strict_json::<Wanted>(b"{\"count\":\"7\"}", Slug::InvalidEvent).expect_err("a string");
-        assert!(problem.detail().starts_with("count: invalid type: string"), "{}", problem.detail());
+        let problem =
+            strict_json::<Wanted>(b"{\"count\":\"7\"}", Slug::InvalidEvent).expect_err("a string");
+        assert!(
+            problem.detail().starts_with("count: invalid type: string"),
+            "{}",
+            problem.detail()
+        );
     }
 
     #[test]

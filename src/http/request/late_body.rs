@@ -37,13 +37,27 @@ impl Drop for Wait {
 
 impl<S: Fn() -> Sender + Unpin> LateBody<S> {
     /// This body of a request that is counted in `in_flight`.
-    pub(in crate::http) fn new(body: Body, bodies: Arc<AwaitedBodies>, sender: S, in_flight: IntGauge) -> LateBody<S> {
-        LateBody { body, bodies, sender, in_flight, wait: None }
+    pub(in crate::http) fn new(
+        body: Body,
+        bodies: Arc<AwaitedBodies>,
+        sender: S,
+        in_flight: IntGauge,
+    ) -> LateBody<S> {
+        LateBody {
+            body,
+            bodies,
+            sender,
+            in_flight,
+            wait: None,
+        }
     }
 
     fn begin_to_wait(&self) -> Wait {
         self.in_flight.dec();
-        Wait { place: self.bodies.enter((self.sender)()), in_flight: self.in_flight.clone() }
+        Wait {
+            place: self.bodies.enter((self.sender)()),
+            in_flight: self.in_flight.clone(),
+        }
     }
 }
 
@@ -51,7 +65,10 @@ impl<S: Fn() -> Sender + Unpin> http_body::Body for LateBody<S> {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
                 self.wait = None;

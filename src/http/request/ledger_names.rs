@@ -23,7 +23,9 @@ pub(in crate::http) fn ledger_id(text: &str) -> Result<LedgerId, Problem> {
 /// 422 `invalid-parameter`.
 pub(in crate::http) fn event_id(name: &str, text: &str) -> Result<EventId, Problem> {
     EventId::from_text(text).map_err(|rejection| {
-        let detail = format!("{name} is {text:?}, it must be the id of an event, 32 lower-case hexadecimal digits");
+        let detail = format!(
+            "{name} is {text:?}, it must be the id of an event, 32 lower-case hexadecimal digits"
+        );
         invalid(detail, rejection)
     })
 }
@@ -35,7 +37,10 @@ pub(in crate::http) fn event_id(name: &str, text: &str) -> Result<EventId, Probl
 pub(in crate::http) fn event_before(text: &str, ledger: LedgerId) -> Result<EventId, Problem> {
     let after = event_id("after", text)?;
     if after.ledger() != ledger {
-        let detail = format!("after is {after}, an event of ledger {}, and not of {ledger}", after.ledger());
+        let detail = format!(
+            "after is {after}, an event of ledger {}, and not of {ledger}",
+            after.ledger()
+        );
         return Err(invalid(detail, Rejection::LedgerMismatch));
     }
     Ok(after)
@@ -46,11 +51,15 @@ pub(in crate::http) fn event_before(text: &str, ledger: LedgerId) -> Result<Even
 /// # Errors
 /// 422 `invalid-parameter`.
 pub(in crate::http) fn import_part(query: &Query<'_>) -> Result<Option<ImportPart>, Problem> {
-    let Some(name) = query.get("import") else { return Ok(None) };
+    let Some(name) = query.get("import") else {
+        return Ok(None);
+    };
     match ImportPart::NAMED.iter().find(|(known, _)| *known == name) {
         Some((_, part)) => Ok(Some(*part)),
         None => {
-            let detail = format!("import is {name:?}, it must be \"more\", or \"last\" for the last part of an import");
+            let detail = format!(
+                "import is {name:?}, it must be \"more\", or \"last\" for the last part of an import"
+            );
             Err(Problem::new(Slug::InvalidParameter, detail).reason("import"))
         }
     }

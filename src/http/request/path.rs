@@ -23,8 +23,15 @@ pub(in crate::http) fn path_params<'a, const N: usize>(
     let literal = template.split('{').next().unwrap_or_default();
     let mut rest = uri.path().strip_prefix(literal).unwrap_or_default();
     for param in &mut params {
-        let (name, literal) = found.next().and_then(|part| part.split_once('}')).unwrap_or_default();
-        let len = if name.starts_with('*') { rest.len() } else { rest.find('/').unwrap_or(rest.len()) };
+        let (name, literal) = found
+            .next()
+            .and_then(|part| part.split_once('}'))
+            .unwrap_or_default();
+        let len = if name.starts_with('*') {
+            rest.len()
+        } else {
+            rest.find('/').unwrap_or(rest.len())
+        };
         let (text, behind) = rest.split_at(len);
         *param = percent_decode(text)?;
         rest = behind.strip_prefix(literal).unwrap_or_default();
@@ -37,15 +44,29 @@ mod tests {
     use super::*;
 
     fn params<const N: usize>(template: &str, path: &'static str) -> [String; N] {
-        path_params::<N>(template, &Uri::from_static(path)).expect("well encoded").map(Cow::into_owned)
+        path_params::<N>(template, &Uri::from_static(path))
+            .expect("well encoded")
+            .map(Cow::into_owned)
     }
 
     #[test]
     fn parameters_are_cut_where_the_template_has_them() {
-        assert_eq!(params("/ids/{format}", "/ids/snow%66lake?count=1"), ["snowflake"]);
-        assert_eq!(params("/formats/{format}/range", "/formats/siq/range"), ["siq"]);
-        assert_eq!(params("/ledgers/{ledger}/ids/{id}", "/ledgers/aa77f99c/ids/00"), ["aa77f99c", "00"]);
-        assert_eq!(params("/decode/{*id}", "/decode/did:suou:a/b%2Fc"), ["did:suou:a/b/c"]);
+        assert_eq!(
+            params("/ids/{format}", "/ids/snow%66lake?count=1"),
+            ["snowflake"]
+        );
+        assert_eq!(
+            params("/formats/{format}/range", "/formats/siq/range"),
+            ["siq"]
+        );
+        assert_eq!(
+            params("/ledgers/{ledger}/ids/{id}", "/ledgers/aa77f99c/ids/00"),
+            ["aa77f99c", "00"]
+        );
+        assert_eq!(
+            params("/decode/{*id}", "/decode/did:suou:a/b%2Fc"),
+            ["did:suou:a/b/c"]
+        );
         assert_eq!(params("/decode/", "/decode/"), [""]);
     }
 

@@ -15,12 +15,17 @@ pub struct Query<'a> {
 impl Query<'_> {
     /// The value of this parameter, decoded; empty for `?name` without `=`.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.pairs.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_ref())
+        self.pairs
+            .iter()
+            .find(|(given, _)| *given == name)
+            .map(|(_, value)| value.as_ref())
     }
 
     /// The parameters in the order of the address: names, and values decoded.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs.iter().map(|(name, value)| (*name, value.as_ref()))
+        self.pairs
+            .iter()
+            .map(|(name, value)| (*name, value.as_ref()))
     }
 
     /// Whether this parameter is `true`; not if it is absent.
@@ -33,7 +38,9 @@ impl Query<'_> {
             Some("true") => Ok(true),
             Some(other) => {
                 let detail = format!("{name} is {other:?}, it must be true or false");
-                Err(Problem::new(Slug::InvalidParameter, detail).reason(name).limit("true, false"))
+                Err(Problem::new(Slug::InvalidParameter, detail)
+                    .reason(name)
+                    .limit("true, false"))
             }
         }
     }
@@ -72,13 +79,24 @@ pub fn strict_query<'a>(query: &'a str, allowed: &[&'a str]) -> Result<Query<'a>
 ///
 /// # Errors
 /// 422 `invalid-parameter`.
-pub(in crate::http) fn whole_number(query: &Query<'_>, name: &'static str, most: u64) -> Result<Option<u64>, Problem> {
-    let Some(text) = query.get(name) else { return Ok(None) };
+pub(in crate::http) fn whole_number(
+    query: &Query<'_>,
+    name: &'static str,
+    most: u64,
+) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(name) else {
+        return Ok(None);
+    };
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|number| is_plain && (1..=most).contains(number));
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| is_plain && (1..=most).contains(number));
     number.map(Some).ok_or_else(|| {
         let detail = format!("{name} is {text:?}, it must be a whole number from 1 to {most}");
-        Problem::new(Slug::InvalidParameter, detail).reason(name).limit(most.to_string())
+        Problem::new(Slug::InvalidParameter, detail)
+            .reason(name)
+            .limit(most.to_string())
     })
 }
 
@@ -88,7 +106,9 @@ pub(in crate::http) fn whole_number(query: &Query<'_>, name: &'static str, most:
 /// As [`strict_query`].
 pub(crate) fn no_query(uri: &Uri) -> Result<(), Problem> {
     let query = strict_query(uri.query().unwrap_or_default(), &[]);
-    query.map(|_| ()).map_err(|problem| problem.or_example(|| format!("GET {}", uri.path())))
+    query
+        .map(|_| ())
+        .map_err(|problem| problem.or_example(|| format!("GET {}", uri.path())))
 }
 
 fn unknown(name: &str, allowed: &[&str]) -> Problem {
@@ -97,7 +117,11 @@ fn unknown(name: &str, allowed: &[&str]) -> Problem {
     } else {
         format!("this route has {}", allowed.join(", "))
     };
-    Problem::new(Slug::InvalidParameter, format!("parameter {name:?} is unknown; {known}")).reason("unknown_parameter")
+    Problem::new(
+        Slug::InvalidParameter,
+        format!("parameter {name:?} is unknown; {known}"),
+    )
+    .reason("unknown_parameter")
 }
 
 /// Decodes `%41` to `A`; borrows where there is nothing to decode.
@@ -109,14 +133,21 @@ pub(crate) fn percent_decode(text: &str) -> Result<Cow<'_, str>, Problem> {
     if !text.contains('%') {
         return Ok(Cow::Borrowed(text));
     }
-    let broken = || Problem::new(Slug::MalformedRequest, format!("{text:?} is not valid percent-encoded UTF-8"));
+    let broken = || {
+        Problem::new(
+            Slug::MalformedRequest,
+            format!("{text:?} is not valid percent-encoded UTF-8"),
+        )
+    };
     // The library leaves alone what is no escape.
     let is_escape = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
     let mut behind_percent = text.as_bytes().split(|byte| *byte == b'%').skip(1);
     if !behind_percent.all(|rest| rest.get(..2).is_some_and(is_escape)) {
         return Err(broken());
     }
-    percent_encoding::percent_decode_str(text).decode_utf8().map_err(|_| broken())
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8()
+        .map_err(|_| broken())
 }
 
 #[cfg(test)]
@@ -132,18 +163,25 @@ mod tests {
 
     #[test]
     fn known_parameters_are_decoded() {
-        let query =
-            strict_query("count=3&&enc%6Fding=a%2Bb%c3%a9&from=2024-01-01T00:00:00+01:00", &ALLOWED).expect("valid");
+        let query = strict_query(
+            "count=3&&enc%6Fding=a%2Bb%c3%a9&from=2024-01-01T00:00:00+01:00",
+            &ALLOWED,
+        )
+        .expect("valid");
         assert_eq!(query.get("count"), Some("3"));
         assert_eq!(query.get("encoding"), Some("a+bé"));
         assert_eq!(query.get("from"), Some("2024-01-01T00:00:00+01:00"));
-        assert_eq!(strict_query("count", &ALLOWED).expect("valid").get("count"), Some(""));
+        assert_eq!(
+            strict_query("count", &ALLOWED).expect("valid").get("count"),
+            Some("")
+        );
         assert_eq!(strict_query("", &[]).expect("valid"), Query::default());
     }
 
     #[test]
     fn a_flag_is_true_or_false_or_absent() {
-        let flag = |query: &'static str| strict_query(query, &ALLOWED).expect("valid").flag("count");
+        let flag =
+            |query: &'static str| strict_query(query, &ALLOWED).expect("valid").flag("count");
         assert_eq!(
             [flag(""), flag("count=false"), flag("count=true")].map(|flag| flag.ok()),
             [Some(false), Some(false), Some(true)]
@@ -157,18 +195,31 @@ mod tests {
     fn unknown_and_repeated_parameters_are_named() {
         assert_eq!(
             refusal("conut=3"),
-            (Slug::InvalidParameter, r#"parameter "conut" is unknown; this route has count, encoding, from"#.into())
+            (
+                Slug::InvalidParameter,
+                r#"parameter "conut" is unknown; this route has count, encoding, from"#.into()
+            )
         );
         assert_eq!(
             refusal("count=3&%63ount=3"),
-            (Slug::InvalidParameter, "parameter count is given more than once".into())
+            (
+                Slug::InvalidParameter,
+                "parameter count is given more than once".into()
+            )
         );
         assert_eq!(refusal("COUNT=3").0, Slug::InvalidParameter);
     }
 
     #[test]
     fn broken_percent_encoding_is_refused() {
-        for query in ["count=%", "count=%4", "count=%zz", "count=%+1", "count=%ff", "%=1"] {
+        for query in [
+            "count=%",
+            "count=%4",
+            "count=%zz",
+            "count=%+1",
+            "count=%ff",
+            "%=1",
+        ] {
             assert_eq!(refusal(query).0, Slug::MalformedRequest, "{query}");
         }
     }

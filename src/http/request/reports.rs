@@ -33,7 +33,9 @@ pub(in crate::http) fn read_reports(
             check_form(without_bom(&body))?;
             CdmForm::SpaceTrack
         }
-        _ if is_analysis(&body) => return read_plain::<AnalysisRequest<'_>>(&body, most, rule.is_partial),
+        _ if is_analysis(&body) => {
+            return read_plain::<AnalysisRequest<'_>>(&body, most, rule.is_partial);
+        }
         _ => return read_plain::<ReportRequest<'_>>(&body, most, rule.is_partial),
     };
     Ok(Reports::read_messages(form, body, most, rule)?)
@@ -75,7 +77,12 @@ trait PlainForm<'a>: Deserialize<'a> {
 
 impl<'a> PlainForm<'a> for ReportRequest<'a> {
     fn written(&self) -> WrittenReport<'_> {
-        WrittenReport { tca: &self.tca, primary: self.primary, secondary: self.secondary, noted: self.noted.as_deref() }
+        WrittenReport {
+            tca: &self.tca,
+            primary: self.primary,
+            secondary: self.secondary,
+            noted: self.noted.as_deref(),
+        }
     }
 }
 
@@ -127,19 +134,35 @@ impl<'de> Visitor<'de> for AnalysisVisitor {
     }
 }
 
-fn read_plain<'a, F: PlainForm<'a>>(json: &'a [u8], most: u32, is_partial: bool) -> Result<Reports<Bytes>, Problem> {
+fn read_plain<'a, F: PlainForm<'a>>(
+    json: &'a [u8],
+    most: u32,
+    is_partial: bool,
+) -> Result<Reports<Bytes>, Problem> {
     let is_list = json.trim_ascii_start().first() == Some(&b'[');
     if is_partial && is_list {
         let given: Vec<&RawValue> = read_json(json)?;
         // Before each of them is looked at, and found wanting.
         ReportsError::check_count(given.len(), most)?;
         let given: Vec<Result<Object<F>, String>> = given.into_iter().map(read_one).collect();
-        let parts =
-            given.iter().map(|read| read.as_ref().map(|Object(report)| report.written()).map_err(String::clone));
+        let parts = given.iter().map(|read| {
+            read.as_ref()
+                .map(|Object(report)| report.written())
+                .map_err(String::clone)
+        });
         return Ok(Reports::read_plain(parts, is_list, most, is_partial)?);
     }
-    let given: Vec<Object<F>> = if is_list { read_json(json)? } else { vec![read_json(json)?] };
-    Ok(Reports::read_plain(given.iter().map(|Object(report)| Ok(report.written())), is_list, most, is_partial)?)
+    let given: Vec<Object<F>> = if is_list {
+        read_json(json)?
+    } else {
+        vec![read_json(json)?]
+    };
+    Ok(Reports::read_plain(
+        given.iter().map(|Object(report)| Ok(report.written())),
+        is_list,
+        most,
+        is_partial,
+    )?)
 }
 
 /// A report of a list, or why it has not the form of one.
@@ -159,24 +182,36 @@ impl From<ReportsError> for Problem {
         let detail = error.to_string();
         let (problem, limit) = match error {
             ReportsError::Message(error) => {
-                let slug = if error.reason == "not_utf8" { Slug::MalformedRequest } else { Slug::InvalidReport };
-                let problem = Problem::new(slug, detail).reason(error.reason).with("line", error.line);
+                let slug = if error.reason == "not_utf8" {
+                    Slug::MalformedRequest
+                } else {
+                    Slug::InvalidReport
+                };
+                let problem = Problem::new(slug, detail)
+                    .reason(error.reason)
+                    .with("line", error.line);
                 let problem = match error.keyword {
                     Some(keyword) => problem.with("keyword", keyword),
                     None => problem,
                 };
                 (problem, error.limit)
             }
-            ReportsError::Report { error, .. } => {
-                (Problem::new(Slug::InvalidReport, detail).reason(error.reason()), error.limit())
-            }
-            ReportsError::Form { .. } => (Problem::new(Slug::InvalidReport, detail).reason("report_form"), None),
-            ReportsError::Noted { fault, .. } => {
-                (Problem::new(Slug::InvalidReport, detail).reason(fault.reason()), None)
-            }
-            ReportsError::Count { most, .. } => {
-                (Problem::new(Slug::InvalidReport, detail).reason("count"), Some(most.to_string()))
-            }
+            ReportsError::Report { error, .. } => (
+                Problem::new(Slug::InvalidReport, detail).reason(error.reason()),
+                error.limit(),
+            ),
+            ReportsError::Form { .. } => (
+                Problem::new(Slug::InvalidReport, detail).reason("report_form"),
+                None,
+            ),
+            ReportsError::Noted { fault, .. } => (
+                Problem::new(Slug::InvalidReport, detail).reason(fault.reason()),
+                None,
+            ),
+            ReportsError::Count { most, .. } => (
+                Problem::new(Slug::InvalidReport, detail).reason("count"),
+                Some(most.to_string()),
+            ),
         };
         match limit {
             Some(limit) => problem.limit(limit),
@@ -193,11 +228,23 @@ mod tests {
     fn reports_are_counted_without_being_read() {
         for (body, media, count) in [
             ("", MediaType::Json, 1),
-            (r#"{"tca":"2030-01-01","primary":1,"secondary":2}"#, MediaType::Json, 3),
+            (
+                r#"{"tca":"2030-01-01","primary":1,"secondary":2}"#,
+                MediaType::Json,
+                3,
+            ),
             ("[]", MediaType::Json, 1),
-            (r#" [ {"a":[1,2],"b":",],"} , {} ,7,"\\\",",[1,2]]"#, MediaType::Json, 5),
+            (
+                r#" [ {"a":[1,2],"b":",],"} , {} ,7,"\\\",",[1,2]]"#,
+                MediaType::Json,
+                5,
+            ),
             ("[{},{},{}", MediaType::Json, 3),
-            ("CCSDS_CDM_VERS = 1.0\nCCSDS_CDM_VERS = 1.0\n", MediaType::Text, 2),
+            (
+                "CCSDS_CDM_VERS = 1.0\nCCSDS_CDM_VERS = 1.0\n",
+                MediaType::Text,
+                2,
+            ),
             ("<ndm><cdm/><cdm></cdm></ndm>", MediaType::Xml, 2),
         ] {
             assert_eq!(report_count_max(body.as_bytes(), media), count, "{body}");

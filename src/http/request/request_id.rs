@@ -45,7 +45,8 @@ fn made_here() -> HeaderValue {
     id[..PREFIX_LEN].copy_from_slice(&*PREFIX);
     let len = PREFIX_LEN + 1 + digits.len();
     id[PREFIX_LEN + 1..len].copy_from_slice(digits);
-    HeaderValue::from_bytes(&id[..len]).expect("hexadecimal digits, a dash and decimal digits are visible ASCII")
+    HeaderValue::from_bytes(&id[..len])
+        .expect("hexadecimal digits, a dash and decimal digits are visible ASCII")
 }
 
 #[cfg(test)]
@@ -56,20 +57,34 @@ mod tests {
 
     fn answer_to(callers: &[u8]) -> HeaderValue {
         let mut headers = HeaderMap::new();
-        headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(callers).expect("a header value"));
+        headers.insert(
+            X_REQUEST_ID,
+            HeaderValue::from_bytes(callers).expect("a header value"),
+        );
         request_id(&headers)
     }
 
     #[test]
     fn the_callers_id_is_kept_when_it_is_visible_ascii() {
-        for id in ["a", "0af7651916cd43dd8448eb211c80319c", "~!{}", &"x".repeat(128)] {
+        for id in [
+            "a",
+            "0af7651916cd43dd8448eb211c80319c",
+            "~!{}",
+            &"x".repeat(128),
+        ] {
             assert_eq!(answer_to(id.as_bytes()), id);
         }
     }
 
     #[test]
     fn any_other_id_is_replaced() {
-        for id in [&b""[..], b"two words", b"tab\there", "é".as_bytes(), &[b'x'; 129]] {
+        for id in [
+            &b""[..],
+            b"two words",
+            b"tab\there",
+            "é".as_bytes(),
+            &[b'x'; 129],
+        ] {
             let answer = answer_to(id);
             assert_ne!(answer.as_bytes(), id);
             assert!(is_usable(answer.as_bytes()));

@@ -22,11 +22,17 @@ pub(in crate::http) fn trace_parent(header: &HeaderValue) -> Option<&str> {
     let mut parts = parent.split('-');
     let mut hex = |len: usize| {
         let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        parts.next().filter(|part| part.len() == len && part.bytes().all(is_hex))
+        parts
+            .next()
+            .filter(|part| part.len() == len && part.bytes().all(is_hex))
     };
     let (version, trace, span, _flags) = (hex(2)?, hex(32)?, hex(16)?, hex(2)?);
     let is_some = |id: &str| id.bytes().any(|byte| byte != b'0');
-    let ends_well = if version == "00" { rest.is_empty() } else { rest.is_empty() || rest.starts_with('-') };
+    let ends_well = if version == "00" {
+        rest.is_empty()
+    } else {
+        rest.is_empty() || rest.starts_with('-')
+    };
     (version != "ff" && is_some(trace) && is_some(span) && ends_well).then_some(parent)
 }
 
@@ -46,7 +52,10 @@ mod tests {
         assert_eq!(read(EXAMPLE).as_deref(), Some(EXAMPLE));
         let later = EXAMPLE.replacen("00", "cc", 1);
         for more in ["", "-what-the-future-will-be-like"] {
-            assert_eq!(read(&format!("{later}{more}")).as_deref(), Some(later.as_str()));
+            assert_eq!(
+                read(&format!("{later}{more}")).as_deref(),
+                Some(later.as_str())
+            );
         }
     }
 
@@ -70,7 +79,12 @@ mod tests {
         ] {
             assert_eq!(read(text), None, "{text:?}");
         }
-        assert_eq!(trace_parent(&HeaderValue::from_bytes("é".repeat(60).as_bytes()).expect("a header value")), None);
+        assert_eq!(
+            trace_parent(
+                &HeaderValue::from_bytes("é".repeat(60).as_bytes()).expect("a header value")
+            ),
+            None
+        );
     }
 
     #[test]
@@ -78,7 +92,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         assert_eq!(traceparent_of(&headers), None);
         headers.append(TRACEPARENT, HeaderValue::from_static(EXAMPLE));
-        assert_eq!(traceparent_of(&headers).and_then(trace_parent), Some(EXAMPLE));
+        assert_eq!(
+            traceparent_of(&headers).and_then(trace_parent),
+            Some(EXAMPLE)
+        );
         headers.append(TRACEPARENT, HeaderValue::from_static(EXAMPLE));
         assert_eq!(traceparent_of(&headers), None);
     }

@@ -10,12 +10,15 @@ use crate::http::answer::{Problem, Slug};
 /// 400 `malformed-request` if it is chunked twice, 501 `unknown-transfer-coding` for any other coding.
 pub(in crate::http) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Problem> {
     let fields = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let codings = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let codings = fields
+        .flat_map(|field| field.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii);
     let mut is_chunked = false;
     for coding in codings.filter(|coding| !coding.is_empty()) {
         if !coding.eq_ignore_ascii_case(b"chunked") {
             let coding = String::from_utf8_lossy(coding);
-            let detail = format!("the transfer coding {coding:?} is not read here; `chunked` alone is");
+            let detail =
+                format!("the transfer coding {coding:?} is not read here; `chunked` alone is");
             return Err(Problem::new(Slug::UnknownTransferCoding, detail).limit("chunked"));
         }
         if std::mem::replace(&mut is_chunked, true) {

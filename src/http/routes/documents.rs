@@ -26,7 +26,9 @@ impl SheetOrigin {
     /// taken to be near.
     pub(in crate::http) fn of(address: Option<(&str, SocketAddr)>) -> Self {
         let origin = match address {
-            Some((scheme, address)) if !address.ip().is_unspecified() => format!("{scheme}://{address}"),
+            Some((scheme, address)) if !address.ip().is_unspecified() => {
+                format!("{scheme}://{address}")
+            }
             Some((scheme, address)) => format!("{scheme}://localhost:{}", address.port()),
             None => "http://localhost:8080".to_owned(),
         };
@@ -85,8 +87,10 @@ pub(in crate::http) async fn front(
 pub(in crate::http) async fn page_file(request: Request) -> Result<Response<Body>, Problem> {
     let [name] = path_params(PAGE_FILE_ROUTE, request.uri())?;
     no_query(request.uri())?;
-    let file = page::file_named(&name)
-        .ok_or_else(|| Problem::new(Slug::NotFound, format!("the page has no file {name:?}")).reason("unknown_file"))?;
+    let file = page::file_named(&name).ok_or_else(|| {
+        Problem::new(Slug::NotFound, format!("the page has no file {name:?}"))
+            .reason("unknown_file")
+    })?;
     Ok(page::answer(file, request.headers()))
 }
 
@@ -101,31 +105,69 @@ pub(in crate::http) async fn cheat_sheet(
 ) -> Result<Response<Body>, Problem> {
     let media = negotiate(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
-    Ok(no_store(media, sheet(service.decoding().formats(), &origin)))
+    Ok(no_store(
+        media,
+        sheet(service.decoding().formats(), &origin),
+    ))
 }
 
 /// Ten lines, of which each names a format and an encoding that this service has.
 fn sheet(formats: &[Arc<Format>], origin: &str) -> String {
     let minted = formats.iter().filter(|format| format.rule.is_minted());
     let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
-    let counted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
-    let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
+    let counted: Vec<&Format> = formats
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|format| format.rule.is_counted())
+        .collect();
+    let mut text = format!(
+        "idmint {} mints ids and reads them back. Here: {}\n\n",
+        VERSION,
+        names.join(" ")
+    );
     let ids = format!("{origin}/ids");
     let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
-    let plain = counted.iter().filter(|format| !format.has_types() && !format.prefixes.are_types());
-    if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
+    let plain = counted
+        .iter()
+        .filter(|format| !format.has_types() && !format.prefixes.are_types());
+    if let Some(format) = plain
+        .clone()
+        .find(|format| format.name == "snowflake")
+        .or(plain.clone().next())
+    {
         let name = &format.name;
         line("one id", format!("-X POST {ids}/{name}"));
         line("many", format!("-X POST '{ids}/{name}?count=5'"));
-        line("one a line", format!("-X POST -H 'Accept: text/plain' '{ids}/{name}?count=5'"));
-        let encoding = format.encodings.last().expect("a format has an encoding").name();
-        line("another encoding", format!("-X POST '{ids}/{name}?encoding={encoding}'"));
+        line(
+            "one a line",
+            format!("-X POST -H 'Accept: text/plain' '{ids}/{name}?count=5'"),
+        );
+        let encoding = format
+            .encodings
+            .last()
+            .expect("a format has an encoding")
+            .name();
+        line(
+            "another encoding",
+            format!("-X POST '{ids}/{name}?encoding={encoding}'"),
+        );
         let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
         line("what is this id", format!("{origin}/decode/{id}"));
     }
-    let types = counted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
-    if let Some((name, of_type)) = types.filter_map(|(name, variant)| Some((name, variant.name.as_ref()?))).next() {
-        line("one of a type", format!("-X POST '{ids}/{name}?type={of_type}'"));
+    let types = counted.iter().flat_map(|format| {
+        format
+            .variants
+            .iter()
+            .map(move |variant| (&format.name, variant))
+    });
+    if let Some((name, of_type)) = types
+        .filter_map(|(name, variant)| Some((name, variant.name.as_ref()?)))
+        .next()
+    {
+        line(
+            "one of a type",
+            format!("-X POST '{ids}/{name}?type={of_type}'"),
+        );
     }
     line("all formats", format!("{origin}/formats"));
     line("the interface", format!("{origin}/openapi.yaml"));

@@ -32,10 +32,16 @@ pub(in crate::http) async fn list(
     no_query(request.uri())?;
     let permit = permit_of(request.extensions());
     let is_readable = |name: &str| permit.is_none_or(|permit| permit.has_format(name));
-    let readable = service.formats().iter().filter(|served| is_readable(&served.format().name));
+    let readable = service
+        .formats()
+        .iter()
+        .filter(|served| is_readable(&served.format().name));
     let formats: Vec<_> = readable.map(|served| service.format_json(served)).collect();
     // As `FormatList` has it.
-    Ok(no_store(MediaType::Json, format!("{{\"formats\":[{}]}}\n", formats.join(","))))
+    Ok(no_store(
+        MediaType::Json,
+        format!("{{\"formats\":[{}]}}\n", formats.join(",")),
+    ))
 }
 
 /// One format.
@@ -50,7 +56,10 @@ pub(in crate::http) async fn one(
     no_query(request.uri())?;
     let [name] = path_params(ROUTE, request.uri())?;
     let served = service.formats().named(&name).map_err(ServiceError::from)?;
-    Ok(no_store(MediaType::Json, format!("{}\n", service.format_json(served))))
+    Ok(no_store(
+        MediaType::Json,
+        format!("{}\n", service.format_json(served)),
+    ))
 }
 
 /// The smallest and the greatest id of a time span, in everything that sorts.
@@ -63,7 +72,11 @@ pub(in crate::http) async fn range(
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
     let [name] = path_params(RANGE_ROUTE, request.uri())?;
-    let format = service.formats().named(&name).map_err(ServiceError::from)?.format();
+    let format = service
+        .formats()
+        .named(&name)
+        .map_err(ServiceError::from)?
+        .format();
     let found = range_of(format, request.uri().query().unwrap_or_default());
     let example = || range_that_works(&service, format, permit_of(request.extensions()));
     let found = found.map_err(|problem| problem.or_example(example))?;
@@ -73,13 +86,18 @@ pub(in crate::http) async fn range(
 fn range_of(format: &Format, query: &str) -> Result<IdRange, Problem> {
     let query = strict_query(query, &["from", "to"])?;
     let [from, to] = [instant(&query, "from")?, instant(&query, "to")?];
-    format.range(from, to).map_err(|error| no_range(format, &error))
+    format
+        .range(from, to)
+        .map_err(|error| no_range(format, &error))
 }
 
 fn instant(query: &Query<'_>, name: &'static str) -> Result<UnixTime, Problem> {
     let refuse = |detail: String| Problem::new(Slug::InvalidParameter, detail).reason(name);
-    let text = query.get(name).ok_or_else(|| refuse(format!("{name} is missing: a range has a from and a to")))?;
-    text.parse().map_err(|error: UnixTimeError| refuse(format!("{name}: {error}")))
+    let text = query
+        .get(name)
+        .ok_or_else(|| refuse(format!("{name} is missing: a range has a from and a to")))?;
+    text.parse()
+        .map_err(|error: UnixTimeError| refuse(format!("{name}: {error}")))
 }
 
 fn no_range(format: &Format, error: &RangeError) -> Problem {
@@ -90,21 +108,33 @@ fn no_range(format: &Format, error: &RangeError) -> Problem {
         RangeError::NotBefore { .. } => problem.reason("not_before"),
         RangeError::Outside { first, end, .. } => {
             let end = end.map_or_else(String::new, |end| format!(" to {end}"));
-            problem.reason("outside").limit(format!("from {first}{end}"))
+            problem
+                .reason("outside")
+                .limit(format!("from {first}{end}"))
         }
-        RangeError::WithinOneTick { tick } => problem.reason("within_one_tick").limit(tick.to_string()),
+        RangeError::WithinOneTick { tick } => {
+            problem.reason("within_one_tick").limit(tick.to_string())
+        }
     }
 }
 
 /// A request for a range that can be answered: of this format, or of the first of the permit that has ranges.
 fn range_that_works(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
     let formats = service.formats().iter().map(|served| served.format());
-    let formats = formats.filter(|format| permit.is_none_or(|permit| permit.has_format(&format.name)));
-    let example = std::iter::once(format).chain(formats).find_map(|format: &Format| {
-        let from = format.split(format.example()).ok()?.time?;
-        let to = from.after(DAY);
-        format.range(from, to).ok()?;
-        Some(format!("GET /formats/{}/range?from={}&to={}", format.name, from.to_exact_text()?, to.to_exact_text()?))
-    });
+    let formats =
+        formats.filter(|format| permit.is_none_or(|permit| permit.has_format(&format.name)));
+    let example = std::iter::once(format)
+        .chain(formats)
+        .find_map(|format: &Format| {
+            let from = format.split(format.example()).ok()?.time?;
+            let to = from.after(DAY);
+            format.range(from, to).ok()?;
+            Some(format!(
+                "GET /formats/{}/range?from={}&to={}",
+                format.name,
+                from.to_exact_text()?,
+                to.to_exact_text()?
+            ))
+        });
     example.unwrap_or_else(|| "GET /formats".to_owned())
 }

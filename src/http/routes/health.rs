@@ -23,10 +23,18 @@ pub(in crate::http) async fn ready(State(service): State<Arc<Service>>) -> Respo
     let mut response = json(&Readiness {
         ready: refusal.is_none(),
         slot: readiness.slot,
-        horizon: readiness.horizon.as_ref().ok().and_then(|horizon| UnixTime::from(*horizon).to_text(9)),
+        horizon: readiness
+            .horizon
+            .as_ref()
+            .ok()
+            .and_then(|horizon| UnixTime::from(*horizon).to_text(9)),
         reason: refusal.map(|refusal| slug_of(refusal.clone()).to_owned()),
         detail: refusal.map(ToString::to_string),
-        records: readiness.records.clone().map_or_else(slug_of, |()| "ready").to_owned(),
+        records: readiness
+            .records
+            .clone()
+            .map_or_else(slug_of, |()| "ready")
+            .to_owned(),
     });
     if refusal.is_some() {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

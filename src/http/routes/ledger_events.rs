@@ -31,16 +31,29 @@ pub(in crate::http) async fn append(
     let ledger = ledger_id(&ledger)?;
     let served = chained_format(&service, permit.as_deref())?;
     let answer = appends::append_events(&service, &served, Some(ledger), request).await;
-    let answer = count_refusal(&served, answer, || appends::example(&service, served.format(), permit.as_deref()));
+    let answer = count_refusal(&served, answer, || {
+        appends::example(&service, served.format(), permit.as_deref())
+    });
     answer.map(|answer| answer.map(Body::new))
 }
 
 /// The first format whose ids are made of events, of those that are permitted.
-fn chained_format(service: &Service, permit: Option<&Permit>) -> Result<Arc<ServedFormat>, Problem> {
+fn chained_format(
+    service: &Service,
+    permit: Option<&Permit>,
+) -> Result<Arc<ServedFormat>, Problem> {
     let is_permitted = |name: &str| permit.is_none_or(|permit| permit.has_format(name));
-    let mut chained = service.formats().iter().filter(|served| matches!(served.source(), IdSource::Events));
+    let mut chained = service
+        .formats()
+        .iter()
+        .filter(|served| matches!(served.source(), IdSource::Events));
     match chained.find(|served| is_permitted(&served.format().name)) {
         Some(served) => Ok(Arc::clone(served)),
-        None => Ok(Arc::clone(service.formats().named(FORMAT).map_err(ServiceError::from)?)),
+        None => Ok(Arc::clone(
+            service
+                .formats()
+                .named(FORMAT)
+                .map_err(ServiceError::from)?,
+        )),
     }
 }

@@ -9,11 +9,12 @@ use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
 use crate::http::access::{DurableWork, Permit, permit_of};
 use crate::http::answer::{
-    AuditedLedger, MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate,
+    AuditedLedger, MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body,
+    negotiate,
 };
 use crate::http::request::{
-    event_before, event_id, idempotency_key, import_part, invalid, key_required, ledger_id, no_query, path_params,
-    payer_of, read_event, read_paid_body, strict_query,
+    event_before, event_id, idempotency_key, import_part, invalid, key_required, ledger_id,
+    no_query, path_params, payer_of, read_event, read_paid_body, strict_query,
 };
 use crate::id::Rejection;
 use crate::ledger::{EventTime, KeyHash, LedgerId, Link, RequestMark, digest_of};
@@ -45,7 +46,9 @@ pub(in crate::http) async fn create(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    create_from(&service, request).await.map_err(|problem| problem.or_example(|| example(&service)))
+    create_from(&service, request)
+        .await
+        .map_err(|problem| problem.or_example(|| example(&service)))
 }
 
 async fn create_from(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
@@ -64,7 +67,10 @@ async fn create_from(service: &Arc<Service>, request: Request) -> Result<Respons
         return Err(key_required("a first event without timestamp"));
     }
     let digest = digest_of(std::slice::from_ref(&genesis));
-    let mark = key.map(|key| RequestMark { key: KeyHash::of(None, key), digest });
+    let mark = key.map(|key| RequestMark {
+        key: KeyHash::of(None, key),
+        digest,
+    });
     let of_service = Arc::clone(service);
     let create = async move {
         let _paid = paid;
@@ -76,9 +82,12 @@ async fn create_from(service: &Arc<Service>, request: Request) -> Result<Respons
 
 fn created(ledger: &LedgerSummary, is_replayed: bool) -> Response<Body> {
     let mut response = json(&info(ledger));
-    let location = HeaderValue::try_from(format!("/ledgers/{}", ledger.head.id.ledger())).expect("hexadecimal digits");
+    let location = HeaderValue::try_from(format!("/ledgers/{}", ledger.head.id.ledger()))
+        .expect("hexadecimal digits");
     response.headers_mut().insert(header::LOCATION, location);
-    response.extensions_mut().insert(AuditedLedger(ledger.head.id.ledger()));
+    response
+        .extensions_mut()
+        .insert(AuditedLedger(ledger.head.id.ledger()));
     mark_outcome(&mut response, is_replayed);
     response
 }
@@ -95,13 +104,18 @@ pub(in crate::http) async fn list(
     let query = strict_query(request.uri().query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(ledger_id).transpose();
     let after = after.map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))?;
-    let among = permit_of(request.extensions()).and_then(Permit::ledgers).cloned();
+    let among = permit_of(request.extensions())
+        .and_then(Permit::ledgers)
+        .cloned();
     let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
         let page = reading.ledgers(among.as_ref(), after)?;
         let next = page.next(|last| last.head.id.ledger().to_string());
-        Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
+        Ok(json(&LedgerList {
+            ledgers: page.items.iter().map(info).collect(),
+            next,
+        }))
     };
     service.load().requests.work_aside(read).await
 }
@@ -119,7 +133,9 @@ pub(in crate::http) async fn one(
     no_query(&uri)?;
     let [ledger] = path_params(ROUTE, &uri)?;
     let ledger = read_ledger(&ledger)?;
-    let found = service.read_records(move |service| service.ledger(ledger)).await?;
+    let found = service
+        .read_records(move |service| service.ledger(ledger))
+        .await?;
     Ok(json(&info(&found)))
 }
 
@@ -138,10 +154,17 @@ pub(in crate::http) async fn ids(
     let (ledger, after) = (read_ledger(&ledger)?, query.get("after").map(str::to_owned));
     let look_up = move |service: &Service| {
         let head = service.ledger(ledger)?.head;
-        let after = after.map(|text| known_event(service, ledger, &text)).transpose();
+        let after = after
+            .map(|text| known_event(service, ledger, &text))
+            .transpose();
         let after = after.map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
-        let left = head.place.saturating_sub(after.as_ref().map_or(0, |link| link.place));
-        Ok::<_, Problem>((after.map(|link| link.id), usize::try_from(left).unwrap_or(PAGE_LEN).min(PAGE_LEN)))
+        let left = head
+            .place
+            .saturating_sub(after.as_ref().map_or(0, |link| link.place));
+        Ok::<_, Problem>((
+            after.map(|link| link.id),
+            usize::try_from(left).unwrap_or(PAGE_LEN).min(PAGE_LEN),
+        ))
     };
     let (after, count) = service.read_records(look_up).await?;
     let estimate = EVENT_ESTIMATE * u32::try_from(count).unwrap_or(u32::MAX);
@@ -150,8 +173,16 @@ pub(in crate::http) async fn ids(
     let read = move |service: &Service| {
         let page = service.events(ledger, after)?;
         let next = page.next(|last| last.id.to_string());
-        let ids = page.items.iter().map(|link| event_detail(link, |id| id.to_string())).collect();
-        Ok(json(&LedgerIds { ledger: ledger.to_string(), ids, next }))
+        let ids = page
+            .items
+            .iter()
+            .map(|link| event_detail(link, |id| id.to_string()))
+            .collect();
+        Ok(json(&LedgerIds {
+            ledger: ledger.to_string(),
+            ids,
+            next,
+        }))
     };
     match pass {
         None => service.read_records(read).await,
@@ -177,7 +208,8 @@ pub(in crate::http) async fn id(
     let (ledger, id) = (read_ledger(&ledger)?, id.into_owned());
     let read = move |service: &Service| {
         service.ledger(ledger)?;
-        let id = event_id("id", &id).map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
+        let id =
+            event_id("id", &id).map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
         service.event(ledger, id).map_err(Problem::from)
     };
     let link = service.read_records(read).await?;
@@ -188,7 +220,9 @@ pub(in crate::http) async fn id(
 pub(in crate::http) fn example(service: &Service) -> String {
     let now = EventTime::from_micros(service.clock().now().get() / 1_000);
     let timestamp = now.map_or_else(String::new, |now| format!(r#","timestamp":"{now}""#));
-    format!(r#"POST /ledgers {{"event":"Ledger Created","entities":{{"ledger":"example"}}{timestamp}}}"#)
+    format!(
+        r#"POST /ledgers {{"event":"Ledger Created","entities":{{"ledger":"example"}}{timestamp}}}"#
+    )
 }
 
 fn ids_example(ledger: LedgerId) -> String {

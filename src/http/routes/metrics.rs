@@ -14,13 +14,23 @@ use crate::service::Service;
 ///
 /// # Errors
 /// 500 `internal-error` if a metric cannot be written.
-pub(in crate::http) async fn metrics(State(service): State<Arc<Service>>) -> Result<Response<Body>, Problem> {
+pub(in crate::http) async fn metrics(
+    State(service): State<Arc<Service>>,
+) -> Result<Response<Body>, Problem> {
     let text = TextEncoder::new()
         .encode_to_string(&service.metric_families())
-        .map_err(|error| Problem::new(Slug::InternalError, format!("the metrics cannot be written: {error}")))?;
+        .map_err(|error| {
+            Problem::new(
+                Slug::InternalError,
+                format!("the metrics cannot be written: {error}"),
+            )
+        })?;
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(prometheus::TEXT_FORMAT));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(prometheus::TEXT_FORMAT),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

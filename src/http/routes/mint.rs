@@ -13,10 +13,12 @@ use super::appends;
 use super::reporting::reports;
 use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
-    Admitted, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted, negotiate_minted,
+    Admitted, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted,
+    negotiate_minted,
 };
 use crate::http::request::{
-    Object, Query, count, encoding, payer_of, percent_decode, prefix, read_body, strict_json, strict_query,
+    Object, Query, count, encoding, payer_of, percent_decode, prefix, read_body, strict_json,
+    strict_query,
 };
 use crate::id::{DomainHash, FieldKind, Format, Prefix};
 use crate::minting::{BatchRequest, Minter, Refusal};
@@ -45,7 +47,8 @@ pub(in crate::http) const ROUTE: &str = "/ids/{format}";
 #[inline]
 pub(in crate::http) fn format_name(path: &str) -> Option<&str> {
     const PREFIX: &str = ROUTE.split_at(ROUTE.len() - "{format}".len()).0;
-    path.strip_prefix(PREFIX).filter(|name| !name.is_empty() && !name.contains('/'))
+    path.strip_prefix(PREFIX)
+        .filter(|name| !name.is_empty() && !name.contains('/'))
 }
 
 /// [`mint`], for the table of routes.
@@ -53,7 +56,9 @@ pub(in crate::http) async fn route(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    mint(&service, request).await.map(|answer| answer.map(Body::new))
+    mint(&service, request)
+        .await
+        .map(|answer| answer.map(Body::new))
 }
 
 type Answer = Result<Response<AnswerBody>, Problem>;
@@ -71,10 +76,15 @@ pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeRe
     match served.source() {
         IdSource::Count(_) | IdSource::DecodeOnly => mint_by_count(service, served, request),
         IdSource::Reports(minter) => {
-            let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
+            let (service, served, minter) =
+                (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
             MaybeReady::pending(async move {
-                let answer = reports::mint_reports(&service, &served, &minter, reports::PARAMETERS, request).await;
-                count_refusal(&served, answer, || reports::example(&minter, served.format()))
+                let answer =
+                    reports::mint_reports(&service, &served, &minter, reports::PARAMETERS, request)
+                        .await;
+                count_refusal(&served, answer, || {
+                    reports::example(&minter, served.format())
+                })
             })
         }
         IdSource::Events => {
@@ -82,7 +92,9 @@ pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeRe
             let permit = request.extensions().get::<Arc<Permit>>().cloned();
             MaybeReady::pending(async move {
                 let answer = appends::append_events(&service, &served, None, request).await;
-                count_refusal(&served, answer, || appends::example(&service, served.format(), permit.as_deref()))
+                count_refusal(&served, answer, || {
+                    appends::example(&service, served.format(), permit.as_deref())
+                })
             })
         }
     }
@@ -90,11 +102,18 @@ pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeRe
 
 fn format_in<'a>(service: &'a Service, uri: &Uri) -> Result<&'a Arc<ServedFormat>, Problem> {
     let name = percent_decode(format_name(uri.path()).unwrap_or_default())?;
-    service.formats().named(&name).map_err(|unknown| ServiceError::from(unknown).into())
+    service
+        .formats()
+        .named(&name)
+        .map_err(|unknown| ServiceError::from(unknown).into())
 }
 
 /// An answer, counted for its format if it is a refusal, and then with a request that works.
-pub(super) fn count_refusal(served: &ServedFormat, answer: Answer, example: impl FnOnce() -> String) -> Answer {
+pub(super) fn count_refusal(
+    served: &ServedFormat,
+    answer: Answer,
+    example: impl FnOnce() -> String,
+) -> Answer {
     answer.map_err(|problem| {
         if problem.status().is_client_error() {
             served.counters().count_invalid();
@@ -106,7 +125,11 @@ pub(super) fn count_refusal(served: &ServedFormat, answer: Answer, example: impl
 }
 
 #[inline]
-fn mint_by_count(service: &Arc<Service>, served: &Arc<ServedFormat>, request: Request) -> MaybeReady<Answer> {
+fn mint_by_count(
+    service: &Arc<Service>,
+    served: &Arc<ServedFormat>,
+    request: Request,
+) -> MaybeReady<Answer> {
     let (parts, request_body) = request.into_parts();
     if request_body.is_end_stream() {
         return mint_as_asked(service, served, &parts, &[]);
@@ -128,7 +151,9 @@ fn mint_as_asked(
     request_body: &[u8],
 ) -> MaybeReady<Answer> {
     match MintQuery::read(service, served, parts, request_body) {
-        Ok(asked) if asked.request.count() <= SHORT_COUNT_MAX => mint_few(service, served, &asked, None),
+        Ok(asked) if asked.request.count() <= SHORT_COUNT_MAX => {
+            mint_few(service, served, &asked, None)
+        }
         Ok(asked) => mint_many(service, served, &asked, parts),
         Err(problem) => {
             let example = || example(service, served, None, permit_of(&parts.extensions));
@@ -157,10 +182,18 @@ fn mint_many(
         && asked.answer_len_max(served.format()) <= SHORT_LEN_MAX
         && let Some(paid) = payer.pay_if_free(price)
     {
-        return mint_few(service, served, asked, Some(Box::new(Admitted { paid, pass: None })));
+        return mint_few(
+            service,
+            served,
+            asked,
+            Some(Box::new(Admitted { paid, pass: None })),
+        );
     }
     let estimate = Duration::from_nanos(NANOS_FOR_AN_ID.saturating_mul(count));
-    let mut pass = match is_long.then(|| service.load().requests.enter_bulk(estimate)).transpose() {
+    let mut pass = match is_long
+        .then(|| service.load().requests.enter_bulk(estimate))
+        .transpose()
+    {
         Ok(pass) => pass,
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
@@ -180,13 +213,19 @@ fn mint_many(
             None => service.mint(&asked.minter, &asked.request).await,
             Some(pass) => {
                 pass.pause();
-                service.mint_many(&served, &asked.minter, &asked.request).await
+                service
+                    .mint_many(&served, &asked.minter, &asked.request)
+                    .await
             }
         };
         match ids {
             Ok(ids) => {
-                let (encoder, admitted) = (asked.encoder(served.format()), Box::new(Admitted { paid, pass }));
-                let answer_body = AnswerBody::of_ids(encoder, &served.counted().format, ids, Some(admitted));
+                let (encoder, admitted) = (
+                    asked.encoder(served.format()),
+                    Box::new(Admitted { paid, pass }),
+                );
+                let answer_body =
+                    AnswerBody::of_ids(encoder, &served.counted().format, ids, Some(admitted));
                 Ok(minted(asked.media, served.format(), count, answer_body))
             }
             Err(refusal) => refuse_to_mint(&service, &served, refusal),
@@ -201,26 +240,44 @@ fn mint_few(
     asked: &MintQuery,
     admitted: Option<Box<Admitted>>,
 ) -> MaybeReady<Answer> {
-    let (encoder, media, count) = (asked.encoder(served.format()), asked.media, asked.request.count());
+    let (encoder, media, count) = (
+        asked.encoder(served.format()),
+        asked.media,
+        asked.request.count(),
+    );
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
-    service.mint(&asked.minter, &asked.request).map(move |ids| match ids {
-        Ok(ids) => {
-            let answer_body = AnswerBody::of_ids(encoder, &of_format.counted().format, ids, admitted);
-            Ok(minted(media, of_format.format(), count, answer_body))
-        }
-        Err(refusal) => refuse_to_mint(&of_service, &of_format, refusal),
-    })
+    service
+        .mint(&asked.minter, &asked.request)
+        .map(move |ids| match ids {
+            Ok(ids) => {
+                let answer_body =
+                    AnswerBody::of_ids(encoder, &of_format.counted().format, ids, admitted);
+                Ok(minted(media, of_format.format(), count, answer_body))
+            }
+            Err(refusal) => refuse_to_mint(&of_service, &of_format, refusal),
+        })
 }
 
 /// A refusal to mint what was asked for, with a count that works where there is one.
 fn refuse_to_mint(service: &Service, served: &ServedFormat, refusal: Refusal) -> Answer {
-    let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };
+    let most = if let Refusal::TooMany { most, .. } = refusal {
+        Some(most)
+    } else {
+        None
+    };
     refuse(service, served, ServiceError::from(refusal).into(), most)
 }
 
 /// A refusal of ids by number, of a format that is minted, with a request for so many that works.
-fn refuse(service: &Service, served: &ServedFormat, problem: Problem, count: Option<u64>) -> Answer {
-    count_refusal(served, Err(problem), || example(service, served, count, None))
+fn refuse(
+    service: &Service,
+    served: &ServedFormat,
+    problem: Problem,
+    count: Option<u64>,
+) -> Answer {
+    count_refusal(served, Err(problem), || {
+        example(service, served, count, None)
+    })
 }
 
 /// What a request for so many ids wants.
@@ -245,8 +302,10 @@ impl MintQuery {
         request_body: &[u8],
     ) -> Result<MintQuery, Problem> {
         let media = negotiate_minted(&parts.headers, served.format())?;
-        let query =
-            strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "prefix", "type", "domain"])?;
+        let query = strict_query(
+            parts.uri.query().unwrap_or_default(),
+            &["count", "encoding", "prefix", "type", "domain"],
+        )?;
         let in_body = if request_body.is_empty() {
             MintRequest::default()
         } else {
@@ -264,13 +323,24 @@ impl MintQuery {
         }
         let minter = served.minter().ok_or_else(|| not_minted(served.format()))?;
         let (request, label) = batch_request(service, minter, &query, count)?;
-        let prefix = prefix(&query, served.format(), encoding, media).map_err(ServiceError::from)?;
-        Ok(MintQuery { minter: Arc::clone(minter), request, media, encoding, label, prefix })
+        let prefix =
+            prefix(&query, served.format(), encoding, media).map_err(ServiceError::from)?;
+        Ok(MintQuery {
+            minter: Arc::clone(minter),
+            request,
+            media,
+            encoding,
+            label,
+            prefix,
+        })
     }
 
     fn encoder(&self, format: &Format) -> IdEncoder {
         if self.media == MediaType::Rows {
-            let lanes = self.minter.most_lanes().map_or(1, |lanes| lanes.workers().len());
+            let lanes = self
+                .minter
+                .most_lanes()
+                .map_or(1, |lanes| lanes.workers().len());
             return IdEncoder::of_rows(format, lanes, self.request.count(), self.label);
         }
         self.encoder_of_texts(format)
@@ -278,19 +348,23 @@ impl MintQuery {
 
     fn encoder_of_texts(&self, format: &Format) -> IdEncoder {
         let count = self.request.count();
-        IdEncoder::new(self.media, format, self.encoding, count, self.label).behind(self.prefix.clone())
+        IdEncoder::new(self.media, format, self.encoding, count, self.label)
+            .behind(self.prefix.clone())
     }
 
     /// What the memory for the first piece of the answer costs. Rows are paid for as texts of as many ids are, so that they
     /// are refused, and wait, like these: minting them is the same work.
     fn price(&self, format: &Format) -> usize {
-        let of_texts = self.encoder_of_texts(format).first_piece_len_max(self.request.count(), format);
+        let of_texts = self
+            .encoder_of_texts(format)
+            .first_piece_len_max(self.request.count(), format);
         of_texts.max(self.answer_len_max(format))
     }
 
     /// How much memory the first piece of the answer takes.
     fn answer_len_max(&self, format: &Format) -> usize {
-        self.encoder(format).first_piece_len_max(self.request.count(), format)
+        self.encoder(format)
+            .first_piece_len_max(self.request.count(), format)
     }
 }
 
@@ -300,23 +374,44 @@ fn refuse_encoding(query: &Query<'_>, format: &Format) -> Result<(), Problem> {
         return Ok(());
     }
     let (media, width) = (MediaType::OctetStream.essence(), format.byte_width());
-    let detail =
-        format!("encoding does not go with {media}: there each id of {} is its number in {width} bytes", format.name);
+    let detail = format!(
+        "encoding does not go with {media}: there each id of {} is its number in {width} bytes",
+        format.name
+    );
     Err(Problem::new(Slug::InvalidParameter, detail).reason("encoding"))
 }
 
 fn not_minted(format: &Format) -> ServiceError {
-    ServiceError::NotMinted { format: format.name.clone(), rule: format.rule }
+    ServiceError::NotMinted {
+        format: format.name.clone(),
+        rule: format.rule,
+    }
 }
 
 /// A request that works: a mint of this format, or of the first one of the permit that is minted where this one is only read.
-fn example(service: &Service, served: &ServedFormat, count: Option<u64>, permit: Option<&Permit>) -> String {
-    let permitted =
-        service.formats().iter().filter(|other| permit.is_none_or(|permit| permit.has_format(&other.format().name)));
-    let minted = std::iter::once(served).chain(permitted.map(AsRef::as_ref)).find(|other| other.minter().is_some());
-    let Some(format) = minted.map(ServedFormat::format) else { return "GET /openapi.yaml".to_owned() };
-    let types = format.variants.iter().find_map(|variant| variant.name.as_deref());
-    let types = types.filter(|_| service.siq().default_type.is_none()).or_else(|| format.prefixes.minted_type());
+fn example(
+    service: &Service,
+    served: &ServedFormat,
+    count: Option<u64>,
+    permit: Option<&Permit>,
+) -> String {
+    let permitted = service
+        .formats()
+        .iter()
+        .filter(|other| permit.is_none_or(|permit| permit.has_format(&other.format().name)));
+    let minted = std::iter::once(served)
+        .chain(permitted.map(AsRef::as_ref))
+        .find(|other| other.minter().is_some());
+    let Some(format) = minted.map(ServedFormat::format) else {
+        return "GET /openapi.yaml".to_owned();
+    };
+    let types = format
+        .variants
+        .iter()
+        .find_map(|variant| variant.name.as_deref());
+    let types = types
+        .filter(|_| service.siq().default_type.is_none())
+        .or_else(|| format.prefixes.minted_type());
     let of_type = types.map(|name| format!("type={name}"));
     let count = count.map(|count| format!("count={count}"));
     let query: Vec<_> = of_type.into_iter().chain(count).collect();
@@ -335,12 +430,20 @@ fn batch_request(
     let siq = service.siq();
     let default_type = siq.default_type.as_deref().filter(|_| format.has_types());
     let of_type = query.get("type").filter(|_| !format.prefixes.are_types());
-    let request = minter.request(count, of_type.or(default_type)).map_err(ServiceError::from)?;
-    let has_domain = format.variants[0].layout.field_of(FieldKind::Object).is_some();
+    let request = minter
+        .request(count, of_type.or(default_type))
+        .map_err(ServiceError::from)?;
+    let has_domain = format.variants[0]
+        .layout
+        .field_of(FieldKind::Object)
+        .is_some();
     let domain = match (query.get("domain"), has_domain) {
         (None, false) => return Ok((request, None)),
         (Some(given), false) => {
-            let detail = format!("{} has no domains, domain {given:?} means nothing to it", format.name);
+            let detail = format!(
+                "{} has no domains, domain {given:?} means nothing to it",
+                format.name
+            );
             return Err(Problem::new(Slug::InvalidParameter, detail).reason("domain"));
         }
         (None, true) => siq.default_domain.unwrap_or(DomainHash::DEVELOPMENT),

@@ -10,19 +10,22 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response};
 
 use crate::http::access::{DurableWork, Permit, permit_of};
-use crate::http::answer::{IDMINT_COUNT, MediaType, Problem, Slug, json, mark_outcome, media_type_of_body, negotiate};
+use crate::http::answer::{
+    IDMINT_COUNT, MediaType, Problem, Slug, json, mark_outcome, media_type_of_body, negotiate,
+};
 use crate::http::request::{
-    Object, Query, idempotency_key, key_required, no_query, path_params, read_body, strict_json, strict_query,
-    whole_number,
+    Object, Query, idempotency_key, key_required, no_query, path_params, read_body, strict_json,
+    strict_query, whole_number,
 };
 use crate::ledger::{
-    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX,
-    SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
+    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberKind, NumberRequest, NumberRules,
+    REASON_LEN_MAX, SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
 use crate::service::Service;
 use crate::storage::{NumberRecord, Numbered, SeriesSummary};
 use crate::wire::{
-    BlockAnswer, NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo,
+    BlockAnswer, NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer,
+    VoidBody, VoidInfo,
 };
 
 pub(in crate::http) const ROUTE: &str = "/numbers/{series}";
@@ -49,7 +52,9 @@ pub(in crate::http) async fn give(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    give_next(&service, request).await.map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()))
+    give_next(&service, request)
+        .await
+        .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()))
 }
 
 async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
@@ -58,21 +63,34 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "first"])?;
     let [series] = path_params(ROUTE, &parts.uri)?;
     let series = SeriesName::from_text(&series)?;
-    let first = query.get("first").map(|text| read_number("first", text)).transpose()?;
-    let count = whole_number(&query, "count", COUNT_MAX.into())?.and_then(|count| u32::try_from(count).ok());
+    let first = query
+        .get("first")
+        .map(|text| read_number("first", text))
+        .transpose()?;
+    let count = whole_number(&query, "count", COUNT_MAX.into())?
+        .and_then(|count| u32::try_from(count).ok());
     let count = count.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
     let key = idempotency_key(&parts.headers)?;
-    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?.is_empty() {
-        let detail = "a request for numbers has no body: how many there are to be stands in ?count=";
+    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout)
+        .await?
+        .is_empty()
+    {
+        let detail =
+            "a request for numbers has no body: how many there are to be stands in ?count=";
         return Err(Problem::new(Slug::MalformedRequest, detail).reason("body"));
     }
     let key = match (service.number_rules().kind(&series), key) {
         (NumberKind::Gapless, key) => key.ok_or_else(|| key_required("a number"))?,
-        (NumberKind::Blocks { .. }, key) if first.is_some() => key.ok_or_else(|| key_required("a first number"))?,
-        (NumberKind::Blocks { reserve }, None) => return give_block(service, &parts, series, count, reserve).await,
+        (NumberKind::Blocks { .. }, key) if first.is_some() => {
+            key.ok_or_else(|| key_required("a first number"))?
+        }
+        (NumberKind::Blocks { reserve }, None) => {
+            return give_block(service, &parts, series, count, reserve).await;
+        }
         (NumberKind::Blocks { .. }, Some(_)) => {
-            let detail =
-                format!("{series} is a series of blocks, whose numbers are given to no key: leave Idempotency-Key out");
+            let detail = format!(
+                "{series} is a series of blocks, whose numbers are given to no key: leave Idempotency-Key out"
+            );
             let problem = Problem::new(Slug::InvalidParameter, detail).reason("idempotency-key");
             return Err(problem.or_example(|| format!("POST /numbers/{series}?count={count}")));
         }
@@ -93,8 +111,13 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
 }
 
 fn before_start(first: u64, bounds: NumberBounds) -> Problem {
-    let detail = format!("first is {first}, and such series have numbers from {} to {}", bounds.start, bounds.max);
-    Problem::new(Slug::InvalidParameter, detail).reason("first").limit(bounds.start.to_string())
+    let detail = format!(
+        "first is {first}, and such series have numbers from {} to {}",
+        bounds.start, bounds.max
+    );
+    Problem::new(Slug::InvalidParameter, detail)
+        .reason("first")
+        .limit(bounds.start.to_string())
 }
 
 /// Gives numbers from memory; they were reserved before.
@@ -109,9 +132,15 @@ async fn give_block(
     let give = async move {
         let first = of_service.give_block(&series, count, reserve).await?;
         let (series, count) = (series.to_string(), count.get());
-        let mut response = json(&BlockAnswer { series, first: first.to_string(), count });
+        let mut response = json(&BlockAnswer {
+            series,
+            first: first.to_string(),
+            count,
+        });
         mark_outcome(&mut response, false);
-        response.headers_mut().insert(IDMINT_COUNT, HeaderValue::from(count));
+        response
+            .headers_mut()
+            .insert(IDMINT_COUNT, HeaderValue::from(count));
         Ok(response)
     };
     DurableWork::of(parts, &service.load().requests, give).await
@@ -120,7 +149,8 @@ async fn give_block(
 fn given(rules: &NumberRules, numbered: &Numbered<GivenNumbers>) -> Response<Body> {
     let given = &numbered.stored;
     let text = |number| rules.text(&given.series, number);
-    let several = (given.count() > 1).then(|| (given.first..=given.last).map(text).collect::<Vec<_>>());
+    let several =
+        (given.count() > 1).then(|| (given.first..=given.last).map(text).collect::<Vec<_>>());
     let mut response = json(&NumberAnswer {
         series: given.series.to_string(),
         number: given.first.to_string(),
@@ -129,7 +159,9 @@ fn given(rules: &NumberRules, numbered: &Numbered<GivenNumbers>) -> Response<Bod
         texts: several,
     });
     mark_outcome(&mut response, numbered.is_replayed);
-    response.headers_mut().insert(IDMINT_COUNT, HeaderValue::from(given.count()));
+    response
+        .headers_mut()
+        .insert(IDMINT_COUNT, HeaderValue::from(given.count()));
     response
 }
 
@@ -142,20 +174,33 @@ pub(in crate::http) async fn make_void(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
-    let example = || format!("POST {} {{\"reason\":\"the order was cancelled\"}}", parts.uri.path());
+    let example = || {
+        format!(
+            "POST {} {{\"reason\":\"the order was cancelled\"}}",
+            parts.uri.path()
+        )
+    };
     let or_example = |problem: Problem| problem.or_example(example);
     negotiate(&parts.headers, &[MediaType::Json])?;
     no_query(&parts.uri)?;
     let [series, number] = path_params(VOID_ROUTE, &parts.uri)?;
     let (series, number) = (SeriesName::from_text(&series)?, read_number("n", &number)?);
     if let NumberKind::Blocks { .. } = service.number_rules().kind(&series) {
-        let detail = format!("{series} is a series of blocks, which has gaps: none of its numbers is void");
-        return Err(Problem::new(Slug::InvalidParameter, detail).reason("series").or_example(|| EXAMPLE.to_owned()));
+        let detail =
+            format!("{series} is a series of blocks, which has gaps: none of its numbers is void");
+        return Err(Problem::new(Slug::InvalidParameter, detail)
+            .reason("series")
+            .or_example(|| EXAMPLE.to_owned()));
     }
     let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
     let reason = read_reason(&body).map_err(or_example)?;
-    let request = VoidRequest { series, number, reason, by: caller_of(&parts).map(str::to_owned) };
+    let request = VoidRequest {
+        series,
+        number,
+        reason,
+        by: caller_of(&parts).map(str::to_owned),
+    };
     let of_service = Arc::clone(&service);
     let make_void = async move {
         let numbered = of_service.make_void(request).await?;
@@ -175,7 +220,13 @@ fn read_reason(body: &[u8]) -> Result<VoidReason, Problem> {
     })
 }
 
-fn voided(rules: &NumberRules, Numbered { is_replayed, stored: void }: &Numbered<VoidedNumber>) -> Response<Body> {
+fn voided(
+    rules: &NumberRules,
+    Numbered {
+        is_replayed,
+        stored: void,
+    }: &Numbered<VoidedNumber>,
+) -> Response<Body> {
     let mut response = json(&VoidAnswer {
         series: void.series.to_string(),
         number: void.number.to_string(),
@@ -197,14 +248,20 @@ pub(in crate::http) async fn list_series(
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = strict_query(request.uri().query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(SeriesName::from_text).transpose();
-    let after = after.map_err(|error| Problem::from(error).or_example(|| LIST_EXAMPLE.to_owned()))?;
-    let among = permit_of(request.extensions()).and_then(Permit::series).map(<[_]>::to_vec);
+    let after =
+        after.map_err(|error| Problem::from(error).or_example(|| LIST_EXAMPLE.to_owned()))?;
+    let among = permit_of(request.extensions())
+        .and_then(Permit::series)
+        .map(<[_]>::to_vec);
     let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
         let page = reading.series(among.as_deref(), after)?;
         let next = page.next(|last| last.series.to_string());
-        Ok(json(&SeriesList { series: page.items.iter().map(series_info).collect(), next }))
+        Ok(json(&SeriesList {
+            series: page.items.iter().map(series_info).collect(),
+            next,
+        }))
     };
     service.load().requests.work_aside(read).await
 }
@@ -218,11 +275,15 @@ pub(in crate::http) async fn list(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
-    let query = strict_query(request.uri().query().unwrap_or_default(), &["after", "limit"])?;
+    let query = strict_query(
+        request.uri().query().unwrap_or_default(),
+        &["after", "limit"],
+    )?;
     let [series] = path_params(ROUTE, request.uri())?;
     let series = SeriesName::from_text(&series)?;
     let asked = list_query(&query);
-    let (after, limit) = asked.map_err(|problem| problem.or_example(|| format!("GET /numbers/{series}?limit=100")))?;
+    let (after, limit) = asked
+        .map_err(|problem| problem.or_example(|| format!("GET /numbers/{series}?limit=100")))?;
     let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
@@ -230,24 +291,39 @@ pub(in crate::http) async fn list(
         let next = page.next(|last| last.number.to_string());
         let info = |listed: &NumberRecord| number_info(reading.number_rules(), listed);
         let numbers = page.items.iter().map(info).collect();
-        Ok(json(&NumberList { series: series.to_string(), numbers, next }))
+        Ok(json(&NumberList {
+            series: series.to_string(),
+            numbers,
+            next,
+        }))
     };
     service.load().requests.work_aside(read).await
 }
 
 fn list_query(query: &Query<'_>) -> Result<(Option<u64>, usize), Problem> {
-    let after = query.get("after").map(|text| read_number("after", text)).transpose()?;
+    let after = query
+        .get("after")
+        .map(|text| read_number("after", text))
+        .transpose()?;
     let limit = whole_number(query, "limit", LIMIT_MAX)?.unwrap_or(LIMIT);
     Ok((after, usize::try_from(limit).expect("at most a thousand")))
 }
 
 /// A number of a series, as an address has it.
 fn read_number(name: &'static str, text: &str) -> Result<u64, Problem> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    let number = text.parse().ok().filter(|number| is_plain && *number <= NUMBER_MAX);
+    let is_plain =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| is_plain && *number <= NUMBER_MAX);
     number.ok_or_else(|| {
-        let detail = format!("{name} is {text:?}, it must be a whole number from 0 to {NUMBER_MAX}, as it is listed");
-        let problem = Problem::new(Slug::InvalidParameter, detail).reason(name).limit(NUMBER_MAX.to_string());
+        let detail = format!(
+            "{name} is {text:?}, it must be a whole number from 0 to {NUMBER_MAX}, as it is listed"
+        );
+        let problem = Problem::new(Slug::InvalidParameter, detail)
+            .reason(name)
+            .limit(NUMBER_MAX.to_string());
         problem.or_example(|| LIST_EXAMPLE.to_owned())
     })
 }
@@ -267,7 +343,11 @@ fn series_info(summary: &SeriesSummary) -> SeriesInfo {
 }
 
 fn number_info(rules: &NumberRules, listed: &NumberRecord) -> NumberInfo {
-    let NumberRecord { number, given, void } = listed;
+    let NumberRecord {
+        number,
+        given,
+        void,
+    } = listed;
     NumberInfo {
         number: number.to_string(),
         text: rules.text(&given.series, *number),
@@ -279,7 +359,11 @@ fn number_info(rules: &NumberRules, listed: &NumberRecord) -> NumberInfo {
 }
 
 fn void_info(void: &VoidedNumber) -> VoidInfo {
-    VoidInfo { reason: void.reason.as_str().to_owned(), time: void.recorded.to_string(), by: void.by.clone() }
+    VoidInfo {
+        reason: void.reason.as_str().to_owned(),
+        time: void.recorded.to_string(),
+        by: void.by.clone(),
+    }
 }
 
 impl From<SeriesNameError> for Problem {

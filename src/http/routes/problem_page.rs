@@ -18,9 +18,13 @@ pub async fn problem_page(request: Request) -> Response<Body> {
 fn page_of(request: &Request) -> Result<Response<Body>, Problem> {
     let [name] = path_params(ROUTE, request.uri())?;
     let slug = Slug::named(&name).ok_or_else(|| {
-        Problem::new(Slug::NotFound, format!("no problem is named {name:?}")).reason("unknown_problem")
+        Problem::new(Slug::NotFound, format!("no problem is named {name:?}"))
+            .reason("unknown_problem")
     })?;
-    let media_type = negotiate(request.headers(), &[MediaType::Text, MediaType::Html, MediaType::Json])?;
+    let media_type = negotiate(
+        request.headers(),
+        &[MediaType::Text, MediaType::Html, MediaType::Json],
+    )?;
     let page = slug.page();
     let document = match media_type {
         MediaType::Html => html(page),
@@ -28,22 +32,41 @@ fn page_of(request: &Request) -> Result<Response<Body>, Problem> {
         _ => text(page),
     };
     let mut response = Response::new(Body::from(document));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type.content_type()));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(media_type.content_type()),
+    );
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
 fn text(page: &Page) -> String {
-    let Page { name, status, title, cause, safe_action, dangerous_action } = page;
+    let Page {
+        name,
+        status,
+        title,
+        cause,
+        safe_action,
+        dangerous_action,
+    } = page;
     format!(
         "{status} {name}: {title}\n\nCause\n  {cause}\n\nSafe\n  {safe_action}\n\nDangerous\n  {dangerous_action}\n"
     )
 }
 
 fn html(page: &Page) -> String {
-    let [title, cause, safe_action, dangerous_action] =
-        [page.title, page.cause, page.safe_action, page.dangerous_action].map(escaped);
+    let [title, cause, safe_action, dangerous_action] = [
+        page.title,
+        page.cause,
+        page.safe_action,
+        page.dangerous_action,
+    ]
+    .map(escaped);
     let Page { name, status, .. } = page;
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{status} {name}</title>\n\
@@ -61,7 +84,9 @@ fn json(page: &Page) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -73,7 +98,8 @@ mod tests {
         if let Some(accept) = accept {
             request = request.header("accept", accept);
         }
-        page_of(&request.body(Body::empty()).expect("valid request")).unwrap_or_else(Problem::into_response)
+        page_of(&request.body(Body::empty()).expect("valid request"))
+            .unwrap_or_else(Problem::into_response)
     }
 
     #[test]
@@ -81,7 +107,10 @@ mod tests {
         for slug in Slug::ALL {
             for (accept, content_type) in [
                 (None, "text/plain; charset=utf-8"),
-                (Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), "text/html; charset=utf-8"),
+                (
+                    Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+                    "text/html; charset=utf-8",
+                ),
                 (Some("application/json"), "application/json"),
             ] {
                 let answer = ask(&format!("/problems/{}", slug.page().name), accept);

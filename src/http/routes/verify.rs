@@ -11,7 +11,9 @@ use bytes::Bytes;
 use super::ledgers::LIST_EXAMPLE;
 use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{MediaType, Problem, Slug, json, media_type_of_body, negotiate};
-use crate::http::request::{event_before, ledger_id, next_piece, path_params, payer_of, strict_query};
+use crate::http::request::{
+    event_before, ledger_id, next_piece, path_params, payer_of, strict_query,
+};
 use crate::ledger::{ChainChecker, ChainLines, LineTooLong};
 use crate::service::{Requests, Service};
 use crate::wire::LedgerCheck;
@@ -35,10 +37,14 @@ pub(in crate::http) async fn verify(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let is_confined = permit_of(request.extensions()).and_then(Permit::ledgers).is_some();
+    let is_confined = permit_of(request.extensions())
+        .and_then(Permit::ledgers)
+        .is_some();
     let example = if is_confined { LIST_EXAMPLE } else { EXAMPLE };
     let checked = check(&service, request).await;
-    checked.map(|check| json(&check)).map_err(|problem| problem.or_example(|| example.to_owned()))
+    checked
+        .map(|check| json(&check))
+        .map_err(|problem| problem.or_example(|| example.to_owned()))
 }
 
 async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Problem> {
@@ -47,10 +53,16 @@ async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Probl
     let [ledger] = path_params(ROUTE, &parts.uri)?;
     let ledger = ledger_id(&ledger)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["after"])?;
-    let after = query.get("after").map(|text| event_before(text, ledger)).transpose()?;
+    let after = query
+        .get("after")
+        .map(|text| event_before(text, ledger))
+        .transpose()?;
     media_type_of_body(&parts.headers, body.is_end_stream(), &READ)?;
-    let len_max = usize::try_from(body.size_hint().upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let _paid = payer_of(service, &parts.extensions).pay(2 * len_max.min(LineTooLong::LEN_MAX)).await?;
+    let len_max =
+        usize::try_from(body.size_hint().upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let _paid = payer_of(service, &parts.extensions)
+        .pay(2 * len_max.min(LineTooLong::LEN_MAX))
+        .await?;
     let mut lines = ChainLines::new(ChainChecker::new(ledger, after));
     while let Some(mut piece) = piece_within(&mut body, service.limits().body_timeout).await? {
         while !piece.is_empty() {
@@ -68,20 +80,28 @@ async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Probl
 
 /// The next piece of a body that may be of any length, so each piece has a time of its own.
 async fn piece_within(body: &mut Body, timeout: Duration) -> Result<Option<Bytes>, Problem> {
-    tokio::time::timeout(timeout, next_piece(body)).await.unwrap_or_else(|_| {
-        let detail = format!("nothing more of the body arrived within {timeout:?}");
-        Err(Problem::new(Slug::RequestTimeout, detail).limit(format!("{timeout:?}")))
-    })
+    tokio::time::timeout(timeout, next_piece(body))
+        .await
+        .unwrap_or_else(|_| {
+            let detail = format!("nothing more of the body arrived within {timeout:?}");
+            Err(Problem::new(Slug::RequestTimeout, detail).limit(format!("{timeout:?}")))
+        })
 }
 
 /// Checks the lines that end in this part.
-async fn read(mut lines: ChainLines, part: Bytes, requests: &Requests) -> Result<ChainLines, Problem> {
+async fn read(
+    mut lines: ChainLines,
+    part: Bytes,
+    requests: &Requests,
+) -> Result<ChainLines, Problem> {
     let read = if lines.open_len() + part.len() <= CHECKED_AT_ONCE_MAX {
         let read = lines.read(&part);
         tokio::task::yield_now().await;
         read.map(|()| lines)
     } else {
-        requests.work_aside(move || lines.read(&part).map(|()| lines)).await
+        requests
+            .work_aside(move || lines.read(&part).map(|()| lines))
+            .await
     };
     read.map_err(|too_long| {
         let problem = Problem::new(Slug::PayloadTooLarge, too_long.to_string());

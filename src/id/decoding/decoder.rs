@@ -97,11 +97,21 @@ impl Decoder {
 
     /// A decoder that knows the numbers minted with here: ids with other numbers are less likely.
     pub fn with_own_numbers(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
-        let weights: Vec<_> = formats.iter().map(|format| Weights::new(format, own)).collect();
+        let weights: Vec<_> = formats
+            .iter()
+            .map(|format| Weights::new(format, own))
+            .collect();
         let times: Vec<_> = formats.iter().map(|format| TimeRule::of(format)).collect();
-        let bits = |(weights, time): (&Weights, &Option<TimeRule>)| weights.least() + time.map_or(0.0, TimeRule::most);
+        let bits = |(weights, time): (&Weights, &Option<TimeRule>)| {
+            weights.least() + time.map_or(0.0, TimeRule::most)
+        };
         let bits: Vec<f64> = weights.iter().zip(&times).map(bits).collect();
-        Decoder { groups: EncodingGroups::new(&formats, &bits), weights, times, formats }
+        Decoder {
+            groups: EncodingGroups::new(&formats, &bits),
+            weights,
+            times,
+            formats,
+        }
     }
 
     /// The formats it tries, in order.
@@ -144,15 +154,21 @@ impl<'a> DecoderAt<'a> {
         // The formats without a reading have the reason of the encoding that came nearest; of equal ones that of the canonical
         // encoding, or the last. Where a prefix is there, that of what is behind it.
         let mut is_read = vec![false; formats.len()];
-        matches.iter().for_each(|found| is_read[found.member.format] = true);
+        matches
+            .iter()
+            .for_each(|found| is_read[found.member.format] = true);
         let mut nearest: Vec<Option<(Nearness, Rejection)>> = vec![None; formats.len()];
         for (at, group) in groups.all().iter().enumerate() {
-            for member in group.select(formats, filter).filter(|member| !is_read[member.format]) {
+            for member in group
+                .select(formats, filter)
+                .filter(|member| !is_read[member.format])
+            {
                 let number = *numbers[at].get_or_insert_with(|| text.read_as(member.of(formats)));
                 if let Err(why) = number.and_then(|id| self.read_as(member, id, text)) {
                     let before = nearest[member.format].into_iter();
                     let now = (Nearness::of(why, member), why);
-                    nearest[member.format] = before.chain([now]).max_by_key(|(nearness, _)| *nearness);
+                    nearest[member.format] =
+                        before.chain([now]).max_by_key(|(nearness, _)| *nearness);
                 }
             }
         }
@@ -161,20 +177,33 @@ impl<'a> DecoderAt<'a> {
                 nearest[member.format] = Some((Nearness::of(why, member), why));
             }
         }
-        let rejected = formats.iter().zip(nearest).filter_map(|(format, why)| Some((&**format, why?.1)));
-        Decoded { rejected: rejected.collect(), matches }
+        let rejected = formats
+            .iter()
+            .zip(nearest)
+            .filter_map(|(format, why)| Some((&**format, why?.1)));
+        Decoded {
+            rejected: rejected.collect(),
+            matches,
+        }
     }
 
     /// Every reading of `text`, in no order and without the reasons: for columns of ids, whose evidence is added up.
     pub(in crate::id) fn readings(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Match<'a>> {
         let text = GivenText::new(text, filter.format.is_some());
         let (mut matches, _) = self.read_bare(text, filter);
-        matches.extend(self.read_behind_prefixes(text, filter).filter_map(|(_, read)| read.ok()));
+        matches.extend(
+            self.read_behind_prefixes(text, filter)
+                .filter_map(|(_, read)| read.ok()),
+        );
         matches
     }
 
     /// The readings of a text as it is, without a prefix, and by group the numbers that were read for it.
-    fn read_bare(&self, text: GivenText<'_>, filter: DecodeFilter<'_>) -> (Vec<Match<'a>>, Vec<Option<ReadNumber>>) {
+    fn read_bare(
+        &self,
+        text: GivenText<'_>,
+        filter: DecodeFilter<'_>,
+    ) -> (Vec<Match<'a>>, Vec<Option<ReadNumber>>) {
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
         let mut matches = Vec::with_capacity(formats.len());
         // The number that each group reads, once a member of it is tried: then for all of them.
@@ -195,21 +224,38 @@ impl<'a> DecoderAt<'a> {
         filter: DecodeFilter<'_>,
     ) -> impl Iterator<Item = (Member, Result<Match<'a>, Rejection>)> {
         let formats = &self.decoder.formats;
-        self.decoder.groups.behind_prefixes().iter().filter_map(move |member| {
-            let format = &formats[member.format];
-            let read = text.read_behind_prefix(format).filter(|_| filter.accepts(format, format.canonical()))?;
-            Some((*member, read.and_then(|(id, text)| self.read_as(*member, id, text))))
-        })
+        self.decoder
+            .groups
+            .behind_prefixes()
+            .iter()
+            .filter_map(move |member| {
+                let format = &formats[member.format];
+                let read = text
+                    .read_behind_prefix(format)
+                    .filter(|_| filter.accepts(format, format.canonical()))?;
+                Some((
+                    *member,
+                    read.and_then(|(id, text)| self.read_as(*member, id, text)),
+                ))
+            })
     }
 
     /// The reading of a number as an id of this member's format.
-    pub(super) fn read_as(&self, member: Member, id: u128, text: GivenText<'_>) -> Result<Match<'a>, Rejection> {
+    pub(super) fn read_as(
+        &self,
+        member: Member,
+        id: u128,
+        text: GivenText<'_>,
+    ) -> Result<Match<'a>, Rejection> {
         let decoder = self.decoder;
         let format = &decoder.formats[member.format];
         let encoding = &format.encodings[member.encoding];
         encoding.check(id)?;
         let variant = format.variant_at(id);
-        let FieldBits { bits: bits_of_fields, ticks } = decoder.weights[member.format].weigh(variant, id)?;
+        let FieldBits {
+            bits: bits_of_fields,
+            ticks,
+        } = decoder.weights[member.format].weigh(variant, id)?;
         let time = self.time_weight(member.format).zip(ticks);
         let bits_of_time = time.map_or(0.0, |(weight, ticks)| weight.bits(ticks));
         Ok(Match {
@@ -218,9 +264,16 @@ impl<'a> DecoderAt<'a> {
             variant,
             id,
             prefix_len: text.prefix_len,
-            is_expected: text.is_of_format && member.encoding == 0 && encoding.fixed_len().is_some(),
+            is_expected: text.is_of_format
+                && member.encoding == 0
+                && encoding.fixed_len().is_some(),
             evidence_bits: text.bits - text.prefix_bits - bits_of_time - bits_of_fields,
-            bits_min: bits_min(text.is_everyday, text.text.len(), member.encoding == 0, encoding),
+            bits_min: bits_min(
+                text.is_everyday,
+                text.text.len(),
+                member.encoding == 0,
+                encoding,
+            ),
             is_plausible: time.is_none_or(|(weight, ticks)| weight.is_plausible(ticks)),
         })
     }
@@ -234,16 +287,30 @@ impl<'a> DecoderAt<'a> {
     pub(super) fn least_bits(&self) -> &[LeastBits] {
         let of_format = |(at, format): (usize, &Arc<Format>)| {
             let weights = &self.decoder.weights[at];
-            LeastBits::new(format, weights.least(), weights.constants(), self.time_weight(at).copied())
+            LeastBits::new(
+                format,
+                weights.least(),
+                weights.constants(),
+                self.time_weight(at).copied(),
+            )
         };
-        self.least_bits.get_or_init(|| self.decoder.formats.iter().enumerate().map(of_format).collect())
+        self.least_bits.get_or_init(|| {
+            self.decoder
+                .formats
+                .iter()
+                .enumerate()
+                .map(of_format)
+                .collect()
+        })
     }
 }
 
 impl<'a> Decoded<'a> {
     /// Whether the first match has a rival: see [`Decoded::rivals`].
     pub fn is_ambiguous(&self) -> bool {
-        self.matches.first().is_some_and(|best| !best.is_expected && self.rivals(best).next().is_some())
+        self.matches
+            .first()
+            .is_some_and(|best| !best.is_expected && self.rivals(best).next().is_some())
     }
 
     /// Whether every match [is unlikely](Match::is_unlikely).
@@ -254,9 +321,9 @@ impl<'a> Decoded<'a> {
     /// The matches that leave a doubt about this one: another id, or the same number as another format, with nearly as
     /// much evidence or more. Two encodings of one id leave none.
     pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
-        self.matches
-            .iter()
-            .filter(|other| !found.is_same_id(other) && found.evidence_bits - other.evidence_bits <= AMBIGUOUS_BITS)
+        self.matches.iter().filter(|other| {
+            !found.is_same_id(other) && found.evidence_bits - other.evidence_bits <= AMBIGUOUS_BITS
+        })
     }
 }
 
@@ -289,7 +356,10 @@ impl<'a> Match<'a> {
     /// The encoding of the format at that position, with the number of its group: encodings of one group write the same id
     /// alike, whatever their formats.
     pub fn encoding_at(&self, at: usize) -> (usize, &'a Encoding) {
-        (self.decoder.groups.of_format(self.member.format)[at], &self.format().encodings[at])
+        (
+            self.decoder.groups.of_format(self.member.format)[at],
+            &self.format().encodings[at],
+        )
     }
 
     /// The id as a number.
@@ -329,7 +399,11 @@ impl<'a> Match<'a> {
     /// The one that is expected first, then the one with more evidence; of equal ones the first in the order of formats.
     pub(super) fn rank(&self, other: &Match<'_>) -> std::cmp::Ordering {
         let more_evidence = other.evidence_bits.total_cmp(&self.evidence_bits);
-        other.is_expected.cmp(&self.is_expected).then(more_evidence).then(self.member.cmp(&other.member))
+        other
+            .is_expected
+            .cmp(&self.is_expected)
+            .then(more_evidence)
+            .then(self.member.cmp(&other.member))
     }
 
     /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits;

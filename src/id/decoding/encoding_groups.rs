@@ -64,13 +64,19 @@ impl EncodingGroup {
     ) -> impl Iterator<Item = Member> + 'a {
         let is_any = filter.accepts_all();
         let members = self.members.iter().copied();
-        members.filter(move |member| is_any || filter.accepts(&formats[member.format], member.of(formats)))
+        members.filter(move |member| {
+            is_any || filter.accepts(&formats[member.format], member.of(formats))
+        })
     }
 
     /// The numbers that have texts of `len` bytes; `None` if none has.
     fn numbers_of_len(&self, formats: &[Arc<Format>], len: usize) -> Option<RangeInclusive<u128>> {
         // They write alike, but for the greatest number that each has.
-        let longest = self.members.iter().map(|member| member.of(formats)).max_by_key(|encoding| encoding.max())?;
+        let longest = self
+            .members
+            .iter()
+            .map(|member| member.of(formats))
+            .max_by_key(|encoding| encoding.max())?;
         longest.numbers_of_len(len)
     }
 
@@ -88,32 +94,58 @@ impl EncodingGroups {
             for (index, encoding) in format.encodings.iter().enumerate() {
                 let alike = |group: &EncodingGroup| group.encoding(formats).reads_like(encoding);
                 let group = groups.iter().position(alike).unwrap_or_else(|| {
-                    groups.push(EncodingGroup { members: Vec::new(), letters: encoding.letters() });
+                    groups.push(EncodingGroup {
+                        members: Vec::new(),
+                        letters: encoding.letters(),
+                    });
                     groups.len() - 1
                 });
-                groups[group].members.push(Member { format: at, encoding: index });
+                groups[group].members.push(Member {
+                    format: at,
+                    encoding: index,
+                });
                 of_formats[at].push(group);
             }
         }
         // Few bits are much evidence, which spares `best` the members after it.
         for group in &mut groups {
-            group.members.sort_by(|one, other| bits[one.format].total_cmp(&bits[other.format]));
+            group
+                .members
+                .sort_by(|one, other| bits[one.format].total_cmp(&bits[other.format]));
         }
         let is_slow = |group: &GroupOfLen| {
             let kind = groups[group.at].encoding(formats).definition().kind;
             matches!(kind, EncodingKind::Hashids | EncodingKind::Sqids)
         };
         let of_len = |len| {
-            let group = |at: usize| Some(GroupOfLen { at, numbers: groups[at].numbers_of_len(formats, len)? });
+            let group = |at: usize| {
+                Some(GroupOfLen {
+                    at,
+                    numbers: groups[at].numbers_of_len(formats, len)?,
+                })
+            };
             let mut of_len: Vec<GroupOfLen> = (0..groups.len()).filter_map(group).collect();
             of_len.sort_by_key(is_slow);
             of_len
         };
         let encodings = formats.iter().flat_map(|format| &format.encodings);
         let len_max = encodings.map(Encoding::len_max).max().unwrap_or(0);
-        let prefixed = formats.iter().enumerate().filter(|(_, format)| !format.prefixes.is_empty());
-        let behind_prefixes = prefixed.map(|(format, _)| Member { format, encoding: 0 }).collect();
-        EncodingGroups { by_len: (0..=len_max).map(of_len).collect(), of_formats, behind_prefixes, groups }
+        let prefixed = formats
+            .iter()
+            .enumerate()
+            .filter(|(_, format)| !format.prefixes.is_empty());
+        let behind_prefixes = prefixed
+            .map(|(format, _)| Member {
+                format,
+                encoding: 0,
+            })
+            .collect();
+        EncodingGroups {
+            by_len: (0..=len_max).map(of_len).collect(),
+            of_formats,
+            behind_prefixes,
+            groups,
+        }
     }
 
     /// Every group.
@@ -122,8 +154,14 @@ impl EncodingGroups {
     }
 
     /// The groups that may have a text of `len` bytes with these letters, those that are quickly read first.
-    pub(super) fn of_texts(&self, len: usize, letters: LetterSet) -> impl Iterator<Item = &GroupOfLen> {
-        self.of_len(len).iter().filter(move |group| self.may_have(group, letters))
+    pub(super) fn of_texts(
+        &self,
+        len: usize,
+        letters: LetterSet,
+    ) -> impl Iterator<Item = &GroupOfLen> {
+        self.of_len(len)
+            .iter()
+            .filter(move |group| self.may_have(group, letters))
     }
 
     /// The groups that have texts of `len` bytes, those that are quickly read first.

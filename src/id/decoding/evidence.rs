@@ -136,20 +136,36 @@ impl Weights {
     pub(super) fn new(format: &Format, own: &OwnNumbers) -> Weights {
         let layout_weight = |layout: &Layout| {
             let (packed, unknown) = (PackedLayout::new(layout), f64::from(format.rarity));
-            let mut weight = LayoutWeight { packed, unknown, numbered: Vec::new() };
+            let mut weight = LayoutWeight {
+                packed,
+                unknown,
+                numbered: Vec::new(),
+            };
             for (at, field) in layout.fields().iter().enumerate() {
                 match own_values(format, field, own) {
                     own if !own.is_empty() => {
-                        let spread = if field.kind == FieldKind::Sequence { format.sequence_spread } else { 1 };
+                        let spread = if field.kind == FieldKind::Sequence {
+                            format.sequence_spread
+                        } else {
+                            1
+                        };
                         let place = FieldPlace::of(layout, at);
-                        weight.numbered.push(NumberWeight::new(place, field, own, spread.into()));
+                        weight
+                            .numbered
+                            .push(NumberWeight::new(place, field, own, spread.into()));
                     }
                     _ => weight.unknown += unknown_bits(field),
                 }
             }
             weight
         };
-        Weights { layouts: format.variants.iter().map(|variant| layout_weight(&variant.layout)).collect() }
+        Weights {
+            layouts: format
+                .variants
+                .iter()
+                .map(|variant| layout_weight(&variant.layout))
+                .collect(),
+        }
     }
 
     /// What a number weighs as an id of the layout at that position among the format's.
@@ -159,8 +175,14 @@ impl Weights {
     pub(super) fn weigh(&self, variant: usize, id: u128) -> Result<FieldBits, Rejection> {
         let weight = &self.layouts[variant];
         weight.packed.check(id)?;
-        let numbered = weight.numbered.iter().map(|number| number.bits(number.place.value_in(id)));
-        Ok(FieldBits { bits: weight.unknown + numbered.sum::<f64>(), ticks: weight.packed.ticks_in(id) })
+        let numbered = weight
+            .numbered
+            .iter()
+            .map(|number| number.bits(number.place.value_in(id)));
+        Ok(FieldBits {
+            bits: weight.unknown + numbered.sum::<f64>(),
+            ticks: weight.packed.ticks_in(id),
+        })
     }
 
     /// The bits that every id of the format has alike.
@@ -174,7 +196,10 @@ impl Weights {
     /// The fewest bits that an id has.
     pub(super) fn least(&self) -> f64 {
         let least = |weight: &LayoutWeight| {
-            let numbered = weight.numbered.iter().map(|number| number.bits_of_own.min(number.bits_of_other));
+            let numbered = weight
+                .numbered
+                .iter()
+                .map(|number| number.bits_of_own.min(number.bits_of_other));
             weight.unknown + numbered.sum::<f64>()
         };
         self.layouts.iter().map(least).fold(f64::INFINITY, f64::min)
@@ -192,17 +217,27 @@ fn unknown_bits(field: &Field) -> f64 {
 
 fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeInclusive<u128>> {
     let one = |number: u128| number..=number;
-    let workers = |range: &RangeInclusive<u32>| u128::from(*range.start())..=u128::from(*range.end());
+    let workers =
+        |range: &RangeInclusive<u32>| u128::from(*range.start())..=u128::from(*range.end());
     let mut ranges: Vec<_> = match field.kind {
-        FieldKind::Worker => own.workers.get(&format.name).map(workers).into_iter().collect(),
-        FieldKind::Shard if format.rule == Rule::Sequenced => {
-            own.shard.map(|shard| one(shard.into())).into_iter().collect()
-        }
+        FieldKind::Worker => own
+            .workers
+            .get(&format.name)
+            .map(workers)
+            .into_iter()
+            .collect(),
+        FieldKind::Shard if format.rule == Rule::Sequenced => own
+            .shard
+            .map(|shard| one(shard.into()))
+            .into_iter()
+            .collect(),
         // The first of a tick, wherever they were minted; here those may be spread.
         FieldKind::Sequence if format.rule == Rule::Sequenced => vec![one(0)],
-        FieldKind::Object if format.rule == Rule::Sequenced => {
-            own.domains.iter().map(|domain| one((*domain).into())).collect()
-        }
+        FieldKind::Object if format.rule == Rule::Sequenced => own
+            .domains
+            .iter()
+            .map(|domain| one((*domain).into()))
+            .collect(),
         _ => Vec::new(),
     };
     ranges.retain(|range| *range.end() <= field.max);
@@ -211,10 +246,22 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
 
 impl NumberWeight {
     /// Half of all ids have one of their own numbers; of the other half, half again one of those that are spread.
-    fn new(place: FieldPlace, field: &Field, own: Vec<RangeInclusive<u128>>, spread: u128) -> NumberWeight {
+    fn new(
+        place: FieldPlace,
+        field: &Field,
+        own: Vec<RangeInclusive<u128>>,
+        spread: u128,
+    ) -> NumberWeight {
         let all = (-log2_of_values(field.max)).exp2();
-        let count: u128 = own.iter().map(|range| range.end() - range.start() + 1).sum();
-        let (of_spread, of_other) = if spread > 1 { (0.25 / to_f64(spread), 0.25 * all) } else { (0.0, 0.5 * all) };
+        let count: u128 = own
+            .iter()
+            .map(|range| range.end() - range.start() + 1)
+            .sum();
+        let (of_spread, of_other) = if spread > 1 {
+            (0.25 / to_f64(spread), 0.25 * all)
+        } else {
+            (0.0, 0.5 * all)
+        };
         NumberWeight {
             place,
             own,
@@ -253,7 +300,8 @@ impl TimeRule {
     }
 
     pub(super) fn at(self, now: UnixNanos) -> TimeWeight {
-        let at = |instant: UnixNanos| u128::try_from(self.tick.count(self.epoch, instant.into())).ok();
+        let at =
+            |instant: UnixNanos| u128::try_from(self.tick.count(self.epoch, instant.into())).ok();
         let last = at(now.after(self.plausible_ahead)).map(|ticks| ticks.min(self.most));
         let recent_from = at(now.before(RECENT)).unwrap_or(0);
         let past = last.map_or(0.0, log2_of_values);
@@ -283,7 +331,9 @@ impl TimeWeight {
 
     /// The fewest bits that a time has.
     pub(super) fn least(self) -> f64 {
-        let plausible = self.last.map(|_| self.bits_of_recent.min(self.bits_of_past));
+        let plausible = self
+            .last
+            .map(|_| self.bits_of_recent.min(self.bits_of_past));
         plausible.unwrap_or(self.bits_of_implausible)
     }
 }
@@ -291,8 +341,11 @@ impl TimeWeight {
 /// The bits of a random text of this length over the smallest usual set of letters that has all of these, or of a word if
 /// it may be one.
 pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
-    let bits_of_a_letter =
-        if is_like_a_word(text) { BITS_OF_A_LETTER } else { f64::from(letters.usual_count()).log2() };
+    let bits_of_a_letter = if is_like_a_word(text) {
+        BITS_OF_A_LETTER
+    } else {
+        f64::from(letters.usual_count()).log2()
+    };
     to_f64(text.len() as u128) * bits_of_a_letter
 }
 
@@ -301,7 +354,11 @@ pub(super) fn bits_of_prefix(prefix: &str, prefixes: &Prefixes) -> f64 {
     let of_one_of = |count: usize| to_f64(count as u128 + 1).log2();
     match prefixes {
         Prefixes::Listed(listed) => of_one_of(listed.len()),
-        Prefixes::Types { minted } if minted.iter().any(|name| prefixes.type_of(prefix) == Some(name)) => {
+        Prefixes::Types { minted }
+            if minted
+                .iter()
+                .any(|name| prefixes.type_of(prefix) == Some(name)) =>
+        {
             of_one_of(minted.len())
         }
         Prefixes::Types { .. } => to_f64(prefix.len() as u128) * BITS_OF_A_LETTER,
@@ -314,7 +371,12 @@ pub(super) fn is_everyday(len: usize, letters: LetterSet) -> bool {
 }
 
 /// The least evidence that a reading of `len` letters must have, unless the caller has said what the text is.
-pub(super) fn bits_min(is_everyday: bool, len: usize, is_canonical: bool, encoding: &Encoding) -> f64 {
+pub(super) fn bits_min(
+    is_everyday: bool,
+    len: usize,
+    is_canonical: bool,
+    encoding: &Encoding,
+) -> f64 {
     let is_usual = || is_canonical && (len >= USUAL_LEN_MIN || encoding.fixed_len().is_some());
     match is_everyday {
         false => BITS_MIN,
@@ -339,7 +401,10 @@ fn log2_of_values(max: u128) -> f64 {
     (to_f64(max) + 1.0).log2()
 }
 
-#[allow(clippy::cast_precision_loss, reason = "bits of evidence are told to a tenth")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "bits of evidence are told to a tenth"
+)]
 fn to_f64(number: u128) -> f64 {
     number as f64
 }
@@ -351,7 +416,10 @@ mod tests {
 
     fn bits(format: &str, id: u128, own: &OwnNumbers) -> f64 {
         let format = preset(format);
-        Weights::new(&format, own).weigh(format.variant_at(id), id).expect("an id").bits
+        Weights::new(&format, own)
+            .weigh(format.variant_at(id), id)
+            .expect("an id")
+            .bits
     }
 
     #[test]
@@ -376,15 +444,36 @@ mod tests {
 
     #[test]
     fn the_numbers_that_are_minted_with_here_weigh_half_of_all() {
-        let own = OwnNumbers { workers: BTreeMap::from([("twitter".to_owned(), 0..=3)]), ..OwnNumbers::default() };
+        let own = OwnNumbers {
+            workers: BTreeMap::from([("twitter".to_owned(), 0..=3)]),
+            ..OwnNumbers::default()
+        };
         let unknown = OwnNumbers::default();
         let of_worker = |worker: u128, own| bits("twitter", worker << 12, own);
-        assert!((of_worker(3, &unknown) - 11.0).abs() < 0.02, "half of all ids are the first of their tick");
-        assert!((of_worker(4, &own) - 12.0).abs() < 0.02, "one bit more for the others");
-        assert!((of_worker(3, &own) - 4.0).abs() < 0.02, "half of all ids have one of four numbers");
-        assert!((bits("twitter", 63, &unknown) - 18.0).abs() < 0.03, "a quarter is spread over 64 of a tick");
-        assert!((bits("twitter", 64, &unknown) - 24.0).abs() < 0.01, "two bits more for the others of a tick");
-        assert!((bits("payment", 1, &unknown) - bits("payment", 2, &unknown)).abs() < 1e-9, "nothing is spread");
+        assert!(
+            (of_worker(3, &unknown) - 11.0).abs() < 0.02,
+            "half of all ids are the first of their tick"
+        );
+        assert!(
+            (of_worker(4, &own) - 12.0).abs() < 0.02,
+            "one bit more for the others"
+        );
+        assert!(
+            (of_worker(3, &own) - 4.0).abs() < 0.02,
+            "half of all ids have one of four numbers"
+        );
+        assert!(
+            (bits("twitter", 63, &unknown) - 18.0).abs() < 0.03,
+            "a quarter is spread over 64 of a tick"
+        );
+        assert!(
+            (bits("twitter", 64, &unknown) - 24.0).abs() < 0.01,
+            "two bits more for the others of a tick"
+        );
+        assert!(
+            (bits("payment", 1, &unknown) - bits("payment", 2, &unknown)).abs() < 1e-9,
+            "nothing is spread"
+        );
     }
 
     #[test]
@@ -392,7 +481,11 @@ mod tests {
         assert!((bits("uuid4", 4 << 76 | 2 << 62, &OwnNumbers::default()) - 122.0).abs() < 1e-9);
         assert!((bits("siq", 0b1_111, &OwnNumbers::default()) - 57.0).abs() < 0.01);
         assert!((bits("siq", 0b1_00000, &OwnNumbers::default()) - 57.0).abs() < 0.01);
-        assert!((bits("payment", 1, &OwnNumbers::default()) - (1.0 + 3.0 * 36_f64.log2() + 5.0)).abs() < 0.01, "rare");
+        assert!(
+            (bits("payment", 1, &OwnNumbers::default()) - (1.0 + 3.0 * 36_f64.log2() + 5.0)).abs()
+                < 0.01,
+            "rare"
+        );
     }
 
     #[test]
@@ -401,21 +494,29 @@ mod tests {
         let epoch = UnixNanos::from_seconds(1_420_070_400);
         let days_after = |days: u64| {
             let now = epoch.after(Duration::from_secs(days * 86_400));
-            TimeRule::of(&preset("snowflake")).expect("has time").at(now)
+            TimeRule::of(&preset("snowflake"))
+                .expect("has time")
+                .at(now)
         };
         // 365 days of the past, of them thirty recent, and one of the future.
         let year = days_after(365);
         let [past, recent] = [366 * DAY, 31 * DAY].map(|ticks| to_f64(ticks).log2());
         assert!((year.bits(0) - (past + 1.0)).abs() < 1e-6);
         assert!((year.bits(335 * DAY - 1) - (past + 1.0)).abs() < 1e-6);
-        assert!((year.bits(335 * DAY) - (recent + 1.0)).abs() < 0.2, "{} {recent}", year.bits(335 * DAY));
+        assert!(
+            (year.bits(335 * DAY) - (recent + 1.0)).abs() < 0.2,
+            "{} {recent}",
+            year.bits(335 * DAY)
+        );
         assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
         assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
         // All of it is recent.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeRule::of(&preset("uuid4")).is_none());
-        let before = TimeRule::of(&preset("snowflake")).expect("has time").at(UnixNanos::from_seconds(0));
+        let before = TimeRule::of(&preset("snowflake"))
+            .expect("has time")
+            .at(UnixNanos::from_seconds(0));
         assert!((before.bits(0) - 52.0).abs() < 0.01);
     }
 }

@@ -39,7 +39,11 @@ impl<'a> Ranking<'a> {
         let best = match self.best {
             None => found,
             Some(before) => {
-                let (best, other) = if found.rank(&before).is_lt() { (found, before) } else { (before, found) };
+                let (best, other) = if found.rank(&before).is_lt() {
+                    (found, before)
+                } else {
+                    (before, found)
+                };
                 if !best.is_same_id(&other) {
                     self.second_bits = self.second_bits.max(other.evidence_bits);
                 }
@@ -61,7 +65,11 @@ impl<'a> DecoderAt<'a> {
 
     /// As [`best`](DecoderAt::best), and whether it [has a rival](crate::id::Decoded::is_ambiguous); `None` also where nobody pins a
     /// format or encoding and every reading [is unlikely](Match::is_unlikely).
-    pub fn best_and_doubt(&self, text: &str, filter: DecodeFilter<'_>) -> Option<(Match<'a>, bool)> {
+    pub fn best_and_doubt(
+        &self,
+        text: &str,
+        filter: DecodeFilter<'_>,
+    ) -> Option<(Match<'a>, bool)> {
         let first = self.first_of(text, filter)?;
         first.is_told.then_some((first.best, first.is_ambiguous))
     }
@@ -72,51 +80,95 @@ impl<'a> DecoderAt<'a> {
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
         let least_bits = self.least_bits();
         let (is_any_likely, none) = (filter.is_pinned(), f64::NEG_INFINITY);
-        let mut first = Ranking { best: None, second_bits: none, is_any_likely, bits_needed: none };
+        let mut first = Ranking {
+            best: None,
+            second_bits: none,
+            is_any_likely,
+            bits_needed: none,
+        };
         for (GroupOfLen { at, .. }, least) in self.groups_of(&text) {
-            let has_evidence =
-                |bits: f64, first: &Ranking<'_>| text.is_of_format || text.bits - bits >= first.bits_needed;
+            let has_evidence = |bits: f64, first: &Ranking<'_>| {
+                text.is_of_format || text.bits - bits >= first.bits_needed
+            };
             if !has_evidence(*least, &first) {
                 continue;
             }
             let members = || groups.all()[*at].select(formats, filter);
             let bits_of = |member: Member, id: u128| least_bits[member.format].of(id);
-            let Some(any) = members().next() else { continue };
-            let is_wanted = |id: u128| members().any(|member| has_evidence(bits_of(member, id), &first));
-            let Some(id) = text.value_as(any.of(formats), is_wanted) else { continue };
+            let Some(any) = members().next() else {
+                continue;
+            };
+            let is_wanted =
+                |id: u128| members().any(|member| has_evidence(bits_of(member, id), &first));
+            let Some(id) = text.value_as(any.of(formats), is_wanted) else {
+                continue;
+            };
             // The likeliest one first, so that most of the others need not be looked at closer.
             let mut weighed = [0.0; WEIGHED_MAX];
             let mut likeliest: Option<(f64, Member)> = None;
             for (place, member) in members().enumerate() {
                 let bits = bits_of(member, id);
-                weighed.get_mut(place).into_iter().for_each(|kept| *kept = bits);
+                weighed
+                    .get_mut(place)
+                    .into_iter()
+                    .for_each(|kept| *kept = bits);
                 if likeliest.is_none_or(|(least, _)| bits < least) {
                     likeliest = Some((bits, member));
                 }
             }
-            let Some((_, likeliest)) = likeliest.filter(|(least, _)| has_evidence(*least, &first)) else { continue };
-            self.read_as(likeliest, id, text).into_iter().for_each(|found| first.add(found));
-            for (place, member) in members().enumerate().filter(|(_, member)| *member != likeliest) {
-                let bits = weighed.get(place).copied().unwrap_or_else(|| bits_of(member, id));
+            let Some((_, likeliest)) = likeliest.filter(|(least, _)| has_evidence(*least, &first))
+            else {
+                continue;
+            };
+            self.read_as(likeliest, id, text)
+                .into_iter()
+                .for_each(|found| first.add(found));
+            for (place, member) in members()
+                .enumerate()
+                .filter(|(_, member)| *member != likeliest)
+            {
+                let bits = weighed
+                    .get(place)
+                    .copied()
+                    .unwrap_or_else(|| bits_of(member, id));
                 if has_evidence(bits, &first) {
-                    self.read_as(member, id, text).into_iter().for_each(|found| first.add(found));
+                    self.read_as(member, id, text)
+                        .into_iter()
+                        .for_each(|found| first.add(found));
                 }
             }
         }
-        let behind_prefixes = self.read_behind_prefixes(text, filter).filter_map(|(_, read)| read.ok());
+        let behind_prefixes = self
+            .read_behind_prefixes(text, filter)
+            .filter_map(|(_, read)| read.ok());
         behind_prefixes.for_each(|found| first.add(found));
-        let Ranking { best, second_bits, is_any_likely, .. } = first;
-        let is_ambiguous = |best: &Match<'a>| !best.is_expected && best.evidence_bits - second_bits <= AMBIGUOUS_BITS;
-        best.map(|best| FirstMatch { best, is_ambiguous: is_ambiguous(&best), is_told: is_any_likely })
+        let Ranking {
+            best,
+            second_bits,
+            is_any_likely,
+            ..
+        } = first;
+        let is_ambiguous = |best: &Match<'a>| {
+            !best.is_expected && best.evidence_bits - second_bits <= AMBIGUOUS_BITS
+        };
+        best.map(|best| FirstMatch {
+            best,
+            is_ambiguous: is_ambiguous(&best),
+            is_told: is_any_likely,
+        })
     }
 
     /// The groups that may have this text, each with the fewest bits that an id of them has whose text is as long.
-    fn groups_of<'b>(&'b self, text: &GivenText<'_>) -> impl Iterator<Item = (&'a GroupOfLen, &'b f64)> + use<'a, 'b> {
+    fn groups_of<'b>(
+        &'b self,
+        text: &GivenText<'_>,
+    ) -> impl Iterator<Item = (&'a GroupOfLen, &'b f64)> + use<'a, 'b> {
         let (groups, letters) = (&self.decoder.groups, text.letters);
         let of_len = groups.of_len(text.text.len());
         let least_of = |group: &GroupOfLen| {
             let members = groups.all()[group.at].members().iter();
-            let bits = members.map(|member| self.least_bits()[member.format].of_any(&group.numbers));
+            let bits =
+                members.map(|member| self.least_bits()[member.format].of_any(&group.numbers));
             bits.fold(f64::INFINITY, f64::min)
         };
         let cell = self.least_of_groups.get(text.text.len());

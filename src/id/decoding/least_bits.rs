@@ -25,7 +25,12 @@ pub(super) struct LeastBits {
 
 impl LeastBits {
     /// Of a format whose fields beside the time have so few bits, and these alike.
-    pub(super) fn new(format: &Format, of_fields: f64, constants: Constants, time: Option<TimeWeight>) -> LeastBits {
+    pub(super) fn new(
+        format: &Format,
+        of_fields: f64,
+        constants: Constants,
+        time: Option<TimeWeight>,
+    ) -> LeastBits {
         let least = of_fields + time.map_or(0.0, TimeWeight::least);
         let any = LeastBits {
             of_recent: least,
@@ -35,13 +40,17 @@ impl LeastBits {
             implausible_from: u128::MAX,
             constants,
         };
-        let Some((time, stride)) = time.zip(time_stride(format)) else { return any };
+        let Some((time, stride)) = time.zip(time_stride(format)) else {
+            return any;
+        };
         LeastBits {
             of_recent: of_fields + time.bits_of_recent,
             of_past: of_fields + time.bits_of_past,
             of_implausible: of_fields + time.bits_of_implausible,
             recent_from: time.recent_from.saturating_mul(stride),
-            implausible_from: time.last.map_or(0, |last| (last + 1).saturating_mul(stride)),
+            implausible_from: time
+                .last
+                .map_or(0, |last| (last + 1).saturating_mul(stride)),
             ..any
         }
     }
@@ -51,9 +60,21 @@ impl LeastBits {
     pub(super) fn of_any(&self, numbers: &RangeInclusive<u128>) -> f64 {
         let (least, greatest) = (*numbers.start(), *numbers.end());
         let has_recent = greatest >= self.recent_from && least < self.implausible_from;
-        let of_recent = if has_recent { self.of_recent } else { f64::INFINITY };
-        let of_past = if least < self.recent_from { self.of_past } else { f64::INFINITY };
-        let of_implausible = if greatest >= self.implausible_from { self.of_implausible } else { f64::INFINITY };
+        let of_recent = if has_recent {
+            self.of_recent
+        } else {
+            f64::INFINITY
+        };
+        let of_past = if least < self.recent_from {
+            self.of_past
+        } else {
+            f64::INFINITY
+        };
+        let of_implausible = if greatest >= self.implausible_from {
+            self.of_implausible
+        } else {
+            f64::INFINITY
+        };
         of_recent.min(of_past).min(of_implausible)
     }
 
@@ -72,11 +93,21 @@ impl LeastBits {
 /// What a tick counts in ids, if ids are in the order of their times and nothing stands above those.
 fn time_stride(format: &Format) -> Option<u128> {
     let stride_of = |layout: &Layout| {
-        let times = layout.fields().iter().filter(|field| field.kind == FieldKind::Time).count();
-        let first =
-            layout.fields().first().filter(|first| first.kind == FieldKind::Time && first.scale == 1 && times == 1);
+        let times = layout
+            .fields()
+            .iter()
+            .filter(|field| field.kind == FieldKind::Time)
+            .count();
+        let first = layout
+            .fields()
+            .first()
+            .filter(|first| first.kind == FieldKind::Time && first.scale == 1 && times == 1);
         first.map(|first| first.stride)
     };
     let first = stride_of(&format.variants[0].layout)?;
-    format.variants.iter().all(|variant| stride_of(&variant.layout) == Some(first)).then_some(first)
+    format
+        .variants
+        .iter()
+        .all(|variant| stride_of(&variant.layout) == Some(first))
+        .then_some(first)
 }

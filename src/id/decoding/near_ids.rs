@@ -17,8 +17,10 @@ const BITS_MIN_OF_OTHER_LETTERS: f64 = -4.0;
 const SUGGESTED_MAX: usize = 4;
 
 /// What may stand around an id that is read leniently, beside blanks.
-const QUOTES: [char; 11] =
-    ['"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{201a}', '{', '}'];
+const QUOTES: [char; 11] = [
+    '"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{201a}', '{',
+    '}',
+];
 
 /// What may also stand around an id in a sentence, a log line or a line of code.
 const AROUND: [char; 9] = ['<', '>', '(', ')', '[', ']', ',', ';', '.'];
@@ -50,8 +52,12 @@ impl<'a> DecoderAt<'a> {
     /// sentence, or by other separators.
     pub fn near_ids(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<NearId<'a>> {
         let core = trim(text);
-        let in_a_sentence = core.trim_matches(|letter: char| is_around(letter) || AROUND.contains(&letter));
-        let joined: String = in_a_sentence.chars().filter(|letter| !SEPARATORS.contains(letter)).collect();
+        let in_a_sentence =
+            core.trim_matches(|letter: char| is_around(letter) || AROUND.contains(&letter));
+        let joined: String = in_a_sentence
+            .chars()
+            .filter(|letter| !SEPARATORS.contains(letter))
+            .collect();
         let mut near = Vec::new();
         for meant in [core, in_a_sentence, &joined] {
             near = self.read_leniently(meant, text, filter);
@@ -65,7 +71,10 @@ impl<'a> DecoderAt<'a> {
 
     /// The texts of [`near_ids`](DecoderAt::near_ids).
     pub fn did_you_mean(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<String> {
-        self.near_ids(text, filter).into_iter().map(|near| near.text).collect()
+        self.near_ids(text, filter)
+            .into_iter()
+            .map(|near| near.text)
+            .collect()
     }
 
     /// The one text of an encoding that somebody meant with this one, if it differs by nothing but blanks, quotes and braces
@@ -75,22 +84,36 @@ impl<'a> DecoderAt<'a> {
     /// number has nearly as much evidence.
     pub fn lenient_text(&self, text: &str, filter: DecodeFilter<'_>) -> Option<String> {
         let as_given = self.first_of(text, filter);
-        if as_given.as_ref().is_some_and(|first| first.is_told && first.best.is_plausible()) {
+        if as_given
+            .as_ref()
+            .is_some_and(|first| first.is_told && first.best.is_plausible())
+        {
             return None;
         }
         let mut near = self.read_leniently(trim(text), text, filter).into_iter();
         let meant = near.next()?;
-        let of_given = as_given.map(|first| (first.best.id(), bits_of(text) - first.best.evidence_bits()));
+        let of_given =
+            as_given.map(|first| (first.best.id(), bits_of(text) - first.best.evidence_bits()));
         let of_others = near.map(|other| (other.found.id(), other.id_bits));
-        if of_given.into_iter().chain(of_others).any(|(id, bits)| meant.has_rival(id, bits)) {
+        if of_given
+            .into_iter()
+            .chain(of_others)
+            .any(|(id, bits)| meant.has_rival(id, bits))
+        {
             return None;
         }
         let is_of_two_numbers = || {
             let of_text = bits_of(&meant.text);
             let readings = self.decode(&meant.text, filter).matches;
-            readings.iter().any(|found| meant.has_rival(found.id(), of_text - found.evidence_bits()))
+            readings
+                .iter()
+                .any(|found| meant.has_rival(found.id(), of_text - found.evidence_bits()))
         };
-        if meant.is_ambiguous && is_of_two_numbers() { None } else { Some(meant.text) }
+        if meant.is_ambiguous && is_of_two_numbers() {
+            None
+        } else {
+            Some(meant.text)
+        }
     }
 
     /// What each encoding makes of `text` that is not `given`: one text for a number, the likeliest first.
@@ -105,25 +128,34 @@ impl<'a> DecoderAt<'a> {
             let members = group.select(&decoder.formats, filter);
             let longest = members.max_by_key(|member| member.of(&decoder.formats).len_max());
             let Some(member) = longest else { continue };
-            let Some(text) = member.of(&decoder.formats).lenient_text(text) else { continue };
+            let Some(text) = member.of(&decoder.formats).lenient_text(text) else {
+                continue;
+            };
             if text == given || near.iter().any(|other| other.text == text) {
                 continue;
             }
             // What Crockford's base 32 makes of a text may be one of base 36, which has an I and an O of its own.
             near.extend(self.near_id(text, given, filter, |found| {
-                found.prefix_len() == 0 && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at
+                found.prefix_len() == 0
+                    && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at
             }));
         }
         for member in decoder.groups.behind_prefixes() {
             let format = &decoder.formats[member.format];
             let meant = format.prefixes.lenient_text(text, format.canonical());
-            let Some(text) = meant.filter(|_| filter.accepts(format, format.canonical())) else { continue };
+            let Some(text) = meant.filter(|_| filter.accepts(format, format.canonical())) else {
+                continue;
+            };
             if text != given && near.iter().all(|other| other.text != text) {
                 near.extend(self.near_id(text, given, filter, |found| found.prefix_len() > 0));
             }
         }
         let place = |near: &NearId<'_>| (near.found.format_index(), near.found.encoding_index());
-        near.sort_by(|one, other| one.id_bits.total_cmp(&other.id_bits).then(place(one).cmp(&place(other))));
+        near.sort_by(|one, other| {
+            one.id_bits
+                .total_cmp(&other.id_bits)
+                .then(place(one).cmp(&place(other)))
+        });
         let mut numbers = Vec::new();
         near.retain(|near| {
             let is_new = !numbers.contains(&near.found.id());
@@ -145,7 +177,12 @@ impl<'a> DecoderAt<'a> {
         let (found, id_bits) = (first.best, bits_of(&text) - first.best.evidence_bits());
         let is_enough = given.contains(&text) || found.evidence_bits() >= BITS_MIN_OF_OTHER_LETTERS;
         let is_near = filter.is_pinned() || first.is_told && found.is_plausible() && is_enough;
-        (is_near && is_as_made(&found)).then_some(NearId { text, found, is_ambiguous: first.is_ambiguous, id_bits })
+        (is_near && is_as_made(&found)).then_some(NearId {
+            text,
+            found,
+            is_ambiguous: first.is_ambiguous,
+            id_bits,
+        })
     }
 }
 

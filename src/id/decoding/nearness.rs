@@ -13,7 +13,15 @@ pub(super) struct Nearness {
 
 impl Nearness {
     pub(super) fn of(why: Rejection, member: Member) -> Nearness {
-        let of_reason = if why == Rejection::WrongLength { Rejection::BadAlphabet } else { why }.nearness();
-        Nearness { of_reason, is_canonical: member.encoding == 0 }
+        let of_reason = if why == Rejection::WrongLength {
+            Rejection::BadAlphabet
+        } else {
+            why
+        }
+        .nearness();
+        Nearness {
+            of_reason,
+            is_canonical: member.encoding == 0,
+        }
     }
 }

@@ -43,7 +43,9 @@ impl PackedLayout {
         PackedLayout {
             layout: layout.clone(),
             gapless: Gapless::of(layout),
-            times: times.map(|(at, field)| (FieldPlace::of(layout, at), field.scale)).collect(),
+            times: times
+                .map(|(at, field)| (FieldPlace::of(layout, at), field.scale))
+                .collect(),
         }
     }
 
@@ -54,7 +56,10 @@ impl PackedLayout {
     #[inline]
     pub(super) fn check(&self, id: u128) -> Result<(), Rejection> {
         match self.gapless {
-            Some(Gapless { greatest, constants }) if id <= greatest && constants.are_in(id) => Ok(()),
+            Some(Gapless {
+                greatest,
+                constants,
+            }) if id <= greatest && constants.are_in(id) => Ok(()),
             // A gapless layout has a reason, too.
             _ => self.layout.unpack_into(id, &mut [0; Layout::FIELDS_MAX]),
         }
@@ -68,12 +73,17 @@ impl PackedLayout {
             (value, 1) => value,
             (value, scale) => value * scale,
         };
-        Some(others.iter().fold(share(first), |sum, other| sum + share(other)))
+        Some(
+            others
+                .iter()
+                .fold(share(first), |sum, other| sum + share(other)),
+        )
     }
 
     /// The bits that all of its ids have alike.
     pub(super) fn constants(&self) -> Constants {
-        self.gapless.map_or_else(Constants::default, |gapless| gapless.constants)
+        self.gapless
+            .map_or_else(Constants::default, |gapless| gapless.constants)
     }
 }
 
@@ -94,7 +104,10 @@ impl Gapless {
                 constants.bits |= value * field.stride;
             }
         }
-        Some(Gapless { greatest, constants })
+        Some(Gapless {
+            greatest,
+            constants,
+        })
     }
 }
 
@@ -110,15 +123,29 @@ impl FieldPlace {
     /// The place of the field at this position of the layout.
     pub(super) fn of(layout: &Layout, at: usize) -> FieldPlace {
         let stride = layout.fields()[at].stride;
-        let strides: Vec<u128> = layout.fields()[..at].iter().map(|field| field.stride).collect();
+        let strides: Vec<u128> = layout.fields()[..at]
+            .iter()
+            .map(|field| field.stride)
+            .collect();
         // The rest of a rest is that of the smaller one alone, where this divides the greater.
-        let is_needed = |place: usize| strides[place + 1..].iter().all(|below| !strides[place].is_multiple_of(*below));
-        let above: Vec<u128> = (0..at).filter(|place| is_needed(*place)).map(|place| strides[place]).collect();
+        let is_needed = |place: usize| {
+            strides[place + 1..]
+                .iter()
+                .all(|below| !strides[place].is_multiple_of(*below))
+        };
+        let above: Vec<u128> = (0..at)
+            .filter(|place| is_needed(*place))
+            .map(|place| strides[place])
+            .collect();
         match above.as_slice() {
-            [] if stride.is_power_of_two() => FieldPlace::Bits { shift: stride.trailing_zeros(), mask: u128::MAX },
-            [above] if above.is_power_of_two() && stride.is_power_of_two() => {
-                FieldPlace::Bits { shift: stride.trailing_zeros(), mask: above / stride - 1 }
-            }
+            [] if stride.is_power_of_two() => FieldPlace::Bits {
+                shift: stride.trailing_zeros(),
+                mask: u128::MAX,
+            },
+            [above] if above.is_power_of_two() && stride.is_power_of_two() => FieldPlace::Bits {
+                shift: stride.trailing_zeros(),
+                mask: above / stride - 1,
+            },
             _ => FieldPlace::Digits { above, stride },
         }
     }
@@ -128,7 +155,9 @@ impl FieldPlace {
     pub(super) fn value_in(&self, id: u128) -> u128 {
         match self {
             FieldPlace::Bits { shift, mask } => (id >> shift) & mask,
-            FieldPlace::Digits { above, stride } => above.iter().fold(id, |rest, above| rest % above) / stride,
+            FieldPlace::Digits { above, stride } => {
+                above.iter().fold(id, |rest, above| rest % above) / stride
+            }
         }
     }
 }
@@ -141,19 +170,38 @@ mod tests {
     use crate::id::{Format, PRESETS};
 
     fn layouts() -> Vec<Layout> {
-        let formats = PRESETS.iter().map(|preset| Format::built_in(preset.name).expect("a built-in format"));
-        formats.flat_map(|format| format.variants).map(|variant| variant.layout).collect()
+        let formats = PRESETS
+            .iter()
+            .map(|preset| Format::built_in(preset.name).expect("a built-in format"));
+        formats
+            .flat_map(|format| format.variants)
+            .map(|variant| variant.layout)
+            .collect()
     }
 
     /// The id itself, and the same with a bit changed, above the greatest, and with its constants set.
     fn near(layout: &Layout, id: u128, bit: u32) -> [u128; 4] {
-        let id = layout.greatest().checked_add(1).map_or(id, |count| id % count);
-        let mut values: Vec<_> = layout.fields().iter().map(|field| id / field.stride % (field.max + 1)).collect();
+        let id = layout
+            .greatest()
+            .checked_add(1)
+            .map_or(id, |count| id % count);
+        let mut values: Vec<_> = layout
+            .fields()
+            .iter()
+            .map(|field| id / field.stride % (field.max + 1))
+            .collect();
         for (field, value) in layout.fields().iter().zip(&mut values) {
             *value = field.constant.unwrap_or(*value);
         }
-        let sound = layout.pack(&values).expect("no value is above its field's greatest");
-        [id, sound, sound ^ 1 << bit, sound.saturating_add(layout.greatest())]
+        let sound = layout
+            .pack(&values)
+            .expect("no value is above its field's greatest");
+        [
+            id,
+            sound,
+            sound ^ 1 << bit,
+            sound.saturating_add(layout.greatest()),
+        ]
     }
 
     proptest! {
@@ -175,7 +223,10 @@ mod tests {
 
     #[test]
     fn most_built_in_layouts_have_no_gaps() {
-        let with_gaps: Vec<_> = layouts().into_iter().filter(|layout| Gapless::of(layout).is_none()).collect();
+        let with_gaps: Vec<_> = layouts()
+            .into_iter()
+            .filter(|layout| Gapless::of(layout).is_none())
+            .collect();
         assert_eq!(with_gaps.len(), 1, "payment-wide: {with_gaps:?}");
     }
 }

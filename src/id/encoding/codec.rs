@@ -60,7 +60,11 @@ impl Codec {
     /// The value is at most the one the codec was built for; a greater one would lose its first digits.
     #[inline]
     pub fn write(&self, value: u128, out: &mut [u8]) {
-        debug_assert_eq!(out.len(), self.len(value), "out has room for exactly the text");
+        debug_assert_eq!(
+            out.len(),
+            self.len(value),
+            "out has room for exactly the text"
+        );
         match self {
             Self::Positional(codec) => codec.write(value, out),
             Self::Checked(codec) => codec.write(value, out),
@@ -75,10 +79,22 @@ impl Codec {
     /// Writes each id's text and a seam after it, as one [`write`](Self::write) for each, and says how much of `out`
     /// that took. `out` has room for all of them.
     #[inline]
-    pub fn write_block<const SEAM: usize>(&self, block: IdBlock<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
+    pub fn write_block<const SEAM: usize>(
+        &self,
+        block: IdBlock<'_>,
+        seam: [u8; SEAM],
+        out: &mut [u8],
+    ) -> usize {
         match self {
             Self::Positional(codec) => codec.write_block(block, seam, out),
-            other => write_block(block, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
+            other => write_block(
+                block,
+                |v| other.len(v),
+                |v, text| other.write(v, text),
+                other.endings(),
+                seam,
+                out,
+            ),
         }
     }
 
@@ -88,7 +104,11 @@ impl Codec {
             Self::Positional(codec) => codec.endings(),
             Self::Uuid(codec) => codec.endings(),
             // A checksum changes with the number, or filler bits stand last, or the letters are shuffled.
-            Self::Checked(_) | Self::Did(_) | Self::Uuid8(_) | Self::Hashids(_) | Self::Sqids(_) => None,
+            Self::Checked(_)
+            | Self::Did(_)
+            | Self::Uuid8(_)
+            | Self::Hashids(_)
+            | Self::Sqids(_) => None,
         }
     }
 
@@ -114,9 +134,11 @@ impl Codec {
         match self {
             Self::Hashids(codec) => codec.value(text),
             Self::Sqids(codec) => codec.value(text, is_wanted),
-            Self::Positional(_) | Self::Checked(_) | Self::Did(_) | Self::Uuid(_) | Self::Uuid8(_) => {
-                self.read(text).ok()
-            }
+            Self::Positional(_)
+            | Self::Checked(_)
+            | Self::Did(_)
+            | Self::Uuid(_)
+            | Self::Uuid8(_) => self.read(text).ok(),
         }
     }
 
@@ -188,14 +210,20 @@ mod tests {
 
     /// A codec that shuffles its letters: of any alphabet, padded or not.
     fn shuffling() -> impl Strategy<Value = Codec> {
-        let hashids = (vectors::some_letters(Hashids::ALPHABET, 16), "[ -~]{0,8}", 0_usize..12).prop_map(
-            |(alphabet, salt, len)| {
-                Codec::Hashids(Hashids::new(&alphabet, &salt, len, &[], u64::MAX.into()).expect("valid"))
-            },
-        );
-        let sqids = (vectors::some_letters(Sqids::ALPHABET, 3), 0_usize..12).prop_map(|(alphabet, len)| {
-            Codec::Sqids(Sqids::new(&alphabet, len, None, u64::MAX.into()).expect("valid"))
-        });
+        let hashids = (
+            vectors::some_letters(Hashids::ALPHABET, 16),
+            "[ -~]{0,8}",
+            0_usize..12,
+        )
+            .prop_map(|(alphabet, salt, len)| {
+                Codec::Hashids(
+                    Hashids::new(&alphabet, &salt, len, &[], u64::MAX.into()).expect("valid"),
+                )
+            });
+        let sqids =
+            (vectors::some_letters(Sqids::ALPHABET, 3), 0_usize..12).prop_map(|(alphabet, len)| {
+                Codec::Sqids(Sqids::new(&alphabet, len, None, u64::MAX.into()).expect("valid"))
+            });
         prop_oneof![hashids, sqids]
     }
 
@@ -220,13 +248,22 @@ mod tests {
         let free = Sqids::new(Sqids::ALPHABET, 0, Some(&[]), u64::MAX.into()).expect("valid");
         for number in [7, 4_711, 1 << 40] {
             let text = vectors::text_of(&Codec::Sqids(free.clone()), number);
-            let blocking = Sqids::new(Sqids::ALPHABET, 0, Some(std::slice::from_ref(&text)), u64::MAX.into());
+            let blocking = Sqids::new(
+                Sqids::ALPHABET,
+                0,
+                Some(std::slice::from_ref(&text)),
+                u64::MAX.into(),
+            );
             let blocking = Codec::Sqids(blocking.expect("valid"));
             let other = vectors::text_of(&blocking, number);
             // A word of two letters blocks nothing.
             assert_eq!(other == text, text.len() < 3, "{text}");
             assert_eq!(blocking.value(&other, |_| true), Some(number), "{other}");
-            assert_eq!(blocking.value(&text, |_| true), blocking.read(&text).ok(), "{text}");
+            assert_eq!(
+                blocking.value(&text, |_| true),
+                blocking.read(&text).ok(),
+                "{text}"
+            );
         }
     }
 }

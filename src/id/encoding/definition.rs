@@ -93,7 +93,9 @@ impl EncodingDefinition {
             ("blocklist", self.blocklist.is_some()),
             ("method", self.method.is_some()),
         ];
-        given.into_iter().filter_map(|(key, is_given)| is_given.then_some(key))
+        given
+            .into_iter()
+            .filter_map(|(key, is_given)| is_given.then_some(key))
     }
 }
 
@@ -137,8 +139,13 @@ impl<'de> Visitor<'de> for NameOrTable {
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
         // A table that is not quite TOML comes here as a text, with its salt in it.
-        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(E::custom("an encoding is a name such as \"decimal\", or a table with its kind and settings"));
+        if !name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        {
+            return Err(E::custom(
+                "an encoding is a name such as \"decimal\", or a table with its kind and settings",
+            ));
         }
         EncodingKind::deserialize(StrDeserializer::new(name)).map(EncodingDefinition::from)
     }
@@ -314,7 +321,9 @@ mod tests {
     }
 
     fn error_of(encoding: &str) -> String {
-        toml::from_str::<Listed>(&format!("encodings = [{encoding}]")).expect_err(encoding).to_string()
+        toml::from_str::<Listed>(&format!("encodings = [{encoding}]"))
+            .expect_err(encoding)
+            .to_string()
     }
 
     #[test]
@@ -324,12 +333,23 @@ mod tests {
         assert_eq!(encodings[0], EncodingKind::Decimal.into());
         let hashids = EncodingDefinition::from(EncodingKind::Hashids);
         let (salt, groups) = (Some(Salt::from("s")), Some(vec![7, 7, 6]));
-        assert_eq!(encodings[1], EncodingDefinition { salt, groups, min_length: Some(20), ..hashids });
+        assert_eq!(
+            encodings[1],
+            EncodingDefinition {
+                salt,
+                groups,
+                min_length: Some(20),
+                ..hashids
+            }
+        );
     }
 
     #[test]
     fn errors_name_the_key_and_what_would_be_right() {
-        assert!(error_of(r#"{ kind = "hex_padded", lenght = 3 }"#).contains("unknown field `lenght`, expected one of"));
+        assert!(
+            error_of(r#"{ kind = "hex_padded", lenght = 3 }"#)
+                .contains("unknown field `lenght`, expected one of")
+        );
         assert!(error_of(r#""octal""#).contains("unknown variant `octal`, expected one of"));
         assert!(error_of(r#"{ radix = 8 }"#).contains("missing field `kind`"));
         assert!(error_of("8").contains("an encoding's name, or a table"));
@@ -337,7 +357,12 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_configuration() {
-        for kind in [EncodingKind::Bytes16Hex, EncodingKind::Base64Lex, EncodingKind::B32l, EncodingKind::Base32hex] {
+        for kind in [
+            EncodingKind::Bytes16Hex,
+            EncodingKind::Base64Lex,
+            EncodingKind::B32l,
+            EncodingKind::Base32hex,
+        ] {
             assert_eq!(serde_json::json!(kind), kind.name());
         }
     }

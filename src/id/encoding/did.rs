@@ -44,7 +44,11 @@ impl Did {
     pub fn new(method: &str, max: u128) -> Result<Self, ParameterError> {
         let is_method_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if !(1..=64).contains(&method.len()) || !method.bytes().all(is_method_letter) {
-            return Err(ParameterError::new("method", format!("{method:?}"), "must be 1 to 64 of a-z and 0-9"));
+            return Err(ParameterError::new(
+                "method",
+                format!("{method:?}"),
+                "must be 1 to 64 of a-z and 0-9",
+            ));
         }
         let bytes = bytes_of(max);
         let lower_len = 8 * bytes / LETTER_BITS;
@@ -52,11 +56,22 @@ impl Did {
         let alphabet = Alphabet::new(LETTERS, LETTERS.len())?;
         let radix = Radix::of_letters(alphabet.letters());
         let pairs = Pairs::of_letters(alphabet.letters());
-        Ok(Self { prefix: format!("did:{method}:"), bytes, alphabet, pairs, radix, upper_len, lower_len })
+        Ok(Self {
+            prefix: format!("did:{method}:"),
+            bytes,
+            alphabet,
+            pairs,
+            radix,
+            upper_len,
+            lower_len,
+        })
     }
 
     /// The length of every text.
-    #[expect(clippy::len_without_is_empty, reason = "the length of texts, none of which is empty")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "the length of texts, none of which is empty"
+    )]
     pub fn len(&self) -> usize {
         self.prefix.len() + self.upper_len + self.lower_len
     }
@@ -69,7 +84,8 @@ impl Did {
         let checksum = u128::from(self.checksum(value));
         let shared = checksum << self.shared_bits() | value >> self.lower_bits();
         self.radix.write(shared, &self.pairs, upper);
-        self.radix.write(value & greatest_of(self.lower_bits()), &self.pairs, lower);
+        self.radix
+            .write(value & greatest_of(self.lower_bits()), &self.pairs, lower);
     }
 
     /// The number of a text.
@@ -79,17 +95,28 @@ impl Did {
     /// [`Rejection::NonCanonical`] (upper case), [`Rejection::OutOfRange`] (a bit before the checksum),
     /// [`Rejection::ChecksumMismatch`].
     pub fn read(&self, text: &str) -> Result<u128, Rejection> {
-        let letters = text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?;
+        let letters = text
+            .strip_prefix(&self.prefix)
+            .ok_or(Rejection::BadPrefix)?;
         if letters.chars().count() != self.upper_len + self.lower_len {
             return Err(Rejection::WrongLength);
         }
         self.alphabet.check_letters_and_case(letters)?;
         let (upper, lower) = letters.as_bytes().split_at(self.upper_len);
-        let number = |letters| self.radix.number(self.alphabet.digits_of(letters)).ok_or(Rejection::OutOfRange);
+        let number = |letters| {
+            self.radix
+                .number(self.alphabet.digits_of(letters))
+                .ok_or(Rejection::OutOfRange)
+        };
         let (upper, lower) = (number(upper)?, number(lower)?);
-        let checksum = u32::try_from(upper >> self.shared_bits()).map_err(|_| Rejection::OutOfRange)?;
+        let checksum =
+            u32::try_from(upper >> self.shared_bits()).map_err(|_| Rejection::OutOfRange)?;
         let value = (upper & greatest_of(self.shared_bits())) << self.lower_bits() | lower;
-        if self.checksum(value) == checksum { Ok(value) } else { Err(Rejection::ChecksumMismatch) }
+        if self.checksum(value) == checksum {
+            Ok(value)
+        } else {
+            Err(Rejection::ChecksumMismatch)
+        }
     }
 
     /// The letters that its texts can have.
@@ -100,7 +127,11 @@ impl Did {
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
         let class = letter_class(LETTERS.as_bytes());
-        format!("^{}{class}{{{}}}$", escape(&self.prefix), self.upper_len + self.lower_len)
+        format!(
+            "^{}{class}{{{}}}$",
+            escape(&self.prefix),
+            self.upper_len + self.lower_len
+        )
     }
 
     fn lower_bits(&self) -> usize {
@@ -119,7 +150,10 @@ impl Did {
 
 /// The greatest number of this many bits, at most 128.
 fn greatest_of(bits: usize) -> u128 {
-    u32::try_from(bits).ok().and_then(|bits| 1_u128.checked_shl(bits)).map_or(u128::MAX, |next| next - 1)
+    u32::try_from(bits)
+        .ok()
+        .and_then(|bits| 1_u128.checked_shl(bits))
+        .map_or(u128::MAX, |next| next - 1)
 }
 
 #[cfg(test)]
@@ -141,7 +175,10 @@ mod tests {
 
     #[test]
     fn published_rejections_hold() {
-        assert_eq!(vectors::check_invalid(&siq(), "siq", |row| row["codec"] == "did"), 21);
+        assert_eq!(
+            vectors::check_invalid(&siq(), "siq", |row| row["codec"] == "did"),
+            21
+        );
     }
 
     #[test]

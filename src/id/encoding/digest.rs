@@ -34,14 +34,21 @@ impl Encoding {
         let powers = (0..u128::BITS).map(|bit| 1 << bit);
         let numbers = (0..SMALL).chain(powers.flat_map(|power: u128| [power - 1, power]));
         let mut hash = Sha256::new();
-        for number in numbers.filter(|number| *number < self.max()).chain([self.max()]) {
+        for number in numbers
+            .filter(|number| *number < self.max())
+            .chain([self.max()])
+        {
             hash.update(self.to_text(number));
             hash.update("\n");
         }
         let blocked = self.definition().blocklist.as_ref();
-        let blocked: Option<BTreeSet<_>> = blocked.map(|words| words.iter().map(|word| word.to_lowercase()).collect());
+        let blocked: Option<BTreeSet<_>> =
+            blocked.map(|words| words.iter().map(|word| word.to_lowercase()).collect());
         hash.update(format!("{blocked:?}"));
-        hash.finalize()[..LEN].iter().map(|byte| format!("{byte:02x}")).collect()
+        hash.finalize()[..LEN]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 
@@ -58,7 +65,9 @@ mod tests {
             encoding: EncodingDefinition,
         }
         let row: Row = toml::from_str(&format!("encoding = {toml}")).expect("TOML");
-        Encoding::new(&row.encoding, MAX).expect("it is sound").digest()
+        Encoding::new(&row.encoding, MAX)
+            .expect("it is sound")
+            .digest()
     }
 
     #[test]
@@ -93,16 +102,31 @@ mod tests {
         ];
         let digests: BTreeSet<String> = like.iter().map(|toml| digest(toml)).collect();
         assert_eq!(digests.len(), like.len());
-        assert!(digests.iter().all(|digest| digest.len() == 2 * LEN), "{digests:?}");
+        assert!(
+            digests.iter().all(|digest| digest.len() == 2 * LEN),
+            "{digests:?}"
+        );
     }
 
     #[test]
     fn definitions_that_write_alike_have_one_digest() {
         for (one, other) in [
-            (r#"{ kind = "base36" }"#, r#"{ kind = "base36", name = "short", length = 13 }"#),
-            (r#"{ kind = "base36" }"#, r#"{ kind = "radix", radix = 36, case = "upper" }"#),
-            (r#"{ kind = "hashids" }"#, r#"{ kind = "hashids", salt = "", min_length = 0 }"#),
-            (r#"{ kind = "sqids", blocklist = ["one", "two"] }"#, r#"{ kind = "sqids", blocklist = ["two", "One"] }"#),
+            (
+                r#"{ kind = "base36" }"#,
+                r#"{ kind = "base36", name = "short", length = 13 }"#,
+            ),
+            (
+                r#"{ kind = "base36" }"#,
+                r#"{ kind = "radix", radix = 36, case = "upper" }"#,
+            ),
+            (
+                r#"{ kind = "hashids" }"#,
+                r#"{ kind = "hashids", salt = "", min_length = 0 }"#,
+            ),
+            (
+                r#"{ kind = "sqids", blocklist = ["one", "two"] }"#,
+                r#"{ kind = "sqids", blocklist = ["two", "One"] }"#,
+            ),
         ] {
             assert_eq!(digest(one), digest(other), "{one} {other}");
         }
@@ -113,8 +137,16 @@ mod tests {
         let decimal = Encoding::new(&EncodingKind::Decimal.into(), 9).expect("it is sound");
         let texts = (0..9)
             .chain([0, 1, 1, 2, 3, 4, 7, 8, 9])
-            .fold(String::new(), |texts, number| texts + &format!("{number}\n"));
+            .fold(String::new(), |texts, number| {
+                texts + &format!("{number}\n")
+            });
         let expected = Sha256::digest(texts + "None");
-        assert_eq!(decimal.digest(), expected[..LEN].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        assert_eq!(
+            decimal.digest(),
+            expected[..LEN]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        );
     }
 }

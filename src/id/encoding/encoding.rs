@@ -85,14 +85,28 @@ impl Encoding {
         let kind = definition.kind;
         let is_taken = |key: &&str| matches!(*key, "name" | "prefix") || kind.keys().contains(key);
         if let Some(key) = definition.keys().find(|key| !is_taken(key)) {
-            return Err(EncodingError::KeyOfAnotherKind { name, kind: kind.name(), key, keys: kind.keys() });
+            return Err(EncodingError::KeyOfAnotherKind {
+                name,
+                kind: kind.name(),
+                key,
+                keys: kind.keys(),
+            });
         }
         let prefix = definition.prefix.clone().unwrap_or_default();
-        let codec = check_name(&name).and_then(|()| check_prefix(&prefix)).and_then(|()| codec_of(definition, max));
+        let codec = check_name(&name)
+            .and_then(|()| check_prefix(&prefix))
+            .and_then(|()| codec_of(definition, max));
         match codec {
             Ok(codec) => {
                 let len_max = prefix.len() + codec.len(max);
-                Ok(Self { name, prefix, codec, max, len_max, definition: definition.clone() })
+                Ok(Self {
+                    name,
+                    prefix,
+                    codec,
+                    max,
+                    len_max,
+                    definition: definition.clone(),
+                })
             }
             Err(parameter) => Err(EncodingError::Parameter { name, parameter }),
         }
@@ -146,7 +160,12 @@ impl Encoding {
     ///
     /// In a progression of a small step most texts are copies of the one before with other letters at the end.
     #[inline]
-    pub fn write_block<const SEAM: usize>(&self, block: IdBlock<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
+    pub fn write_block<const SEAM: usize>(
+        &self,
+        block: IdBlock<'_>,
+        seam: [u8; SEAM],
+        out: &mut Vec<u8>,
+    ) {
         if !self.prefix.is_empty() {
             return self.write_block_behind("", block, seam, out);
         }
@@ -165,20 +184,32 @@ impl Encoding {
         out: &mut Vec<u8>,
     ) {
         let start = out.len();
-        out.resize(start + self.block_len_max(block.len(), front.len() + SEAM), 0);
+        out.resize(
+            start + self.block_len_max(block.len(), front.len() + SEAM),
+            0,
+        );
         let write_one = |value, text: &mut [u8]| {
             let (before, text) = text.split_at_mut(front.len());
             before.copy_from_slice(front.as_bytes());
             self.write(value, text);
         };
         let len = |value| front.len() + self.len(value);
-        let written = write_block(block, len, write_one, self.codec.endings(), seam, &mut out[start..]);
+        let written = write_block(
+            block,
+            len,
+            write_one,
+            self.codec.endings(),
+            seam,
+            &mut out[start..],
+        );
         out.truncate(start + written);
     }
 
     /// How much longer [`Encoding::write_block`] makes `out` while it writes: a little more than the longest texts need.
     pub fn block_len_max(&self, count: usize, seam_len: usize) -> usize {
-        count.saturating_mul(self.len_max + seam_len).saturating_add(CHUNK_MAX)
+        count
+            .saturating_mul(self.len_max + seam_len)
+            .saturating_add(CHUNK_MAX)
     }
 
     /// The value's text.
@@ -204,13 +235,24 @@ impl Encoding {
         if self.prefix.is_empty() {
             return self.codec.read(text);
         }
-        self.codec.read(text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?)
+        self.codec.read(
+            text.strip_prefix(&self.prefix)
+                .ok_or(Rejection::BadPrefix)?,
+        )
     }
 
     /// The same, without the reason where there is none; of a number that is not wanted it may be `None`, too.
-    pub(in crate::id) fn value_unbounded(&self, text: &str, is_wanted: impl FnOnce(u128) -> bool) -> Option<u128> {
+    pub(in crate::id) fn value_unbounded(
+        &self,
+        text: &str,
+        is_wanted: impl FnOnce(u128) -> bool,
+    ) -> Option<u128> {
         // Most have none, and to look for that costs a call.
-        let rest = if self.prefix.is_empty() { Some(text) } else { text.strip_prefix(&self.prefix) };
+        let rest = if self.prefix.is_empty() {
+            Some(text)
+        } else {
+            text.strip_prefix(&self.prefix)
+        };
         self.codec.value(rest?, is_wanted)
     }
 
@@ -219,7 +261,11 @@ impl Encoding {
     /// # Errors
     /// [`Rejection::OutOfRange`] above the greatest value.
     pub(in crate::id) fn check(&self, value: u128) -> Result<(), Rejection> {
-        if value <= self.max { Ok(()) } else { Err(Rejection::OutOfRange) }
+        if value <= self.max {
+            Ok(())
+        } else {
+            Err(Rejection::OutOfRange)
+        }
     }
 
     /// The greatest number that it writes.
@@ -232,7 +278,11 @@ impl Encoding {
         if !(self.len(0)..=self.len_max).contains(&len) {
             return None;
         }
-        let least = if len == self.len(0) { 0 } else { self.greatest_of_len(len - 1) + 1 };
+        let least = if len == self.len(0) {
+            0
+        } else {
+            self.greatest_of_len(len - 1) + 1
+        };
         let greatest = self.greatest_of_len(len);
         (least <= greatest).then_some(least..=greatest)
     }
@@ -243,10 +293,13 @@ impl Encoding {
             return self.max;
         }
         // Lengths never fall, so it is found from its first bit on.
-        (0..u128::BITS - self.max.leading_zeros()).rev().map(|bit| 1 << bit).fold(0, |greatest, bit| {
-            let is_more = greatest | bit <= self.max && self.len(greatest | bit) <= len;
-            if is_more { greatest | bit } else { greatest }
-        })
+        (0..u128::BITS - self.max.leading_zeros())
+            .rev()
+            .map(|bit| 1 << bit)
+            .fold(0, |greatest, bit| {
+                let is_more = greatest | bit <= self.max && self.len(greatest | bit) <= len;
+                if is_more { greatest | bit } else { greatest }
+            })
     }
 
     /// Whether the two read every text as the same number, but for the greatest value they allow.
@@ -273,9 +326,18 @@ impl Encoding {
 
     /// The letters that stand for digits, the smallest first, where a text is the number in such digits and nothing else.
     pub(in crate::id) fn digit_letters(&self) -> Option<&str> {
-        let Codec::Positional(positional) = &self.codec else { return None };
-        let of_bytes = [EncodingKind::Base64, EncodingKind::B32l, EncodingKind::Cb32, EncodingKind::Base32hex];
-        str::from_utf8(positional.alphabet().letters()).ok().filter(|_| !of_bytes.contains(&self.definition.kind))
+        let Codec::Positional(positional) = &self.codec else {
+            return None;
+        };
+        let of_bytes = [
+            EncodingKind::Base64,
+            EncodingKind::B32l,
+            EncodingKind::Cb32,
+            EncodingKind::Base32hex,
+        ];
+        str::from_utf8(positional.alphabet().letters())
+            .ok()
+            .filter(|_| !of_bytes.contains(&self.definition.kind))
     }
 
     /// How many letters stand between the hyphens, where the codec puts any.
@@ -291,7 +353,9 @@ impl Encoding {
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
         let pattern = self.codec.pattern();
-        let body = pattern.strip_prefix('^').expect("codecs anchor their patterns");
+        let body = pattern
+            .strip_prefix('^')
+            .expect("codecs anchor their patterns");
         format!("^{}{body}", escape(&self.prefix))
     }
 }
@@ -299,7 +363,10 @@ impl Encoding {
 impl fmt::Debug for Encoding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         // These two determine the rest, which is pages of tables.
-        out.debug_struct("Encoding").field("definition", &self.definition).field("max", &self.max).finish()
+        out.debug_struct("Encoding")
+            .field("definition", &self.definition)
+            .field("max", &self.max)
+            .finish()
     }
 }
 
@@ -317,14 +384,21 @@ fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, Paramet
             _ => Positional::of_bytes(letters, bytes, max),
         }
     };
-    let lower_or =
-        |case| if definition.case.unwrap_or(case) == LetterCase::Upper { BASE36_UPPER } else { BASE36_LOWER };
+    let lower_or = |case| {
+        if definition.case.unwrap_or(case) == LetterCase::Upper {
+            BASE36_UPPER
+        } else {
+            BASE36_LOWER
+        }
+    };
     let min_length = definition.min_length.unwrap_or(0);
     let codec = match definition.kind {
         EncodingKind::Decimal => Codec::Positional(minimal(DECIMAL)?),
         EncodingKind::Hex => Codec::Positional(minimal(&lower_or(LetterCase::Lower)[..16])?),
         EncodingKind::HexPadded => Codec::Positional(padded(&lower_or(LetterCase::Lower)[..16])?),
-        EncodingKind::Bytes16Hex => Codec::Positional(Positional::of_bytes(&BASE36_LOWER[..16], 16, max)?),
+        EncodingKind::Bytes16Hex => {
+            Codec::Positional(Positional::of_bytes(&BASE36_LOWER[..16], 16, max)?)
+        }
         EncodingKind::Radix => Codec::Positional(padded(&radix_letters(definition)?)?),
         EncodingKind::Base36 => Codec::Positional(padded(lower_or(LetterCase::Upper))?),
         EncodingKind::Base62 => Codec::Positional(padded(BASE62)?),
@@ -340,7 +414,11 @@ fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, Paramet
         EncodingKind::Hashids => {
             let alphabet = definition.alphabet.as_deref().unwrap_or(Hashids::ALPHABET);
             if let Some(path) = &definition.salt_file {
-                return Err(ParameterError::new("salt_file", path.display(), "must be read first"));
+                return Err(ParameterError::new(
+                    "salt_file",
+                    path.display(),
+                    "must be read first",
+                ));
             }
             let salt = definition.salt.as_ref().map_or("", Salt::as_str);
             let groups = definition.groups.as_deref().unwrap_or_default();
@@ -348,14 +426,24 @@ fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, Paramet
         }
         EncodingKind::Sqids => {
             let alphabet = definition.alphabet.as_deref().unwrap_or(Sqids::ALPHABET);
-            Codec::Sqids(Sqids::new(alphabet, min_length, definition.blocklist.as_deref(), max)?)
+            Codec::Sqids(Sqids::new(
+                alphabet,
+                min_length,
+                definition.blocklist.as_deref(),
+                max,
+            )?)
         }
         EncodingKind::Uuid => Codec::Uuid(Uuid::new()),
         EncodingKind::Uuid8 => Codec::Uuid8(Uuid8::new(max)?),
-        EncodingKind::Did => Codec::Did(Did::new(definition.method.as_deref().unwrap_or("siq"), max)?),
+        EncodingKind::Did => Codec::Did(Did::new(
+            definition.method.as_deref().unwrap_or("siq"),
+            max,
+        )?),
     };
     match (definition.check, codec) {
-        (Some(CheckMethod::Mod97), Codec::Positional(digits)) => Ok(Codec::Checked(Checked::new(digits)?)),
+        (Some(CheckMethod::Mod97), Codec::Positional(digits)) => {
+            Ok(Codec::Checked(Checked::new(digits)?))
+        }
         (_, codec) => Ok(codec),
     }
 }
@@ -364,14 +452,28 @@ fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, Paramet
 fn radix_letters(definition: &EncodingDefinition) -> Result<String, ParameterError> {
     let refuse = |key, value: String, bound: &str| Err(ParameterError::new(key, value, bound));
     match (&definition.alphabet, definition.radix, definition.case) {
-        (Some(_), _, Some(case)) => refuse("case", format!("{case:?}"), "must be absent beside an alphabet"),
-        (Some(letters), Some(radix), None) if radix != letters.chars().count() => {
-            refuse("radix", radix.to_string(), "must be how many letters the alphabet has")
-        }
+        (Some(_), _, Some(case)) => refuse(
+            "case",
+            format!("{case:?}"),
+            "must be absent beside an alphabet",
+        ),
+        (Some(letters), Some(radix), None) if radix != letters.chars().count() => refuse(
+            "radix",
+            radix.to_string(),
+            "must be how many letters the alphabet has",
+        ),
         (Some(letters), _, None) => Ok(letters.clone()),
-        (None, None, _) => refuse("radix", "nothing".to_owned(), "must be 2 to 62, or an alphabet must be there"),
-        (None, Some(37..=62), Some(case)) => refuse("case", format!("{case:?}"), "must be absent above radix 36"),
-        (None, Some(radix @ 2..=36), Some(LetterCase::Upper)) => Ok(BASE36_UPPER[..radix].to_owned()),
+        (None, None, _) => refuse(
+            "radix",
+            "nothing".to_owned(),
+            "must be 2 to 62, or an alphabet must be there",
+        ),
+        (None, Some(37..=62), Some(case)) => {
+            refuse("case", format!("{case:?}"), "must be absent above radix 36")
+        }
+        (None, Some(radix @ 2..=36), Some(LetterCase::Upper)) => {
+            Ok(BASE36_UPPER[..radix].to_owned())
+        }
         (None, Some(radix @ 2..=36), _) => Ok(BASE36_LOWER[..radix].to_owned()),
         (None, Some(radix @ 37..=62), None) => Ok(BASE62[..radix].to_owned()),
         (None, Some(radix), _) => refuse("radix", radix.to_string(), "must be 2 to 62"),
@@ -380,18 +482,28 @@ fn radix_letters(definition: &EncodingDefinition) -> Result<String, ParameterErr
 
 /// A name is part of addresses and of metrics.
 fn check_name(name: &str) -> Result<(), ParameterError> {
-    let is_name_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+    let is_name_letter = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-')
+    };
     if (1..=64).contains(&name.len()) && name.bytes().all(is_name_letter) {
         return Ok(());
     }
-    Err(ParameterError::new("name", format!("{name:?}"), "must be 1 to 64 of a-z, 0-9, _ and -"))
+    Err(ParameterError::new(
+        "name",
+        format!("{name:?}"),
+        "must be 1 to 64 of a-z, 0-9, _ and -",
+    ))
 }
 
 fn check_prefix(prefix: &str) -> Result<(), ParameterError> {
     if prefix.len() <= 64 && prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
     }
-    Err(ParameterError::new("prefix", format!("{prefix:?}"), "must be at most 64 printable ASCII characters"))
+    Err(ParameterError::new(
+        "prefix",
+        format!("{prefix:?}"),
+        "must be at most 64 printable ASCII characters",
+    ))
 }
 
 fn list(keys: &[&str]) -> String {
@@ -418,9 +530,16 @@ mod tests {
 
     #[test]
     fn errors_name_the_setting_its_value_and_the_bound() {
-        let radix = r#"{ kind = "radix", name = "base36", radix = 36, case = "upper", length = 5 }"#;
-        assert_eq!(error_of(radix, 36_u128.pow(9) - 1), "encoding base36: length = 5, must be 9 to 255");
-        assert_eq!(error_of(r#""uuid8""#, u128::MAX), "encoding uuid8: bits = 128, must be 122 at most");
+        let radix =
+            r#"{ kind = "radix", name = "base36", radix = 36, case = "upper", length = 5 }"#;
+        assert_eq!(
+            error_of(radix, 36_u128.pow(9) - 1),
+            "encoding base36: length = 5, must be 9 to 255"
+        );
+        assert_eq!(
+            error_of(r#""uuid8""#, u128::MAX),
+            "encoding uuid8: bits = 128, must be 122 at most"
+        );
         assert_eq!(
             error_of(r#"{ kind = "decimal", salt = "s" }"#, 1),
             "encoding decimal: salt is no setting of decimal, which takes name, prefix, length, check"
@@ -434,12 +553,21 @@ mod tests {
             "encoding base64: bytes = 7, must be 8 to 64"
         );
         assert_eq!(
-            error_of(r#"{ kind = "hashids", min_length = 12, groups = [4, 4] }"#, 1),
+            error_of(
+                r#"{ kind = "hashids", min_length = 12, groups = [4, 4] }"#,
+                1
+            ),
             "encoding hashids: groups = [4, 4], must add up to 12 letters"
         );
-        assert!(error_of(r#"{ kind = "radix", radix = 63 }"#, 1).contains("radix = 63, must be 2 to 62"));
+        assert!(
+            error_of(r#"{ kind = "radix", radix = 63 }"#, 1)
+                .contains("radix = 63, must be 2 to 62")
+        );
         assert!(error_of(r#""radix""#, 1).contains("radix = nothing"));
-        assert!(error_of(r#"{ kind = "radix", radix = 62, case = "upper" }"#, 1).contains("above radix 36"));
+        assert!(
+            error_of(r#"{ kind = "radix", radix = 62, case = "upper" }"#, 1)
+                .contains("above radix 36")
+        );
         assert!(error_of(r#"{ kind = "decimal", prefix = "a b" }"#, 1).contains("prefix"));
         assert!(error_of(r#"{ kind = "decimal", name = "A" }"#, 1).contains("name"));
     }
@@ -456,7 +584,11 @@ mod tests {
         let encoding = encoding(r#"{ kind = "hex", prefix = "a.b(" }"#, 255).expect("hex");
         let pattern = regex_lite::Regex::new(&encoding.pattern()).expect("a regular expression");
         assert!(pattern.is_match("a.b(ff"));
-        assert!(!pattern.is_match("axb(ff") && !pattern.is_match("a.b(fff") && !pattern.is_match("a.b(0f"));
+        assert!(
+            !pattern.is_match("axb(ff")
+                && !pattern.is_match("a.b(fff")
+                && !pattern.is_match("a.b(0f")
+        );
     }
 
     #[test]
@@ -474,7 +606,10 @@ mod tests {
         assert_eq!(len(r#""base32hex""#, 96), Some(20));
         assert_eq!(len(r#""hex""#, 64), None);
         assert_eq!(len(r#"{ kind = "crockford", length = 26 }"#, 127), Some(26));
-        assert_eq!(len(r#"{ kind = "hashids", min_length = 20 }"#, 64), Some(20));
+        assert_eq!(
+            len(r#"{ kind = "hashids", min_length = 20 }"#, 64),
+            Some(20)
+        );
         assert_eq!(len(r#""sqids""#, 64), None);
     }
 
@@ -482,34 +617,72 @@ mod tests {
     fn the_numbers_of_each_length_follow_one_another_to_the_greatest() {
         let check = |definition: &str, max: u128, lens: &[usize]| {
             let encoding = encoding(definition, max).expect("an encoding");
-            let ranges: Vec<_> = (0..300).filter_map(|len| Some((len, encoding.numbers_of_len(len)?))).collect();
-            assert_eq!(ranges.iter().map(|(len, _)| *len).collect::<Vec<_>>(), lens, "{definition}");
+            let ranges: Vec<_> = (0..300)
+                .filter_map(|len| Some((len, encoding.numbers_of_len(len)?)))
+                .collect();
+            assert_eq!(
+                ranges.iter().map(|(len, _)| *len).collect::<Vec<_>>(),
+                lens,
+                "{definition}"
+            );
             let mut next = Some(0);
             for (len, numbers) in &ranges {
                 assert_eq!(Some(*numbers.start()), next, "{definition}");
-                assert_eq!([*numbers.start(), *numbers.end()].map(|number| encoding.len(number)), [*len; 2]);
+                assert_eq!(
+                    [*numbers.start(), *numbers.end()].map(|number| encoding.len(number)),
+                    [*len; 2]
+                );
                 next = numbers.end().checked_add(1);
             }
-            assert_eq!(ranges.last().map(|(_, numbers)| *numbers.end()), Some(max), "{definition}");
+            assert_eq!(
+                ranges.last().map(|(_, numbers)| *numbers.end()),
+                Some(max),
+                "{definition}"
+            );
         };
         check(r#""decimal""#, 1_234, &[1, 2, 3, 4]);
         check(r#"{ kind = "decimal", prefix = "inv_" }"#, 99, &[5, 6]);
         check(r#""hex_padded""#, u128::from(u64::MAX), &[16]);
         check(r#""uuid""#, u128::MAX, &[36]);
-        check(r#"{ kind = "b32l", bytes = 5, strip = true }"#, 1_023, &[0, 1, 2]);
+        check(
+            r#"{ kind = "b32l", bytes = 5, strip = true }"#,
+            1_023,
+            &[0, 1, 2],
+        );
         check(r#""hashids""#, 1 << 40, &[2, 3, 4, 5, 6, 7, 8, 9]);
         check(r#"{ kind = "sqids", min_length = 6 }"#, 1 << 40, &[6, 7, 8]);
     }
 
     #[test]
     fn only_encodings_that_keep_order_are_sortable() {
-        let is_sortable = |definition: &str| encoding(definition, (1 << 64) - 1).expect("an encoding").is_sortable();
-        for sortable in
-            ["hex_padded", "base36", "base62", "base64_lex", "cb32", "base32hex", "uuid", "uuid8", "bytes16_hex"]
-        {
+        let is_sortable = |definition: &str| {
+            encoding(definition, (1 << 64) - 1)
+                .expect("an encoding")
+                .is_sortable()
+        };
+        for sortable in [
+            "hex_padded",
+            "base36",
+            "base62",
+            "base64_lex",
+            "cb32",
+            "base32hex",
+            "uuid",
+            "uuid8",
+            "bytes16_hex",
+        ] {
             assert!(is_sortable(&format!("{sortable:?}")), "{sortable}");
         }
-        for other in ["decimal", "hex", "base64", "b32l", "crockford", "hashids", "sqids", "did"] {
+        for other in [
+            "decimal",
+            "hex",
+            "base64",
+            "b32l",
+            "crockford",
+            "hashids",
+            "sqids",
+            "did",
+        ] {
             assert!(!is_sortable(&format!("{other:?}")), "{other}");
         }
     }

@@ -2,7 +2,8 @@
 
 use super::definition::Salt;
 use super::letters::{
-    Alphabet, LetterSet, Letters, Places, grouped_len, letter_class, repeat, repeat_grouped, spread, ungroup,
+    Alphabet, LetterSet, Letters, Places, grouped_len, letter_class, repeat, repeat_grouped,
+    spread, ungroup,
 };
 use super::parameter::{ParameterError, TEXT_LEN_MAX};
 use super::positional::{Radix, split};
@@ -67,7 +68,11 @@ impl Hashids {
             ));
         }
         if min_length > TEXT_LEN_MAX {
-            return Err(ParameterError::new("min_length", min_length, format!("must be {TEXT_LEN_MAX} at most")));
+            return Err(ParameterError::new(
+                "min_length",
+                min_length,
+                format!("must be {TEXT_LEN_MAX} at most"),
+            ));
         }
         let (digits, separators, guards) = split_alphabet(alphabet.letters(), salt.as_bytes());
         let shuffle_for = |first: &u8| {
@@ -81,7 +86,10 @@ impl Hashids {
         let len_min = min_length.max(2);
         let codec = Self {
             first_places: Places::of(&digits),
-            places: shuffled.iter().map(|letters| Places::of(&letters[..digits.len()])).collect(),
+            places: shuffled
+                .iter()
+                .map(|letters| Places::of(&letters[..digits.len()]))
+                .collect(),
             shuffled,
             len_max: len_min.max(1 + radix.len(max)),
             groups: groups.to_vec(),
@@ -101,15 +109,28 @@ impl Hashids {
         if self.groups.is_empty() {
             return Ok(());
         }
-        let refuse = |bound: String| Err(ParameterError::new("groups", format!("{:?}", self.groups), bound));
+        let refuse = |bound: String| {
+            Err(ParameterError::new(
+                "groups",
+                format!("{:?}", self.groups),
+                bound,
+            ))
+        };
         if self.alphabet.digit(b'-').is_some() {
             return refuse("must be absent where the alphabet has a hyphen".to_owned());
         }
         if self.len_min != self.len_max {
-            return refuse(format!("must be absent unless min_length is {} or more", self.len_max));
+            return refuse(format!(
+                "must be absent unless min_length is {} or more",
+                self.len_max
+            ));
         }
         if self.groups.contains(&0)
-            || self.groups.iter().try_fold(0, |sum: usize, group| sum.checked_add(*group)) != Some(self.len_max)
+            || self
+                .groups
+                .iter()
+                .try_fold(0, |sum: usize, group| sum.checked_add(*group))
+                != Some(self.len_max)
         {
             return refuse(format!("must add up to {} letters", self.len_max));
         }
@@ -118,7 +139,11 @@ impl Hashids {
 
     /// The length of the value's text; it never falls as the value grows.
     pub fn len(&self, value: u128) -> usize {
-        if self.groups.is_empty() { self.text_len(&[value]) } else { grouped_len(&self.groups) }
+        if self.groups.is_empty() {
+            self.text_len(&[value])
+        } else {
+            grouped_len(&self.groups)
+        }
     }
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
@@ -146,7 +171,9 @@ impl Hashids {
             self.alphabet.check_letters(text)?;
             text
         } else {
-            ungrouped = ungroup(&self.groups, text, |letters| self.alphabet.check_letters(letters))?;
+            ungrouped = ungroup(&self.groups, text, |letters| {
+                self.alphabet.check_letters(letters)
+            })?;
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
@@ -156,7 +183,11 @@ impl Hashids {
         if canonical != letters.as_bytes() {
             return Err(Rejection::NonCanonical);
         }
-        if let [value] = numbers[..] { Ok(value) } else { Err(Rejection::NotSingleNumber) }
+        if let [value] = numbers[..] {
+            Ok(value)
+        } else {
+            Err(Rejection::NotSingleNumber)
+        }
     }
 
     /// The number that [`read`](Self::read) finds, without the reason where there is none.
@@ -168,9 +199,11 @@ impl Hashids {
         // The first letter, which the number decides, and then its digits.
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.first_places.of_letter(*first)?);
-        let number = self.radix.number_of_letters(digits, |letter| self.places[place].of_letter(letter))?;
-        let is_canonical =
-            fingerprint(&[number]) % self.digits.len() == place && self.text_len(&[number]) == text.len();
+        let number = self
+            .radix
+            .number_of_letters(digits, |letter| self.places[place].of_letter(letter))?;
+        let is_canonical = fingerprint(&[number]) % self.digits.len() == place
+            && self.text_len(&[number]) == text.len();
         is_canonical.then_some(number)
     }
 
@@ -210,7 +243,10 @@ impl Hashids {
 
     /// The letters that carry the numbers: the first one, the digits, a separator between two numbers.
     fn core_len(&self, numbers: &[u128]) -> usize {
-        numbers.iter().map(|number| self.radix.len(*number) + 1).sum()
+        numbers
+            .iter()
+            .map(|number| self.radix.len(*number) + 1)
+            .sum()
     }
 
     fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
@@ -229,8 +265,10 @@ impl Hashids {
             if place > 0 {
                 let previous = numbers[place - 1];
                 let previous_start = at - self.radix.len(previous);
-                let modulus = u64::from(out[previous_start]) + u64::try_from(place - 1).expect("at most 255 letters");
-                let separator = usize::try_from(split(previous, modulus).1).expect("below the modulus");
+                let modulus = u64::from(out[previous_start])
+                    + u64::try_from(place - 1).expect("at most 255 letters");
+                let separator =
+                    usize::try_from(split(previous, modulus).1).expect("below the modulus");
                 out[at] = self.separators[separator % self.separators.len()];
                 at += 1;
                 shuffle_for_number(
@@ -240,15 +278,18 @@ impl Hashids {
                 );
             }
             let end = at + self.radix.len(*number);
-            self.radix.write_shuffled(*number, &letters, &mut out[at..end]);
+            self.radix
+                .write_shuffled(*number, &letters, &mut out[at..end]);
             at = end;
         }
 
         if guards > 0 {
-            out[core_start - 1] = self.guards[(fingerprint + usize::from(out[core_start])) % self.guards.len()];
+            out[core_start - 1] =
+                self.guards[(fingerprint + usize::from(out[core_start])) % self.guards.len()];
         }
         if guards > 1 {
-            out[core_end] = self.guards[(fingerprint + usize::from(out[core_start + 1])) % self.guards.len()];
+            out[core_end] =
+                self.guards[(fingerprint + usize::from(out[core_start + 1])) % self.guards.len()];
             self.pad(&mut letters, core_start - 1, core_end + 1, out);
         }
     }
@@ -280,9 +321,17 @@ impl Hashids {
     /// The numbers a text carries, whether or not it is their canonical one.
     fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
         let parts: Vec<&[u8]> = text.split(|letter| self.guards.contains(letter)).collect();
-        let core = if let [_, core] | [_, core, _] = parts[..] { core } else { parts[0] };
+        let core = if let [_, core] | [_, core, _] = parts[..] {
+            core
+        } else {
+            parts[0]
+        };
         let (first, core) = core.split_first().ok_or(Rejection::NonCanonical)?;
-        let place = self.digits.iter().position(|letter| letter == first).ok_or(Rejection::NonCanonical)?;
+        let place = self
+            .digits
+            .iter()
+            .position(|letter| letter == first)
+            .ok_or(Rejection::NonCanonical)?;
         let mut letters = self.shuffled[place];
         let letters = &mut letters[..self.digits.len()];
         let mut numbers = Vec::new();
@@ -295,9 +344,15 @@ impl Hashids {
             }
             let mut number = 0;
             for digit in digits {
-                let digit = letters.iter().position(|letter| letter == digit).ok_or(Rejection::NonCanonical)?;
+                let digit = letters
+                    .iter()
+                    .position(|letter| letter == digit)
+                    .ok_or(Rejection::NonCanonical)?;
                 let digit = u8::try_from(digit).expect("at most 94 letters");
-                number = self.radix.push(number, digit).ok_or(Rejection::OutOfRange)?;
+                number = self
+                    .radix
+                    .push(number, digit)
+                    .ok_or(Rejection::OutOfRange)?;
             }
             numbers.push(number);
         }
@@ -307,14 +362,25 @@ impl Hashids {
 
 /// What decides the first letter of a text.
 fn fingerprint(numbers: &[u128]) -> usize {
-    let sum: u64 = numbers.iter().zip(100..).map(|(number, modulus)| split(*number, modulus).1).sum();
+    let sum: u64 = numbers
+        .iter()
+        .zip(100..)
+        .map(|(number, modulus)| split(*number, modulus).1)
+        .sum();
     usize::try_from(sum).expect("a small sum")
 }
 
 /// An alphabet's digits, separators and guards.
 fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
-    let mut separators: Vec<u8> = SEPARATORS.bytes().filter(|letter| alphabet.contains(letter)).collect();
-    let mut digits: Vec<u8> = alphabet.iter().copied().filter(|letter| !separators.contains(letter)).collect();
+    let mut separators: Vec<u8> = SEPARATORS
+        .bytes()
+        .filter(|letter| alphabet.contains(letter))
+        .collect();
+    let mut digits: Vec<u8> = alphabet
+        .iter()
+        .copied()
+        .filter(|letter| !separators.contains(letter))
+        .collect();
     shuffle(&mut separators, salt);
     // At most 3.5 digits to a separator.
     let wanted = (2 * digits.len()).div_ceil(7);
@@ -323,13 +389,24 @@ fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     }
     shuffle(&mut digits, salt);
     let guards = digits.len().div_ceil(12);
-    let guards = if digits.len() < 3 { separators.drain(..guards) } else { digits.drain(..guards) }.collect();
+    let guards = if digits.len() < 3 {
+        separators.drain(..guards)
+    } else {
+        digits.drain(..guards)
+    }
+    .collect();
     (digits, separators, guards)
 }
 
 /// Shuffles the letters for the next number, as the text's first letter, the salt and they themselves decide.
 fn shuffle_for_number(letters: &mut [u8], first: u8, salt: &[u8]) {
-    let all: Vec<u8> = [first].iter().chain(salt).chain(letters.iter()).copied().take(letters.len()).collect();
+    let all: Vec<u8> = [first]
+        .iter()
+        .chain(salt)
+        .chain(letters.iter())
+        .copied()
+        .take(letters.len())
+        .collect();
     shuffle(letters, &all);
 }
 
@@ -359,19 +436,34 @@ mod tests {
     const A_TO_Z: &str = "abcdefghijklmnopqrstuvwxyz";
 
     fn conjunction() -> Codec {
-        Codec::Hashids(Hashids::new(A_TO_Z, "", 20, &[7, 7, 6], (1 << 77) - 1).expect("the conjunction's short form"))
+        Codec::Hashids(
+            Hashids::new(A_TO_Z, "", 20, &[7, 7, 6], (1 << 77) - 1)
+                .expect("the conjunction's short form"),
+        )
     }
 
     fn of_row(row: &Value) -> Codec {
-        let alphabet = row["alphabet"].as_str().filter(|name| *name != "default").unwrap_or(Hashids::ALPHABET);
+        let alphabet = row["alphabet"]
+            .as_str()
+            .filter(|name| *name != "default")
+            .unwrap_or(Hashids::ALPHABET);
         let salt = row["salt"].as_str().expect("a salt");
-        let min_length = row["min_length"].as_u64().and_then(|len| usize::try_from(len).ok()).expect("a length");
-        Codec::Hashids(Hashids::new(alphabet, salt, min_length, &[], u128::MAX).expect("published parameters"))
+        let min_length = row["min_length"]
+            .as_u64()
+            .and_then(|len| usize::try_from(len).ok())
+            .expect("a length");
+        Codec::Hashids(
+            Hashids::new(alphabet, salt, min_length, &[], u128::MAX).expect("published parameters"),
+        )
     }
 
     #[test]
     fn published_conjunctions_hold_both_ways() {
-        assert_eq!(vectors::check_valid(&conjunction(), "conjunction", "short", |row| row["layout"] == "v2"), 28);
+        assert_eq!(
+            vectors::check_valid(&conjunction(), "conjunction", "short", |row| row["layout"]
+                == "v2"),
+            28
+        );
     }
 
     #[test]
@@ -395,9 +487,20 @@ mod tests {
             let text = row["value"].as_str().expect("a text");
             let numbers = row["numbers"].as_array().expect("numbers");
             if let [number] = &numbers[..] {
-                vectors::check(&of_row(&row), number.as_str().and_then(|n| n.parse().ok()).expect("a number"), text);
+                vectors::check(
+                    &of_row(&row),
+                    number
+                        .as_str()
+                        .and_then(|n| n.parse().ok())
+                        .expect("a number"),
+                    text,
+                );
             } else {
-                assert_eq!(of_row(&row).read(text), Err(Rejection::NotSingleNumber), "{text}");
+                assert_eq!(
+                    of_row(&row).read(text),
+                    Err(Rejection::NotSingleNumber),
+                    "{text}"
+                );
             }
         }
     }
@@ -407,12 +510,15 @@ mod tests {
         // Above 77 bits the number is the layout's to refuse, not the text's.
         let short = |row: &Value| row["operation"] == "decode_short";
         assert_eq!(
-            vectors::check_invalid(&conjunction(), "conjunction", |row| short(row) && row["reason"] != "out_of_range"),
+            vectors::check_invalid(&conjunction(), "conjunction", |row| short(row)
+                && row["reason"] != "out_of_range"),
             22
         );
         for row in vectors::rows("conjunction", "invalid") {
             if short(&row) && row["reason"] == "out_of_range" {
-                let value = conjunction().read(row["input"].as_str().expect("a text")).expect("canonical");
+                let value = conjunction()
+                    .read(row["input"].as_str().expect("a text"))
+                    .expect("canonical");
                 assert!(value >> 77 > 0);
             }
         }
@@ -420,7 +526,9 @@ mod tests {
 
     #[test]
     fn groups_that_do_not_hold_every_text_are_refused() {
-        let with_groups = |groups: &[usize], min_length| Hashids::new(A_TO_Z, "", min_length, groups, (1 << 77) - 1);
+        let with_groups = |groups: &[usize], min_length| {
+            Hashids::new(A_TO_Z, "", min_length, groups, (1 << 77) - 1)
+        };
         assert!(with_groups(&[7, 7, 6], 20).is_ok());
         assert!(with_groups(&[7, 7, 7], 20).is_err());
         assert!(with_groups(&[7, 7, 6, 0], 20).is_err());

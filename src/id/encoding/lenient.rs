@@ -10,7 +10,8 @@ impl Encoding {
     /// letters, where this encoding has them in one; `I` and `L` for 1 and `O` for 0 in Crockford's base 32; hyphens that
     /// are missing; `urn:uuid:` before a UUID. A text of this encoding is meant as it is.
     pub(in crate::id) fn lenient_text(&self, text: &str) -> Option<String> {
-        self.lenient_form(text).filter(|meant| self.read_unbounded(meant).is_ok())
+        self.lenient_form(text)
+            .filter(|meant| self.read_unbounded(meant).is_ok())
     }
 
     /// The same, whether it is a text of this encoding or only looks like one.
@@ -37,7 +38,9 @@ impl Encoding {
             None => {}
         }
         if matches!(kind, EncodingKind::Crockford | EncodingKind::Cb32) {
-            letters = letters.replace(['I', 'L', 'i', 'l'], "1").replace(['O', 'o'], "0");
+            letters = letters
+                .replace(['I', 'L', 'i', 'l'], "1")
+                .replace(['O', 'o'], "0");
         }
         meant.push_str(&letters);
         Some(meant)
@@ -45,14 +48,20 @@ impl Encoding {
 }
 
 fn without_urn(text: &str) -> &str {
-    let named = text.split_at_checked(URN.len()).filter(|(urn, _)| urn.eq_ignore_ascii_case(URN));
+    let named = text
+        .split_at_checked(URN.len())
+        .filter(|(urn, _)| urn.eq_ignore_ascii_case(URN));
     named.map_or(text, |(_, rest)| rest)
 }
 
 /// How many hyphens it takes to have all of these groups apart.
 fn missing_hyphens(text: &str, groups: &[usize]) -> usize {
     let wanted = groups.len().saturating_sub(1);
-    if wanted == 0 { 0 } else { wanted.saturating_sub(text.bytes().filter(|letter| *letter == b'-').count()) }
+    if wanted == 0 {
+        0
+    } else {
+        wanted.saturating_sub(text.bytes().filter(|letter| *letter == b'-').count())
+    }
 }
 
 /// Writes the letters with a hyphen between groups, whether it was there or not; `None` if one stands elsewhere, or there are
@@ -68,7 +77,9 @@ fn push_grouped(out: &mut String, letters: &str, groups: &[usize]) -> Option<()>
             out.push('-');
             rest = rest.strip_prefix('-').unwrap_or(rest);
         }
-        let (group, behind) = rest.split_at_checked(*len).filter(|(group, _)| !group.contains('-'))?;
+        let (group, behind) = rest
+            .split_at_checked(*len)
+            .filter(|(group, _)| !group.contains('-'))?;
         out.push_str(group);
         rest = behind;
     }
@@ -91,20 +102,49 @@ mod tests {
 
     #[test]
     fn a_closed_list_of_liberties_is_read() {
-        let conjunction =
-            r#"{ kind = "hashids", alphabet = "abcdefghijklmnopqrstuvwxyz", min_length = 20, groups = [7, 7, 6] }"#;
+        let conjunction = r#"{ kind = "hashids", alphabet = "abcdefghijklmnopqrstuvwxyz", min_length = 20, groups = [7, 7, 6] }"#;
         let hex = "0123456789abcdef";
         for (definition, bits, given, meant) in [
             (r#""hex_padded""#, 64, "0123456789ABCDEF", Some(hex)),
             (r#""hex_padded""#, 64, hex, Some(hex)),
-            (r#"{ kind = "hex_padded", case = "upper" }"#, 64, "0123456789AbcdEF", Some("0123456789ABCDEF")),
-            (r#"{ kind = "base36", prefix = "inv_" }"#, 31, "INV_00zz00", Some("inv_00ZZ00")),
-            (r#"{ kind = "base62", prefix = "inv_" }"#, 31, "INV_00zz00", None),
+            (
+                r#"{ kind = "hex_padded", case = "upper" }"#,
+                64,
+                "0123456789AbcdEF",
+                Some("0123456789ABCDEF"),
+            ),
+            (
+                r#"{ kind = "base36", prefix = "inv_" }"#,
+                31,
+                "INV_00zz00",
+                Some("inv_00ZZ00"),
+            ),
+            (
+                r#"{ kind = "base62", prefix = "inv_" }"#,
+                31,
+                "INV_00zz00",
+                None,
+            ),
             (r#""base62""#, 31, "0A00zz", Some("0A00zz")),
-            (r#"{ kind = "crockford", length = 13 }"#, 64, "oIl0000000000", Some("0110000000000")),
+            (
+                r#"{ kind = "crockford", length = 13 }"#,
+                64,
+                "oIl0000000000",
+                Some("0110000000000"),
+            ),
             (r#""cb32""#, 64, "oIl0000000000", Some("0110000000000")),
-            (r#"{ kind = "crockford", length = 13 }"#, 64, "u000000000000", None),
-            (r#"{ kind = "crockford", case = "lower", length = 13 }"#, 64, "oIlA000000000", Some("011a000000000")),
+            (
+                r#"{ kind = "crockford", length = 13 }"#,
+                64,
+                "u000000000000",
+                None,
+            ),
+            (
+                r#"{ kind = "crockford", case = "lower", length = 13 }"#,
+                64,
+                "oIlA000000000",
+                Some("011a000000000"),
+            ),
             (r#""base36""#, 31, "OIL000", Some("OIL000")),
             (
                 r#""uuid""#,
@@ -112,18 +152,42 @@ mod tests {
                 "URN:uuid:017F22E279B0-7CC3-98C4DC0C0C07398F",
                 Some("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
             ),
-            (r#""uuid""#, 128, "017f22e279b07cc398c4dc0c0c07398f", Some("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")),
+            (
+                r#""uuid""#,
+                128,
+                "017f22e279b07cc398c4dc0c0c07398f",
+                Some("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
+            ),
             (r#""uuid""#, 128, "017f-22e279b07cc398c4dc0c0c07398f", None),
             (r#""uuid""#, 128, "017f22e2--79b07cc398c4dc0c0c07398f", None),
             (r#""uuid""#, 128, "017f22e279b07cc398c4dc0c0c07398", None),
-            (r#""hex_padded""#, 128, "urn:uuid:017f22e279b07cc398c4dc0c0c07398f", None),
-            (conjunction, 77, "ZWWQLZZPJJMXMDLKPVWQ", Some("zwwqlzz-pjjmxmd-lkpvwq")),
-            (conjunction, 77, "zwwqlzz-pjjmxmdlkpvwq", Some("zwwqlzz-pjjmxmd-lkpvwq")),
+            (
+                r#""hex_padded""#,
+                128,
+                "urn:uuid:017f22e279b07cc398c4dc0c0c07398f",
+                None,
+            ),
+            (
+                conjunction,
+                77,
+                "ZWWQLZZPJJMXMDLKPVWQ",
+                Some("zwwqlzz-pjjmxmd-lkpvwq"),
+            ),
+            (
+                conjunction,
+                77,
+                "zwwqlzz-pjjmxmdlkpvwq",
+                Some("zwwqlzz-pjjmxmd-lkpvwq"),
+            ),
             (r#""decimal""#, 64, "0123", None),
             (r#""decimal""#, 64, "", None),
             (r#""hex_padded""#, 8, "\u{ff10}", None),
         ] {
-            assert_eq!(encoding(definition, bits).lenient_text(given).as_deref(), meant, "{definition} {given:?}");
+            assert_eq!(
+                encoding(definition, bits).lenient_text(given).as_deref(),
+                meant,
+                "{definition} {given:?}"
+            );
         }
     }
 }

@@ -26,6 +26,10 @@ pub struct ParameterError {
 
 impl ParameterError {
     pub(crate) fn new(key: &'static str, value: impl ToString, bound: impl Into<String>) -> Self {
-        Self { key, value: value.to_string(), bound: bound.into() }
+        Self {
+            key,
+            value: value.to_string(),
+            bound: bound.into(),
+        }
     }
 }

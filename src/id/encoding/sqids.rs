@@ -50,13 +50,21 @@ impl Sqids {
     ) -> Result<Self, ParameterError> {
         let alphabet = Alphabet::new(alphabet, 3)?;
         if min_length > TEXT_LEN_MAX {
-            return Err(ParameterError::new("min_length", min_length, format!("must be {TEXT_LEN_MAX} at most")));
+            return Err(ParameterError::new(
+                "min_length",
+                min_length,
+                format!("must be {TEXT_LEN_MAX} at most"),
+            ));
         }
         let mut shuffled = *alphabet.table();
         shuffle(&mut shuffled[..alphabet.len()]);
         // One letter is always set aside as the separator.
         let radix = Radix::of_letters(&alphabet.letters()[1..]);
-        let published = || DEFAULT_BLOCKLIST.lines().filter(|line| !line.starts_with('#'));
+        let published = || {
+            DEFAULT_BLOCKLIST
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+        };
         let blocklist = match blocklist {
             Some(words) => Blocklist::of_words(words.iter().map(String::as_str), &alphabet),
             None => Blocklist::of_words(published(), &alphabet),
@@ -64,7 +72,15 @@ impl Sqids {
         let len_min = min_length.max(2);
         let len_max = len_min.max(1 + radix.len(max));
         let places = Places::of(&shuffled[..alphabet.len()]);
-        Ok(Self { alphabet, shuffled, places, radix, blocklist, len_min, len_max })
+        Ok(Self {
+            alphabet,
+            shuffled,
+            places,
+            radix,
+            blocklist,
+            len_min,
+            len_max,
+        })
     }
 
     /// The length of the value's text; it never falls as the value grows.
@@ -95,7 +111,11 @@ impl Sqids {
         if canonical != text.as_bytes() {
             return Err(Rejection::NonCanonical);
         }
-        if let [value] = numbers[..] { Ok(value) } else { Err(Rejection::NotSingleNumber) }
+        if let [value] = numbers[..] {
+            Ok(value)
+        } else {
+            Err(Rejection::NotSingleNumber)
+        }
     }
 
     /// The number that [`read`](Self::read) finds, without the reason where there is none. Whether the text is the one of its number
@@ -129,7 +149,11 @@ impl Sqids {
             self.blocklist.blocks(first_choice)
         };
         // With a blocked word it begins elsewhere.
-        if is_blocked { self.read(text).ok() } else { is_first_choice.then_some(number) }
+        if is_blocked {
+            self.read(text).ok()
+        } else {
+            is_first_choice.then_some(number)
+        }
     }
 
     /// The length of every text, where all have the same.
@@ -144,11 +168,18 @@ impl Sqids {
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
-        format!("^{}{}$", letter_class(self.alphabet.letters()), repeat(self.len_min, self.len_max))
+        format!(
+            "^{}{}$",
+            letter_class(self.alphabet.letters()),
+            repeat(self.len_min, self.len_max)
+        )
     }
 
     fn text_len(&self, numbers: &[u128]) -> usize {
-        let core: usize = numbers.iter().map(|number| self.radix.len(*number) + 1).sum();
+        let core: usize = numbers
+            .iter()
+            .map(|number| self.radix.len(*number) + 1)
+            .sum();
         core.max(self.len_min)
     }
 
@@ -170,7 +201,11 @@ impl Sqids {
             let place = usize::try_from(split(*number, letters).1).expect("a letter's place");
             usize::from(self.shuffled[place])
         });
-        numbers.len() + codes.enumerate().map(|(place, code)| place + code).sum::<usize>()
+        numbers.len()
+            + codes
+                .enumerate()
+                .map(|(place, code)| place + code)
+                .sum::<usize>()
     }
 
     fn write_from(&self, beginning: usize, numbers: &[u128], out: &mut [u8]) {
@@ -185,7 +220,8 @@ impl Sqids {
                 shuffle(&mut letters[..count]);
             }
             let end = at + self.radix.len(*number);
-            self.radix.write_shuffled(*number, &without_separator(&letters), &mut out[at..end]);
+            self.radix
+                .write_shuffled(*number, &without_separator(&letters), &mut out[at..end]);
             at = end;
         }
         if at < out.len() {
@@ -212,7 +248,9 @@ impl Sqids {
     fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
         let count = self.alphabet.len();
         let (first, mut rest) = text.split_first().ok_or(Rejection::WrongLength)?;
-        let beginning = self.shuffled[..count].iter().position(|letter| letter == first);
+        let beginning = self.shuffled[..count]
+            .iter()
+            .position(|letter| letter == first);
         let (mut letters, _) = self.rotate(beginning.ok_or(Rejection::BadAlphabet)?);
         let mut numbers = Vec::new();
         loop {
@@ -224,17 +262,26 @@ impl Sqids {
             }
             let mut number = 0;
             for digit in digits {
-                let digit =
-                    letters[1..count].iter().position(|letter| letter == digit).ok_or(Rejection::BadAlphabet)?;
+                let digit = letters[1..count]
+                    .iter()
+                    .position(|letter| letter == digit)
+                    .ok_or(Rejection::BadAlphabet)?;
                 let digit = u8::try_from(digit).expect("at most 94 letters");
-                number = self.radix.push(number, digit).ok_or(Rejection::OutOfRange)?;
+                number = self
+                    .radix
+                    .push(number, digit)
+                    .ok_or(Rejection::OutOfRange)?;
             }
             numbers.push(number);
             let Some(end) = end else { break };
             rest = &rest[end + 1..];
             shuffle(&mut letters[..count]);
         }
-        if numbers.is_empty() { Err(Rejection::NonCanonical) } else { Ok(numbers) }
+        if numbers.is_empty() {
+            Err(Rejection::NonCanonical)
+        } else {
+            Ok(numbers)
+        }
     }
 }
 
@@ -250,7 +297,8 @@ fn shuffle(letters: &mut [u8]) {
     let count = letters.len();
     for place in 0..count - 1 {
         let opposite = count - 1 - place;
-        let target = place * opposite + usize::from(letters[place]) + usize::from(letters[opposite]);
+        let target =
+            place * opposite + usize::from(letters[place]) + usize::from(letters[opposite]);
         letters.swap(place, target % count);
     }
 }
@@ -290,7 +338,9 @@ impl Blocklist {
             }
             let (rest, words) = (&text[start..], &self.by_first[first]);
             words.iter().any(|word| {
-                let begins_here = rest.get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word));
+                let begins_here = rest
+                    .get(..word.len())
+                    .is_some_and(|found| found.eq_ignore_ascii_case(word));
                 let is_at_an_end = start == 0 || rest.len() == word.len();
                 begins_here
                     && if text.len() <= 3 || word.len() <= 3 {
@@ -325,12 +375,22 @@ mod tests {
     #[test]
     fn published_texts_hold() {
         for row in vectors::rows("conjunction", "sqids") {
-            let alphabet = row["alphabet"].as_str().filter(|name| *name != "default").unwrap_or(Sqids::ALPHABET);
+            let alphabet = row["alphabet"]
+                .as_str()
+                .filter(|name| *name != "default")
+                .unwrap_or(Sqids::ALPHABET);
             let codec = codec(alphabet, if row["min_length"] == 20 { 20 } else { 0 });
             let text = row["value"].as_str().expect("a text");
             let numbers = row["numbers"].as_array().expect("numbers");
             if let [number] = &numbers[..] {
-                vectors::check(&codec, number.as_str().and_then(|n| n.parse().ok()).expect("a number"), text);
+                vectors::check(
+                    &codec,
+                    number
+                        .as_str()
+                        .and_then(|n| n.parse().ok())
+                        .expect("a number"),
+                    text,
+                );
             } else {
                 assert_eq!(codec.read(text), Err(Rejection::NotSingleNumber), "{text}");
             }
@@ -349,7 +409,11 @@ mod tests {
                 }
             }
             if let Some(three) = row["encodings"]["sqids_az20"].as_str() {
-                assert_eq!(codec(A_TO_Z, 20).read(three), Err(Rejection::NotSingleNumber), "{three}");
+                assert_eq!(
+                    codec(A_TO_Z, 20).read(three),
+                    Err(Rejection::NotSingleNumber),
+                    "{three}"
+                );
             }
         }
         assert_eq!(checked, 17);
@@ -361,8 +425,8 @@ mod tests {
         let mut text = vec![0; free.len(100_000)];
         free.write(100_000, &mut text);
         let word = String::from_utf8(text).expect("ASCII");
-        let blocking =
-            Sqids::new(Sqids::ALPHABET, 0, Some(&[word.to_uppercase()]), u128::MAX).expect("valid parameters");
+        let blocking = Sqids::new(Sqids::ALPHABET, 0, Some(&[word.to_uppercase()]), u128::MAX)
+            .expect("valid parameters");
         assert_eq!(blocking.read(&word), Err(Rejection::NonCanonical));
         assert_ne!(vectors::text_of(&Codec::Sqids(blocking), 100_000), word);
     }
@@ -371,9 +435,13 @@ mod tests {
     fn a_number_with_no_unblocked_text_is_still_written() {
         let mut words = vec![String::new()];
         for _ in 0..4 {
-            words = words.iter().flat_map(|word| ["a", "b", "c"].map(|letter| format!("{word}{letter}"))).collect();
+            words = words
+                .iter()
+                .flat_map(|word| ["a", "b", "c"].map(|letter| format!("{word}{letter}")))
+                .collect();
         }
-        let codec = Codec::Sqids(Sqids::new("abc", 0, Some(&words), u128::MAX).expect("valid parameters"));
+        let codec =
+            Codec::Sqids(Sqids::new("abc", 0, Some(&words), u128::MAX).expect("valid parameters"));
         for value in [4, 5, 6, 7, 1000] {
             assert_eq!(codec.read(&vectors::text_of(&codec, value)), Ok(value));
         }

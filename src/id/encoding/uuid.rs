@@ -28,8 +28,11 @@ impl Uuid {
 
     /// The codec; there is only one.
     pub fn new() -> Self {
-        let digits: Result<_, ParameterError> = Positional::new("0123456789abcdef", Padding::Fixed(32), u128::MAX);
-        Self { digits: digits.expect("32 digits of 4 bits hold 128 bits") }
+        let digits: Result<_, ParameterError> =
+            Positional::new("0123456789abcdef", Padding::Fixed(32), u128::MAX);
+        Self {
+            digits: digits.expect("32 digits of 4 bits hold 128 bits"),
+        }
     }
 
     /// The last two letters of its texts.
@@ -61,7 +64,9 @@ impl Uuid {
             return Ok(value);
         }
         // It is none, and the letters tell why.
-        let digits = ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
+        let digits = ungroup(&Self::GROUPS, text, |digits| {
+            self.digits.read(digits).map(|_| ())
+        })?;
         self.digits.read(&digits)
     }
 
@@ -102,10 +107,13 @@ fn well_formed(text: &[u8]) -> Option<u128> {
     }
     // In 64 bits, since shifts of 128 take several times as long, and without a branch for each letter.
     let number_of = |parts: [&[u8]; 3]| {
-        parts.into_iter().flatten().fold((0, 0), |(number, seen): (u64, u8), letter| {
-            let digit = DIGITS[usize::from(*letter)];
-            (number << 4 | u64::from(digit & 0xf), seen | digit)
-        })
+        parts
+            .into_iter()
+            .flatten()
+            .fold((0, 0), |(number, seen): (u64, u8), letter| {
+                let digit = DIGITS[usize::from(*letter)];
+                (number << 4 | u64::from(digit & 0xf), seen | digit)
+            })
     };
     let (high, seen_high) = number_of([&text[..8], &text[9..13], &text[14..18]]);
     let (low, seen_low) = number_of([&text[19..23], &text[24..], &[]]);
@@ -123,13 +131,34 @@ mod tests {
     #[test]
     fn other_forms_of_a_uuid_are_rejected() {
         let read = |text| Uuid::new().read(text);
-        assert_eq!(read("01234567-89ab-cdef-0123-456789abcdef"), Ok(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef));
-        assert_eq!(read("01234567-89AB-cdef-0123-456789abcdef"), Err(Rejection::NonCanonical));
-        assert_eq!(read("0123456789abcdef0123456789abcdef"), Err(Rejection::BadGrouping));
-        assert_eq!(read("0123456789ab-cdef-0123-4567-89abcdef"), Err(Rejection::BadGrouping));
-        assert_eq!(read("{01234567-89ab-cdef-0123-456789abcdef}"), Err(Rejection::WrongLength));
-        assert_eq!(read("g1234567-89ab-cdef-0123-456789abcdef"), Err(Rejection::BadAlphabet));
-        assert_eq!(read("01234567-89ab-cdef-0123-456789abcde\u{ff10}"), Err(Rejection::BadAlphabet));
+        assert_eq!(
+            read("01234567-89ab-cdef-0123-456789abcdef"),
+            Ok(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef)
+        );
+        assert_eq!(
+            read("01234567-89AB-cdef-0123-456789abcdef"),
+            Err(Rejection::NonCanonical)
+        );
+        assert_eq!(
+            read("0123456789abcdef0123456789abcdef"),
+            Err(Rejection::BadGrouping)
+        );
+        assert_eq!(
+            read("0123456789ab-cdef-0123-4567-89abcdef"),
+            Err(Rejection::BadGrouping)
+        );
+        assert_eq!(
+            read("{01234567-89ab-cdef-0123-456789abcdef}"),
+            Err(Rejection::WrongLength)
+        );
+        assert_eq!(
+            read("g1234567-89ab-cdef-0123-456789abcdef"),
+            Err(Rejection::BadAlphabet)
+        );
+        assert_eq!(
+            read("01234567-89ab-cdef-0123-456789abcde\u{ff10}"),
+            Err(Rejection::BadAlphabet)
+        );
         assert_eq!(read(""), Err(Rejection::WrongLength));
     }
 

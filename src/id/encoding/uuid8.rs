@@ -40,16 +40,24 @@ impl Uuid8 {
     pub fn new(max: u128) -> Result<Self, ParameterError> {
         let bits = u128::BITS - max.leading_zeros();
         if bits > FREE_BITS {
-            return Err(ParameterError::new("bits", bits, format!("must be {FREE_BITS} at most")));
+            return Err(ParameterError::new(
+                "bits",
+                bits,
+                format!("must be {FREE_BITS} at most"),
+            ));
         }
-        Ok(Self { uuid: Uuid::new(), bits })
+        Ok(Self {
+            uuid: Uuid::new(),
+            bits,
+        })
     }
 
     /// Writes the value's text over all of `out`, which has 36 bytes.
     pub fn write(&self, value: u128, out: &mut [u8]) {
         let free = value << (FREE_BITS - self.bits);
         let (upper, middle, lower) = (free >> 74, (free >> 62) & 0xfff, free & ((1 << 62) - 1));
-        self.uuid.write(upper << 80 | VERSION | middle << 64 | VARIANT | lower, out);
+        self.uuid
+            .write(upper << 80 | VERSION | middle << 64 | VARIANT | lower, out);
     }
 
     /// The number of a text.
@@ -65,7 +73,11 @@ impl Uuid8 {
         let (upper, middle, lower) = (uuid >> 80, (uuid >> 64) & 0xfff, uuid & ((1 << 62) - 1));
         let free = upper << 74 | middle << 62 | lower;
         let value = free >> (FREE_BITS - self.bits);
-        if value << (FREE_BITS - self.bits) == free { Ok(value) } else { Err(Rejection::NonCanonical) }
+        if value << (FREE_BITS - self.bits) == free {
+            Ok(value)
+        } else {
+            Err(Rejection::NonCanonical)
+        }
     }
 
     /// The letters that its texts can have.
@@ -97,10 +109,22 @@ mod tests {
     #[test]
     fn another_version_or_variant_or_a_trailing_bit_is_rejected() {
         let codec = Uuid8::new(u128::from(u64::MAX)).expect("64 bits");
-        assert_eq!(codec.read("01234567-89ab-8cde-bc00-000000000000"), Ok(0x0123_4567_89ab_cdef));
-        assert_eq!(codec.read("01234567-89ab-7cde-bc00-000000000000"), Err(Rejection::BadVersion));
-        assert_eq!(codec.read("01234567-89ab-8cde-cc00-000000000000"), Err(Rejection::BadVersion));
-        assert_eq!(codec.read("01234567-89ab-8cde-bc00-000000000001"), Err(Rejection::NonCanonical));
+        assert_eq!(
+            codec.read("01234567-89ab-8cde-bc00-000000000000"),
+            Ok(0x0123_4567_89ab_cdef)
+        );
+        assert_eq!(
+            codec.read("01234567-89ab-7cde-bc00-000000000000"),
+            Err(Rejection::BadVersion)
+        );
+        assert_eq!(
+            codec.read("01234567-89ab-8cde-cc00-000000000000"),
+            Err(Rejection::BadVersion)
+        );
+        assert_eq!(
+            codec.read("01234567-89ab-8cde-bc00-000000000001"),
+            Err(Rejection::NonCanonical)
+        );
     }
 
     proptest! {

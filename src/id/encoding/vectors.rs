@@ -10,10 +10,16 @@ use super::codec::Codec;
 
 /// The rows of one section of a vector file.
 pub(crate) fn rows(file: &str, section: &str) -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(file).with_extension("json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/vectors")
+        .join(file)
+        .with_extension("json");
     let text = std::fs::read_to_string(path).expect("the vector file is there");
     let file: Value = serde_json::from_str(&text).expect("the vector file is JSON");
-    file[section].as_array().expect("the section is a list").clone()
+    file[section]
+        .as_array()
+        .expect("the section is a list")
+        .clone()
 }
 
 /// The value's text.
@@ -25,7 +31,9 @@ pub(crate) fn text_of(codec: &Codec, value: u128) -> String {
 
 /// The number a row of `valid` stands for.
 pub(crate) fn number(row: &Value) -> u128 {
-    let decimal = row["encodings"]["decimal"].as_str().expect("a decimal text");
+    let decimal = row["encodings"]["decimal"]
+        .as_str()
+        .expect("a decimal text");
     decimal.parse().expect("a number of 128 bits")
 }
 
@@ -38,33 +46,57 @@ pub(crate) fn check(codec: &Codec, value: u128, text: &str) {
 }
 
 /// Checks every chosen row of `valid` that has a text in this encoding, both ways; returns how many those were.
-pub(crate) fn check_valid(codec: &Codec, file: &str, encoding: &str, chosen: impl Fn(&Value) -> bool) -> usize {
+pub(crate) fn check_valid(
+    codec: &Codec,
+    file: &str,
+    encoding: &str,
+    chosen: impl Fn(&Value) -> bool,
+) -> usize {
     let rows = rows(file, "valid");
-    let texts =
-        rows.iter().filter(|row| chosen(row)).filter_map(|row| Some((row, row["encodings"][encoding].as_str()?)));
-    texts.map(|(row, text)| check(codec, number(row), text)).count()
+    let texts = rows
+        .iter()
+        .filter(|row| chosen(row))
+        .filter_map(|row| Some((row, row["encodings"][encoding].as_str()?)));
+    texts
+        .map(|(row, text)| check(codec, number(row), text))
+        .count()
 }
 
 /// Checks the chosen rows of `invalid` about texts; returns how many those were.
 pub(crate) fn check_invalid(codec: &Codec, file: &str, chosen: impl Fn(&Value) -> bool) -> usize {
     let rows = rows(file, "invalid");
-    let texts = rows.iter().filter(|row| chosen(row)).filter_map(|row| Some((row, row["input"].as_str()?)));
+    let texts = rows
+        .iter()
+        .filter(|row| chosen(row))
+        .filter_map(|row| Some((row, row["input"].as_str()?)));
     texts
         .map(|(row, text)| {
             let reason = codec.read(text).map_err(|rejection| rejection.code());
-            assert_eq!(reason.err(), row["reason"].as_str(), "{}: {text:?}", row["name"]);
+            assert_eq!(
+                reason.err(),
+                row["reason"].as_str(),
+                "{}: {text:?}",
+                row["name"]
+            );
         })
         .count()
 }
 
 /// For comparisons with other crates: a difference found once is found in every run.
 pub(crate) fn same_cases_every_time() -> Config {
-    Config { cases: 1_000, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() }
+    Config {
+        cases: 1_000,
+        rng_seed: RngSeed::Fixed(7),
+        failure_persistence: None,
+        ..Config::default()
+    }
 }
 
 /// The letters in any order, `least` of them at least.
 pub(crate) fn some_letters(letters: &str, least: usize) -> impl Strategy<Value = String> {
     let letters: Vec<char> = letters.chars().collect();
     let count = letters.len();
-    proptest::sample::subsequence(letters, least..=count).prop_shuffle().prop_map(String::from_iter)
+    proptest::sample::subsequence(letters, least..=count)
+        .prop_shuffle()
+        .prop_map(String::from_iter)
 }

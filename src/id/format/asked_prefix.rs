@@ -37,7 +37,9 @@ pub enum PrefixError {
         given: String,
     },
     /// The format has no prefixes at all.
-    #[error("`{format}` has no prefixes (formats.{format}.prefixes), prefix `{given}` means nothing to it")]
+    #[error(
+        "`{format}` has no prefixes (formats.{format}.prefixes), prefix `{given}` means nothing to it"
+    )]
     NoPrefixes {
         /// The format.
         format: String,
@@ -95,8 +97,13 @@ impl Format {
                 let separator = if of_type.is_empty() { "" } else { "_" };
                 Ok(Prefix::new(&format!("{of_type}{separator}")))
             }
-            "" => Err(PrefixError::TypeMissing { types: minted.to_vec() }),
-            _ => Err(PrefixError::TypeNotMinted { given, types: minted.to_vec() }),
+            "" => Err(PrefixError::TypeMissing {
+                types: minted.to_vec(),
+            }),
+            _ => Err(PrefixError::TypeNotMinted {
+                given,
+                types: minted.to_vec(),
+            }),
         }
     }
 
@@ -107,19 +114,40 @@ impl Format {
     pub fn prefix(&self, given: &str, written: Option<&str>) -> Result<Prefix, PrefixError> {
         let (format, text) = (self.name.clone(), given.to_owned());
         let listed = match &self.prefixes {
-            Prefixes::Types { .. } => return Err(PrefixError::HasTypes { format, given: text }),
+            Prefixes::Types { .. } => {
+                return Err(PrefixError::HasTypes {
+                    format,
+                    given: text,
+                });
+            }
             Prefixes::Listed(listed) if listed.is_empty() => {
-                return Err(PrefixError::NoPrefixes { format, given: text });
+                return Err(PrefixError::NoPrefixes {
+                    format,
+                    given: text,
+                });
             }
             Prefixes::Listed(listed) => listed,
         };
-        let prefixes = || listed.iter().map(|prefix| prefix.as_str().to_owned()).collect();
+        let prefixes = || {
+            listed
+                .iter()
+                .map(|prefix| prefix.as_str().to_owned())
+                .collect()
+        };
         let Some(found) = listed.iter().find(|prefix| prefix.as_str() == given) else {
-            return Err(PrefixError::PrefixUnknown { given: text, prefixes: prefixes() });
+            return Err(PrefixError::PrefixUnknown {
+                given: text,
+                prefixes: prefixes(),
+            });
         };
         if let Some(written) = written {
             let (written, canonical) = (written.to_owned(), self.canonical().name().to_owned());
-            return Err(PrefixError::NotCanonical { given: text, written, canonical, prefixes: prefixes() });
+            return Err(PrefixError::NotCanonical {
+                given: text,
+                written,
+                canonical,
+                prefixes: prefixes(),
+            });
         }
         Ok(found.clone())
     }

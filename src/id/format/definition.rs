@@ -132,11 +132,18 @@ impl FormatDefinition {
     /// # Errors
     /// As [`FormatDefinition::from_toml`].
     pub fn from_table(name: &str, table: toml::Table) -> Result<FormatDefinition, FormatError> {
-        let refused =
-            |error: toml::de::Error| FormatError::new(name, Cause::Toml(error.to_string().trim_end().to_owned()));
+        let refused = |error: toml::de::Error| {
+            FormatError::new(name, Cause::Toml(error.to_string().trim_end().to_owned()))
+        };
         // An error would quote the text that stands here instead, with the salts in it.
-        if table.get("encodings").is_some_and(|encodings| !encodings.is_array()) {
-            return Err(FormatError::new(name, Cause::Rule("encodings must be a list, in TOML".to_owned())));
+        if table
+            .get("encodings")
+            .is_some_and(|encodings| !encodings.is_array())
+        {
+            return Err(FormatError::new(
+                name,
+                Cause::Rule("encodings must be a list, in TOML".to_owned()),
+            ));
         }
         table.try_into().map_err(refused)
     }
@@ -151,11 +158,29 @@ impl FormatDefinition {
         name: &str,
         read: impl Fn(&Path) -> Result<Salt, String>,
     ) -> Result<FormatDefinition, FormatError> {
-        for encoding in self.encodings.iter_mut().filter(|encoding| encoding.kind == EncodingKind::Hashids) {
-            let Some(path) = encoding.salt_file.take() else { continue };
-            let salt = if encoding.salt.is_some() { Err("there is a salt, too".to_owned()) } else { read(&path) };
-            let refused =
-                |problem| FormatError::new(name, Cause::SaltFile { encoding: encoding.name(), path, problem });
+        for encoding in self
+            .encodings
+            .iter_mut()
+            .filter(|encoding| encoding.kind == EncodingKind::Hashids)
+        {
+            let Some(path) = encoding.salt_file.take() else {
+                continue;
+            };
+            let salt = if encoding.salt.is_some() {
+                Err("there is a salt, too".to_owned())
+            } else {
+                read(&path)
+            };
+            let refused = |problem| {
+                FormatError::new(
+                    name,
+                    Cause::SaltFile {
+                        encoding: encoding.name(),
+                        path,
+                        problem,
+                    },
+                )
+            };
             encoding.salt = Some(salt.map_err(refused)?);
         }
         Ok(self)
@@ -167,8 +192,12 @@ impl FieldDefinition {
         match (self.bits, self.digits, self.radix, &self.cardinality) {
             (Some(bits), None, None, None) => Ok(Width::Bits(bits)),
             (None, Some(digits), Some(radix), None) => Ok(Width::Digits { digits, radix }),
-            (None, None, None, Some(cardinality)) => Ok(Width::Cardinality(cardinality.get("cardinality")?)),
-            _ => Err(Cause::Width { field: self.name.clone() }),
+            (None, None, None, Some(cardinality)) => {
+                Ok(Width::Cardinality(cardinality.get("cardinality")?))
+            }
+            _ => Err(Cause::Width {
+                field: self.name.clone(),
+            }),
         }
     }
 }
@@ -177,9 +206,10 @@ impl WholeNumber {
     pub(super) fn get(&self, key: &str) -> Result<u128, Cause> {
         match self {
             WholeNumber::Text(text) => number(key, text),
-            WholeNumber::Integer(integer) => {
-                u128::try_from(*integer).map_err(|_| Cause::Number { key: key.to_owned(), value: integer.to_string() })
-            }
+            WholeNumber::Integer(integer) => u128::try_from(*integer).map_err(|_| Cause::Number {
+                key: key.to_owned(),
+                value: integer.to_string(),
+            }),
         }
     }
 
@@ -194,7 +224,10 @@ impl WholeNumber {
 pub(super) fn number(key: &str, text: &str) -> Result<u128, Cause> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let parsed = digits.then(|| text.parse().ok()).flatten();
-    parsed.ok_or_else(|| Cause::Number { key: key.to_owned(), value: text.to_owned() })
+    parsed.ok_or_else(|| Cause::Number {
+        key: key.to_owned(),
+        value: text.to_owned(),
+    })
 }
 
 pub(super) fn plausible_ahead(text: &str) -> Result<Duration, Cause> {

@@ -173,14 +173,23 @@ impl<'a> Parts<'a> {
         let fields = self.layout.fields();
         // Names are compared only where one stands twice; then the shares of a number have other scales.
         let has_shares = fields.iter().any(|field| field.scale != 1);
-        let is_first =
-            move |at: &usize| !has_shares || fields[..*at].iter().all(|field| field.name != fields[*at].name);
+        let is_first = move |at: &usize| {
+            !has_shares
+                || fields[..*at]
+                    .iter()
+                    .all(|field| field.name != fields[*at].name)
+        };
         (0..fields.len()).filter(is_first).map(move |at| {
             let first = &fields[at];
             if !has_shares {
                 return (first, self.values[at], first.width);
             }
-            let shares = || fields.iter().zip(&self.values).filter(|(field, _)| field.name == first.name);
+            let shares = || {
+                fields
+                    .iter()
+                    .zip(&self.values)
+                    .filter(|(field, _)| field.name == first.name)
+            };
             let value = shares().map(|(field, value)| value * field.scale).sum();
             let width = match shares().count() {
                 1 => first.width,
@@ -202,7 +211,9 @@ impl Format {
 
     /// The position in `variants` of the layout that an id has.
     pub fn variant_at(&self, id: u128) -> usize {
-        self.code.as_ref().map_or(0, |placed| placed.code.index_of(id >> placed.shift))
+        self.code
+            .as_ref()
+            .map_or(0, |placed| placed.code.index_of(id >> placed.shift))
     }
 
     /// Whether callers must say which sort of id they want (`?type=`).
@@ -216,14 +227,20 @@ impl Format {
     /// [`Rejection::UnassignedQualifier`] when no type has that name.
     pub fn type_named(&self, name: &str) -> Result<usize, Rejection> {
         let is_called = |variant: &Variant| {
-            variant.name.as_deref() == Some(name) || variant.aliases.iter().any(|alias| alias == name)
+            variant.name.as_deref() == Some(name)
+                || variant.aliases.iter().any(|alias| alias == name)
         };
-        self.variants.iter().position(is_called).ok_or(Rejection::UnassignedQualifier)
+        self.variants
+            .iter()
+            .position(is_called)
+            .ok_or(Rejection::UnassignedQualifier)
     }
 
     /// The encoding of that name.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
-        self.encodings.iter().find(|encoding| encoding.name() == name)
+        self.encodings
+            .iter()
+            .find(|encoding| encoding.name() == name)
     }
 
     /// The canonical encoding.
@@ -233,12 +250,20 @@ impl Format {
 
     /// The greatest id of this format, whichever layout it has.
     pub fn greatest(&self) -> u128 {
-        self.variants.iter().map(|variant| variant.layout.greatest()).max().expect("a format has a layout")
+        self.variants
+            .iter()
+            .map(|variant| variant.layout.greatest())
+            .max()
+            .expect("a format has a layout")
     }
 
     /// The smallest id of this format, whichever layout it has.
     pub fn least(&self) -> u128 {
-        self.variants.iter().map(|variant| variant.layout.least()).min().expect("a format has a layout")
+        self.variants
+            .iter()
+            .map(|variant| variant.layout.least())
+            .min()
+            .expect("a format has a layout")
     }
 
     /// How many bytes an id takes as a big-endian number: 1 to 16.
@@ -256,7 +281,11 @@ impl Format {
             return Err(Rejection::WrongLength);
         }
         let read = self.encodings[encoding].read(text);
-        let behind_prefix = || self.prefixes.read(text, self.canonical()).and_then(Result::ok);
+        let behind_prefix = || {
+            self.prefixes
+                .read(text, self.canonical())
+                .and_then(Result::ok)
+        };
         match read {
             Err(_) if encoding == 0 => behind_prefix().map_or(read, |(_, id)| Ok(id)),
             _ => read,
@@ -289,8 +318,14 @@ impl Format {
     pub(in crate::id) fn split_as(&self, variant: usize, id: u128) -> Result<Parts<'_>, Rejection> {
         let layout = &self.variants[variant].layout;
         let values = layout.unpack(id)?;
-        let time = layout.sum_of(FieldKind::Time, &values).and_then(|ticks| self.time_of(ticks));
-        Ok(Parts { layout, values, time })
+        let time = layout
+            .sum_of(FieldKind::Time, &values)
+            .and_then(|ticks| self.time_of(ticks));
+        Ok(Parts {
+            layout,
+            values,
+            time,
+        })
     }
 
     /// The instant at which that tick begins.
@@ -304,9 +339,14 @@ impl Format {
     /// [`Rejection::BeforeEpoch`], or [`Rejection::Overflow`] after the last tick of the time field.
     pub fn ticks_at(&self, instant: UnixTime) -> Result<u128, Rejection> {
         let tick = self.tick.ok_or(Rejection::OutOfRange)?;
-        let ticks = u128::try_from(tick.count(self.epoch, instant)).map_err(|_| Rejection::BeforeEpoch)?;
+        let ticks =
+            u128::try_from(tick.count(self.epoch, instant)).map_err(|_| Rejection::BeforeEpoch)?;
         let most = self.variants[0].layout.greatest_of(FieldKind::Time);
-        if Some(ticks) <= most { Ok(ticks) } else { Err(Rejection::Overflow) }
+        if Some(ticks) <= most {
+            Ok(ticks)
+        } else {
+            Err(Rejection::Overflow)
+        }
     }
 
     /// The first tick that cannot be minted any more, since the time field is full or ids reach `mint_below`, whatever
@@ -323,7 +363,9 @@ impl Format {
             // What its other fields hold is looked at for each id.
             return Some(full.min(self.mint_below / stride));
         }
-        let room = self.mint_below.checked_sub(self.greatest_without_time() + 1);
+        let room = self
+            .mint_below
+            .checked_sub(self.greatest_without_time() + 1);
         Some(full.min(room.map_or(0, |room| room / stride + 1)))
     }
 
@@ -334,8 +376,18 @@ impl Format {
             (FieldKind::Worker, Some(last)) => field.max.min(last.into()),
             _ => field.constant.unwrap_or(field.max),
         };
-        let of_layout = |layout: &Layout| layout.fields().iter().map(|field| most(field) * field.stride).sum();
-        self.variants.iter().map(|variant| of_layout(&variant.layout)).max().expect("a format has a layout")
+        let of_layout = |layout: &Layout| {
+            layout
+                .fields()
+                .iter()
+                .map(|field| most(field) * field.stride)
+                .sum()
+        };
+        self.variants
+            .iter()
+            .map(|variant| of_layout(&variant.layout))
+            .max()
+            .expect("a format has a layout")
     }
 
     /// The instant from which nothing can be minted any more; `None` for a format without time.
@@ -352,12 +404,32 @@ impl Format {
 
     /// What two programs must have in common to mint the same format, by name: if they differ, one id could be minted twice.
     pub fn identity(&self) -> BTreeMap<String, String> {
-        let fields = |layout: &Layout| layout.fields().iter().map(identity_of).collect::<Vec<_>>().join(", ");
-        let layouts: Vec<String> = self.variants.iter().map(|variant| fields(&variant.layout)).collect();
+        let fields = |layout: &Layout| {
+            layout
+                .fields()
+                .iter()
+                .map(identity_of)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let layouts: Vec<String> = self
+            .variants
+            .iter()
+            .map(|variant| fields(&variant.layout))
+            .collect();
         BTreeMap::from([
             ("fields".to_owned(), layouts.join("; ")),
-            ("tick".to_owned(), self.tick.map_or_else(|| "none".to_owned(), |tick| tick.to_string())),
-            ("epoch".to_owned(), self.epoch.to_text(9).unwrap_or_else(|| self.epoch.nanos().to_string())),
+            (
+                "tick".to_owned(),
+                self.tick
+                    .map_or_else(|| "none".to_owned(), |tick| tick.to_string()),
+            ),
+            (
+                "epoch".to_owned(),
+                self.epoch
+                    .to_text(9)
+                    .unwrap_or_else(|| self.epoch.nanos().to_string()),
+            ),
             ("rule".to_owned(), self.rule.name().to_owned()),
             ("first_worker".to_owned(), self.first_worker.to_string()),
         ])
@@ -365,9 +437,19 @@ impl Format {
 }
 
 fn identity_of(field: &Field) -> String {
-    let constant = field.constant.map(|value| format!(" = {value}")).unwrap_or_default();
-    let scale = if field.scale == 1 { String::new() } else { format!(" counted {}", field.scale) };
-    format!("{} ({}) 0..{} x {}{scale}{constant}", field.name, field.kind, field.max, field.stride)
+    let constant = field
+        .constant
+        .map(|value| format!(" = {value}"))
+        .unwrap_or_default();
+    let scale = if field.scale == 1 {
+        String::new()
+    } else {
+        format!(" counted {}", field.scale)
+    };
+    format!(
+        "{} ({}) 0..{} x {}{scale}{constant}",
+        field.name, field.kind, field.max, field.stride
+    )
 }
 
 #[cfg(test)]
@@ -380,7 +462,8 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_differ_in_anything_that_decides_their_ids_differ_in_that_part_of_their_identity() {
+    fn formats_that_differ_in_anything_that_decides_their_ids_differ_in_that_part_of_their_identity()
+     {
         let text = r#"
             summary = ""
             rule = "sequenced"
@@ -395,8 +478,14 @@ mod tests {
             encodings = ["decimal"]"#;
         let kept = identity(text);
         // What does not decide which ids there can be is not kept.
-        assert_eq!(identity(&text.replace("first_worker = 0", "first_worker = 0\nsequence_spread = 64")), kept);
-        assert_eq!(identity(&text.replace("first_worker = 0", "first_worker = 0\nprefixes = ['pi_']")), kept);
+        assert_eq!(
+            identity(&text.replace("first_worker = 0", "first_worker = 0\nsequence_spread = 64")),
+            kept
+        );
+        assert_eq!(
+            identity(&text.replace("first_worker = 0", "first_worker = 0\nprefixes = ['pi_']")),
+            kept
+        );
         for (key, old, new) in [
             ("fields", "stride = 46656", "stride = 65536"),
             ("fields", "bits = 32", "bits = 33"),
@@ -409,9 +498,19 @@ mod tests {
         ] {
             assert!(text.contains(old), "{old} is there to be changed");
             let now = identity(&text.replace(old, new));
-            let differing: Vec<_> = kept.iter().filter(|(name, value)| now.get(*name) != Some(value)).collect();
-            assert!(differing.iter().any(|(name, _)| *name == key), "{new} instead of {old}: {now:?}");
+            let differing: Vec<_> = kept
+                .iter()
+                .filter(|(name, value)| now.get(*name) != Some(value))
+                .collect();
+            assert!(
+                differing.iter().any(|(name, _)| *name == key),
+                "{new} instead of {old}: {now:?}"
+            );
         }
-        assert_eq!(kept, identity(&text.replace("summary = \"\"", "summary = \"another\"")), "what decides nothing");
+        assert_eq!(
+            kept,
+            identity(&text.replace("summary = \"\"", "summary = \"another\"")),
+            "what decides nothing"
+        );
     }
 }

@@ -17,7 +17,10 @@ pub struct FormatError {
 
 impl FormatError {
     pub(super) fn new(format: &str, cause: Cause) -> FormatError {
-        FormatError { format: format.to_owned(), cause: Box::new(cause) }
+        FormatError {
+            format: format.to_owned(),
+            cause: Box::new(cause),
+        }
     }
 }
 
@@ -32,11 +35,18 @@ pub(super) enum Cause {
     #[error("{0}")]
     Layout(#[from] LayoutError),
     #[error("field `{field}`: {cause}")]
-    Code { field: String, cause: SuffixCodeError },
+    Code {
+        field: String,
+        cause: SuffixCodeError,
+    },
     #[error("{0}")]
     Encoding(#[from] EncodingError),
     #[error("encoding {encoding}: salt_file = {}: {problem}", .path.display())]
-    SaltFile { encoding: String, path: PathBuf, problem: String },
+    SaltFile {
+        encoding: String,
+        path: PathBuf,
+        problem: String,
+    },
     #[error("{key} = `{value}` is not a whole number from 0 to 2^128 - 1")]
     Number { key: String, value: String },
     #[error("field `{field}`: give either `bits`, or `digits` and `radix`, or `cardinality`")]

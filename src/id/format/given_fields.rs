@@ -140,14 +140,21 @@ impl FieldsError {
     pub fn limit(&self) -> Option<String> {
         match self {
             FieldsError::Unknown { names, .. } => Some(names.join(", ")),
-            FieldsError::NotANumber { most, .. } | FieldsError::TooGreat { most, .. } => Some(format!("0 to {most}")),
+            FieldsError::NotANumber { most, .. } | FieldsError::TooGreat { most, .. } => {
+                Some(format!("0 to {most}"))
+            }
             FieldsError::Constant { constant, .. } => Some(constant.to_string()),
             FieldsError::OutsideTime { first, last, .. } => Some(format!("{first} to {last}")),
             FieldsError::OffTick { tick, .. } => Some(tick.clone()),
             FieldsError::TypeUnknown { types, .. } => Some(types.join(", ")),
             FieldsError::Prefix(PrefixError::TypeMalformed { .. }) => Some(TYPE_RULE.to_owned()),
-            FieldsError::Prefix(PrefixError::PrefixUnknown { prefixes, .. }) => Some(prefixes.join(", ")),
-            FieldsError::Twice(_) | FieldsError::TimeTwice | FieldsError::NoInstant(_) | FieldsError::Prefix(_) => None,
+            FieldsError::Prefix(PrefixError::PrefixUnknown { prefixes, .. }) => {
+                Some(prefixes.join(", "))
+            }
+            FieldsError::Twice(_)
+            | FieldsError::TimeTwice
+            | FieldsError::NoInstant(_)
+            | FieldsError::Prefix(_) => None,
         }
     }
 }
@@ -157,9 +164,17 @@ impl Format {
     /// field by its name, `type` where the format has types, `prefix` where it has prefixes.
     pub fn field_names(&self) -> Vec<&str> {
         let layout = &self.variants[0].layout;
-        let times: &[&str] = if layout.field_of(FieldKind::Time).is_some() { &[TIME, TIME_TICKS] } else { &[] };
+        let times: &[&str] = if layout.field_of(FieldKind::Time).is_some() {
+            &[TIME, TIME_TICKS]
+        } else {
+            &[]
+        };
         let mut names = times.to_vec();
-        for field in layout.fields().iter().filter(|field| field.kind != FieldKind::Time) {
+        for field in layout
+            .fields()
+            .iter()
+            .filter(|field| field.kind != FieldKind::Time)
+        {
             if !names.contains(&field.name.as_str()) {
                 names.push(&field.name);
             }
@@ -194,50 +209,107 @@ impl Format {
         for (at, (name, _)) in given.iter().enumerate() {
             if !names.contains(name) {
                 let names = names.iter().map(|name| (*name).to_owned()).collect();
-                return Err(FieldsError::Unknown { given: (*name).to_owned(), format: self.name.clone(), names });
+                return Err(FieldsError::Unknown {
+                    given: (*name).to_owned(),
+                    format: self.name.clone(),
+                    names,
+                });
             }
             if given[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(FieldsError::Twice((*name).to_owned()));
             }
         }
         let layout = &self.variant_of_fields(given)?.layout;
-        let mut values: Vec<u128> = layout.fields().iter().map(|field| field.constant.unwrap_or(0)).collect();
+        let mut values: Vec<u128> = layout
+            .fields()
+            .iter()
+            .map(|field| field.constant.unwrap_or(0))
+            .collect();
         if let Some(most) = layout.greatest_of(FieldKind::Time) {
             values = layout.with_ticks(self.ticks_given(given, most)?, values);
         }
-        for (at, field) in layout.fields().iter().enumerate().filter(|(_, field)| field.kind != FieldKind::Time) {
+        for (at, field) in layout
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.kind != FieldKind::Time)
+        {
             if let Some(text) = value_of(given, &field.name) {
-                let shares = layout.fields().iter().filter(|other| other.name == field.name);
-                let number = number(&field.name, text, shares.map(|share| share.max * share.scale).sum())?;
+                let shares = layout
+                    .fields()
+                    .iter()
+                    .filter(|other| other.name == field.name);
+                let number = number(
+                    &field.name,
+                    text,
+                    shares.map(|share| share.max * share.scale).sum(),
+                )?;
                 values[at] = share_of(field, number)?;
             }
         }
-        let id = layout.pack(&values).expect("each value was compared with its field");
-        Ok(IdOfFields { id, prefix: self.prefix_given(given)? })
+        let id = layout
+            .pack(&values)
+            .expect("each value was compared with its field");
+        Ok(IdOfFields {
+            id,
+            prefix: self.prefix_given(given)?,
+        })
     }
 
     /// The layout of the type that is given, by its name or by the value of its field; else the one with the smallest ids.
     fn variant_of_fields(&self, given: &[(&str, &str)]) -> Result<&Variant, FieldsError> {
         let by_name = value_of(given, TYPE).filter(|_| self.has_types());
         if let Some(name) = by_name {
-            return self.type_named(name).map(|at| &self.variants[at]).map_err(|_| self.no_type(TYPE, name));
+            return self
+                .type_named(name)
+                .map(|at| &self.variants[at])
+                .map_err(|_| self.no_type(TYPE, name));
         }
-        let word_of =
-            |variant: &Variant| variant.layout.field_of(FieldKind::Qualifier).and_then(|field| field.constant);
-        let qualifier = self.variants[0].layout.field_of(FieldKind::Qualifier).filter(|_| self.has_types());
-        if let Some((field, text)) = qualifier.and_then(|field| Some((field, value_of(given, &field.name)?))) {
-            let found =
-                self.variants.iter().find(|variant| word_of(variant).is_some_and(|word| text == word.to_string()));
+        let word_of = |variant: &Variant| {
+            variant
+                .layout
+                .field_of(FieldKind::Qualifier)
+                .and_then(|field| field.constant)
+        };
+        let qualifier = self.variants[0]
+            .layout
+            .field_of(FieldKind::Qualifier)
+            .filter(|_| self.has_types());
+        if let Some((field, text)) =
+            qualifier.and_then(|field| Some((field, value_of(given, &field.name)?)))
+        {
+            let found = self
+                .variants
+                .iter()
+                .find(|variant| word_of(variant).is_some_and(|word| text == word.to_string()));
             return found.ok_or_else(|| self.no_type(&field.name, text));
         }
-        Ok(self.variants.iter().min_by_key(|variant| variant.layout.least()).expect("a format has a layout"))
+        Ok(self
+            .variants
+            .iter()
+            .min_by_key(|variant| variant.layout.least())
+            .expect("a format has a layout"))
     }
 
     fn no_type(&self, name: &str, given: &str) -> FieldsError {
-        let named = self.variants.iter().filter_map(|variant| variant.name.clone());
-        let words = self.variants.iter().filter_map(|variant| variant.layout.field_of(FieldKind::Qualifier)?.constant);
-        let types = if name == TYPE { named.collect() } else { words.map(|word| word.to_string()).collect() };
-        FieldsError::TypeUnknown { name: name.to_owned(), given: given.to_owned(), types }
+        let named = self
+            .variants
+            .iter()
+            .filter_map(|variant| variant.name.clone());
+        let words = self
+            .variants
+            .iter()
+            .filter_map(|variant| variant.layout.field_of(FieldKind::Qualifier)?.constant);
+        let types = if name == TYPE {
+            named.collect()
+        } else {
+            words.map(|word| word.to_string()).collect()
+        };
+        FieldsError::TypeUnknown {
+            name: name.to_owned(),
+            given: given.to_owned(),
+            types,
+        }
     }
 
     fn ticks_given(&self, given: &[(&str, &str)], most: u128) -> Result<u128, FieldsError> {
@@ -251,12 +323,22 @@ impl Format {
 
     /// The tick that begins at this instant.
     fn ticks_of_instant(&self, text: &str, most: u128) -> Result<u128, FieldsError> {
-        let given: UnixTime = text.parse().map_err(|error: UnixTimeError| FieldsError::NoInstant(error.to_string()))?;
+        let given: UnixTime = text
+            .parse()
+            .map_err(|error: UnixTimeError| FieldsError::NoInstant(error.to_string()))?;
         let tick = self.tick.expect("a format with a time has a tick");
-        let count = u128::try_from(tick.count(self.epoch, given)).ok().filter(|count| *count <= most);
+        let count = u128::try_from(tick.count(self.epoch, given))
+            .ok()
+            .filter(|count| *count <= most);
         let Some(count) = count else {
-            let last = self.time_of(most).map_or_else(|| "far after 9999".to_owned(), |last| last.to_string());
-            return Err(FieldsError::OutsideTime { given: text.to_owned(), first: self.epoch, last });
+            let last = self
+                .time_of(most)
+                .map_or_else(|| "far after 9999".to_owned(), |last| last.to_string());
+            return Err(FieldsError::OutsideTime {
+                given: text.to_owned(),
+                first: self.epoch,
+                last,
+            });
         };
         if self.time_of(count) == Some(given) {
             return Ok(count);
@@ -267,9 +349,18 @@ impl Format {
         if next.is_some_and(|next| next.nanos() - next.nanos().rem_euclid(unit) == given.nanos()) {
             return Ok(count + 1);
         }
-        let exact_text = |ticks| self.time_of(ticks).and_then(UnixTime::to_exact_text).unwrap_or_default();
+        let exact_text = |ticks| {
+            self.time_of(ticks)
+                .and_then(UnixTime::to_exact_text)
+                .unwrap_or_default()
+        };
         let (before, after) = (exact_text(count), exact_text((count + 1).min(most)));
-        Err(FieldsError::OffTick { given: text.to_owned(), tick: tick.to_string(), before, after })
+        Err(FieldsError::OffTick {
+            given: text.to_owned(),
+            tick: tick.to_string(),
+            before,
+            after,
+        })
     }
 
     fn prefix_given(&self, given: &[(&str, &str)]) -> Result<String, FieldsError> {
@@ -277,7 +368,10 @@ impl Format {
             Prefixes::Types { .. } => match value_of(given, TYPE).unwrap_or_default() {
                 "" => Ok(String::new()),
                 of_type if is_type(of_type) => Ok(format!("{of_type}_")),
-                other => Err(PrefixError::TypeMalformed { given: other.to_owned() }.into()),
+                other => Err(PrefixError::TypeMalformed {
+                    given: other.to_owned(),
+                }
+                .into()),
             },
             Prefixes::Listed(_) => match value_of(given, PREFIX) {
                 None => Ok(String::new()),
@@ -289,7 +383,10 @@ impl Format {
 
 /// The text that is given for this name.
 fn value_of<'a>(given: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
-    given.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    given
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
 }
 
 /// A whole number up to `most`, in decimal digits alone.
@@ -298,18 +395,32 @@ fn number(name: &str, text: &str, most: u128) -> Result<u128, FieldsError> {
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_digits.then(|| text.parse().ok()).flatten();
     let Some(given) = number else {
-        return Err(FieldsError::NotANumber { name: name(), given: text.to_owned(), most });
+        return Err(FieldsError::NotANumber {
+            name: name(),
+            given: text.to_owned(),
+            most,
+        });
     };
-    if given > most { Err(FieldsError::TooGreat { name: name(), given, most }) } else { Ok(given) }
+    if given > most {
+        Err(FieldsError::TooGreat {
+            name: name(),
+            given,
+            most,
+        })
+    } else {
+        Ok(given)
+    }
 }
 
 /// What a field holds of the number that the fields of its name carry together.
 fn share_of(field: &Field, number: u128) -> Result<u128, FieldsError> {
     let share = number / field.scale % (field.max + 1);
     match field.constant {
-        Some(constant) if constant != share => {
-            Err(FieldsError::Constant { name: field.name.clone(), given: number, constant })
-        }
+        Some(constant) if constant != share => Err(FieldsError::Constant {
+            name: field.name.clone(),
+            given: number,
+            constant,
+        }),
         _ => Ok(share),
     }
 }
@@ -320,7 +431,10 @@ mod tests {
     use crate::id::{PRESETS, preset};
 
     fn refusal(format: &str, given: &[(&str, &str)]) -> String {
-        preset(format).id_of_fields(given).expect_err("refused").to_string()
+        preset(format)
+            .id_of_fields(given)
+            .expect_err("refused")
+            .to_string()
     }
 
     #[test]
@@ -329,13 +443,31 @@ mod tests {
         for format in PRESETS.iter().map(|it| preset(it.name)) {
             for id in [format.least(), format.example(), format.greatest()] {
                 let parts = format.split(id).expect("an id");
-                let numbers: Vec<_> = parts.numbers().map(|(field, value, _)| (field, value.to_string())).collect();
+                let numbers: Vec<_> = parts
+                    .numbers()
+                    .map(|(field, value, _)| (field, value.to_string()))
+                    .collect();
                 let name_of = |field: &Field| {
-                    if field.kind == FieldKind::Time { TIME_TICKS.to_owned() } else { field.name.clone() }
+                    if field.kind == FieldKind::Time {
+                        TIME_TICKS.to_owned()
+                    } else {
+                        field.name.clone()
+                    }
                 };
-                let named: Vec<_> = numbers.iter().map(|(field, value)| (name_of(field), value)).collect();
-                let given: Vec<_> = named.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                assert_eq!(format.id_of_fields(&given).map(|it| it.id), Ok(id), "{}: {given:?}", format.name);
+                let named: Vec<_> = numbers
+                    .iter()
+                    .map(|(field, value)| (name_of(field), value))
+                    .collect();
+                let given: Vec<_> = named
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value.as_str()))
+                    .collect();
+                assert_eq!(
+                    format.id_of_fields(&given).map(|it| it.id),
+                    Ok(id),
+                    "{}: {given:?}",
+                    format.name
+                );
                 made += 1;
             }
         }
@@ -344,12 +476,28 @@ mod tests {
 
     #[test]
     fn a_lone_time_gives_the_smallest_id_of_its_instant() {
-        for name in ["payment", "snowflake", "flax", "siq", "uuid7", "conjunction", "evently", "uuid1"] {
+        for name in [
+            "payment",
+            "snowflake",
+            "flax",
+            "siq",
+            "uuid7",
+            "conjunction",
+            "evently",
+            "uuid1",
+        ] {
             let format = preset(name);
             let time = "2024-02-20T00:00:00Z";
-            let id = format.id_of_fields(&[("time", time)]).expect("an instant on a tick").id;
+            let id = format
+                .id_of_fields(&[("time", time)])
+                .expect("an instant on a tick")
+                .id;
             let instant = time.parse().expect("an instant");
-            assert_eq!(format.split(id).expect("an id").time, Some(instant), "{name}");
+            assert_eq!(
+                format.split(id).expect("an id").time,
+                Some(instant),
+                "{name}"
+            );
             if let Ok(range) = format.range(instant, UnixTime::from_nanos(instant.nanos() + 1)) {
                 assert_eq!(id, range.least, "{name}");
             }
@@ -361,29 +509,66 @@ mod tests {
         let siq = preset("siq");
         let ticks = |time| siq.id_of_fields(&[("time", time)]).map(|it| it.id >> 56);
         let first = ticks("2024-01-01T00:00:00Z").expect("a whole second");
-        assert_eq!(ticks("2024-01-01T00:00:00.000015259Z"), Ok(first + 1), "the first nanosecond of the tick");
-        assert_eq!(ticks("2024-01-01T00:00:00.000015Z"), Ok(first + 1), "as it is written");
-        let off = ticks("2024-01-01T00:00:00.00002Z").expect_err("in a tick").to_string();
+        assert_eq!(
+            ticks("2024-01-01T00:00:00.000015259Z"),
+            Ok(first + 1),
+            "the first nanosecond of the tick"
+        );
+        assert_eq!(
+            ticks("2024-01-01T00:00:00.000015Z"),
+            Ok(first + 1),
+            "as it is written"
+        );
+        let off = ticks("2024-01-01T00:00:00.00002Z")
+            .expect_err("in a tick")
+            .to_string();
         let next_to = "2024-01-01T00:00:00.000015259Z and 2024-01-01T00:00:00.000030518Z";
         assert!(off.contains(next_to) && off.contains("1s/65536"), "{off}");
         let within = refusal("payment", &[("time", "2024-02-20T00:00:00.5Z")]);
-        assert!(within.contains("2024-02-20T00:00:00Z and 2024-02-20T00:00:01Z"), "{within}");
+        assert!(
+            within.contains("2024-02-20T00:00:00Z and 2024-02-20T00:00:01Z"),
+            "{within}"
+        );
     }
 
     #[test]
     fn what_is_wrong_is_named_with_its_bound() {
-        assert_eq!(refusal("payment", &[("worker", "36")]), "`worker` is 36, it must be 0 to 35");
+        assert_eq!(
+            refusal("payment", &[("worker", "36")]),
+            "`worker` is 36, it must be 0 to 35"
+        );
         for text in ["", "+1", "-1", "1e3", "0x1", "1.0", "１"] {
-            assert!(refusal("payment", &[("worker", text)]).contains("from 0 to 35"), "{text}");
+            assert!(
+                refusal("payment", &[("worker", text)]).contains("from 0 to 35"),
+                "{text}"
+            );
         }
         let beyond = "340282366920938463463374607431768211456";
-        assert!(refusal("flax", &[("random", beyond)]).contains("from 0 to 72057594037927935"), "2^128");
+        assert!(
+            refusal("flax", &[("random", beyond)]).contains("from 0 to 72057594037927935"),
+            "2^128"
+        );
         let unknown = refusal("payment", &[("shard", "1")]);
-        assert_eq!(unknown, "`shard` is no field of payment, which has time, time_ticks, worker, sequence");
+        assert_eq!(
+            unknown,
+            "`shard` is no field of payment, which has time, time_ticks, worker, sequence"
+        );
         assert!(refusal("payment", &[("worker", "1"), ("worker", "1")]).contains("more than once"));
-        assert!(refusal("payment", &[("time", "2024-01-01T00:00:00Z"), ("time_ticks", "0")]).contains("both"));
-        assert_eq!(refusal("uuid7", &[("version", "4")]), "`version` is 4, in every id it is 7");
-        assert!(refusal("payment", &[("time", "2023-12-31T23:59:59Z")]).contains("2024-01-01T00:00:00.000Z to 2092"));
+        assert!(
+            refusal(
+                "payment",
+                &[("time", "2024-01-01T00:00:00Z"), ("time_ticks", "0")]
+            )
+            .contains("both")
+        );
+        assert_eq!(
+            refusal("uuid7", &[("version", "4")]),
+            "`version` is 4, in every id it is 7"
+        );
+        assert!(
+            refusal("payment", &[("time", "2023-12-31T23:59:59Z")])
+                .contains("2024-01-01T00:00:00.000Z to 2092")
+        );
         assert!(refusal("payment", &[("time_ticks", "2176782336")]).contains("0 to 2176782335"));
         assert!(refusal("siq", &[("type", "letter")]).contains("message"));
         assert!(refusal("siq", &[("type", "message"), ("qualifier", "7")]).contains("it is 14"));
@@ -397,9 +582,15 @@ mod tests {
         let id = |given| siq.id_of_fields(given).expect("fields").id;
         assert_eq!(id(&[("type", "message"), ("serial", "1")]), 0b1_1110);
         assert_eq!(id(&[("qualifier", "14"), ("serial", "1")]), 0b1_1110);
-        assert_eq!(id(&[("qualifier", "18")]), 18, "one that nobody has assigned");
+        assert_eq!(
+            id(&[("qualifier", "18")]),
+            18,
+            "one that nobody has assigned"
+        );
         assert_eq!(id(&[]), 0, "a user, whose ids are the smallest");
-        let typeid = preset("typeid").id_of_fields(&[("type", "user")]).expect("a type");
+        let typeid = preset("typeid")
+            .id_of_fields(&[("type", "user")])
+            .expect("a type");
         assert_eq!(typeid.prefix, "user_");
     }
 }

@@ -24,28 +24,40 @@ pub(super) fn check_monotonic(format: &Format) -> Result<(), Cause> {
         return Ok(());
     }
     if format.rule != Rule::Random {
-        return refuse(format!("it belongs to the rule `random`, not to `{}`", format.rule.name()));
+        return refuse(format!(
+            "it belongs to the rule `random`, not to `{}`",
+            format.rule.name()
+        ));
     }
     let layout = &format.variants[0].layout;
     let has_time = layout.field_of(FieldKind::Time).is_some();
     if has_time && !format.leads_with_time() {
         return refuse("the time must stand above every random field".to_owned());
     }
-    let parts = if format.monotonic.has_parts() { Monotonic::PARTS_OF_TICK } else { 1 };
-    let random = layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
+    let parts = if format.monotonic.has_parts() {
+        Monotonic::PARTS_OF_TICK
+    } else {
+        1
+    };
+    let random = layout
+        .fields()
+        .iter()
+        .filter(|field| field.kind == FieldKind::Random);
     let values = random.fold(1_u128, |values, field| values.saturating_mul(field.max + 1));
     let least = VALUES_MIN * u128::from(parts);
     if values < least {
         let (bits, bits_min) = (values.ilog2(), least.ilog2());
-        return refuse(format!("its random fields have {bits} bits, at least {bits_min} are needed; or set \"off\""));
+        return refuse(format!(
+            "its random fields have {bits} bits, at least {bits_min} are needed; or set \"off\""
+        ));
     }
     let (min, max) = (TICK_MIN, TICK_MAX);
     match format.tick.filter(|_| has_time) {
         _ if !format.monotonic.has_parts() => Ok(()),
         None => refuse("a field of kind time is needed; or set \"batch\" or \"off\"".to_owned()),
-        Some(tick) if tick.duration() < min || tick.duration() > max => {
-            refuse(format!("tick = {tick} is not from {min:?} to {max:?}; or set \"batch\" or \"off\""))
-        }
+        Some(tick) if tick.duration() < min || tick.duration() > max => refuse(format!(
+            "tick = {tick} is not from {min:?} to {max:?}; or set \"batch\" or \"off\""
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -60,8 +72,11 @@ mod tests {
             "summary = ''\nrule = '{rule}'\ntick = '{tick}'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\n\
              encodings = ['hex']\nmonotonic = '{mode}'"
         );
-        let definition = FormatDefinition::from_toml("mine", &text).map_err(|error| error.to_string())?;
-        definition.compile("mine").map_err(|error| error.to_string())
+        let definition =
+            FormatDefinition::from_toml("mine", &text).map_err(|error| error.to_string())?;
+        definition
+            .compile("mine")
+            .map_err(|error| error.to_string())
     }
 
     const TIME: &str = "{ name = 'time', kind = 'time', bits = 48 }";
@@ -75,18 +90,75 @@ mod tests {
     fn what_cannot_follow_is_refused_with_the_value_and_the_bound() {
         let below = |time: &str, bits| format!("{time}, {}", random(bits));
         for (rule, tick, fields, mode, named) in [
-            ("random", "1ms", below(TIME, 39), "batch", ["39 bits", "at least 40"]),
-            ("random", "1ms", below(TIME, 51), "clock", ["51 bits", "at least 52"]),
-            ("random", "1ms", below(TIME, 51), "process", ["51 bits", "at least 52"]),
-            ("random", "1s", below(TIME, 72), "clock", ["tick = 1s", "10ms"]),
-            ("random", "4us", below(TIME, 72), "process", ["tick = 4us", "4.096µs"]),
-            ("random", "1ms", random(72), "clock", ["kind time", "\"batch\""]),
-            ("random", "1ms", format!("{}, {TIME}", random(72)), "batch", ["time", "above every random field"]),
-            ("sequenced", "1ms", format!("{TIME}, {SEQUENCE}"), "batch", ["`random`", "`sequenced`"]),
-            ("random", "1ms", below(TIME, 72), "always", ["always", "clock"]),
+            (
+                "random",
+                "1ms",
+                below(TIME, 39),
+                "batch",
+                ["39 bits", "at least 40"],
+            ),
+            (
+                "random",
+                "1ms",
+                below(TIME, 51),
+                "clock",
+                ["51 bits", "at least 52"],
+            ),
+            (
+                "random",
+                "1ms",
+                below(TIME, 51),
+                "process",
+                ["51 bits", "at least 52"],
+            ),
+            (
+                "random",
+                "1s",
+                below(TIME, 72),
+                "clock",
+                ["tick = 1s", "10ms"],
+            ),
+            (
+                "random",
+                "4us",
+                below(TIME, 72),
+                "process",
+                ["tick = 4us", "4.096µs"],
+            ),
+            (
+                "random",
+                "1ms",
+                random(72),
+                "clock",
+                ["kind time", "\"batch\""],
+            ),
+            (
+                "random",
+                "1ms",
+                format!("{}, {TIME}", random(72)),
+                "batch",
+                ["time", "above every random field"],
+            ),
+            (
+                "sequenced",
+                "1ms",
+                format!("{TIME}, {SEQUENCE}"),
+                "batch",
+                ["`random`", "`sequenced`"],
+            ),
+            (
+                "random",
+                "1ms",
+                below(TIME, 72),
+                "always",
+                ["always", "clock"],
+            ),
         ] {
             let error = compiled(rule, tick, &fields, mode).expect_err(&fields);
-            assert!(named.iter().all(|part| error.contains(part)), "{fields}: {error}");
+            assert!(
+                named.iter().all(|part| error.contains(part)),
+                "{fields}: {error}"
+            );
         }
         for (tick, fields, mode) in [
             ("1ms", below(TIME, 40), "batch"),
@@ -96,7 +168,10 @@ mod tests {
             ("1s", random(40), "batch"),
             ("1s", below(TIME, 8), "off"),
         ] {
-            assert_eq!(compiled("random", tick, &fields, mode).map(|format| format.monotonic.name()), Ok(mode));
+            assert_eq!(
+                compiled("random", tick, &fields, mode).map(|format| format.monotonic.name()),
+                Ok(mode)
+            );
         }
     }
 
@@ -104,7 +179,17 @@ mod tests {
     fn built_in_formats_follow_as_their_pages_say() {
         let formats = PRESETS.iter().map(|preset| crate::id::preset(preset.name));
         let following = formats.filter(|format| format.monotonic != Monotonic::Off);
-        let modes: Vec<_> = following.map(|format| format!("{} {}", format.name, format.monotonic.name())).collect();
-        assert_eq!(modes, ["uuid7 clock", "ulid batch", "firebase batch", "typeid clock"]);
+        let modes: Vec<_> = following
+            .map(|format| format!("{} {}", format.name, format.monotonic.name()))
+            .collect();
+        assert_eq!(
+            modes,
+            [
+                "uuid7 clock",
+                "ulid batch",
+                "firebase batch",
+                "typeid clock"
+            ]
+        );
     }
 }

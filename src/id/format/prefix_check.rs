@@ -26,7 +26,10 @@ pub(super) fn check_prefixes(
     let Some(types) = &definition.types else {
         check_rule(definition.rule, "prefixes", listed.is_empty())?;
         if listed.len() > LISTED_MAX {
-            return Err(Cause::Rule(format!("prefixes: there are {}, {LISTED_MAX} are the most", listed.len())));
+            return Err(Cause::Rule(format!(
+                "prefixes: there are {}, {LISTED_MAX} are the most",
+                listed.len()
+            )));
         }
         for (at, prefix) in listed.iter().enumerate() {
             if listed[..at].contains(prefix) {
@@ -35,7 +38,9 @@ pub(super) fn check_prefixes(
             check_prefix(prefix, canonical, &encodings[1..])
                 .map_err(|why| Cause::Rule(format!("prefixes: `{prefix}` {why}")))?;
         }
-        return Ok(Prefixes::Listed(listed.iter().map(|prefix| Prefix::new(prefix)).collect()));
+        return Ok(Prefixes::Listed(
+            listed.iter().map(|prefix| Prefix::new(prefix)).collect(),
+        ));
     };
     let refuse = |why: &str| Err(Cause::Rule(format!("types: {why}")));
     check_rule(definition.rule, "types", false)?;
@@ -51,21 +56,27 @@ pub(super) fn check_prefixes(
             canonical.name()
         ));
     }
-    if let Some(other) = encodings[1..].iter().find(|other| !other.prefix().is_empty()) {
+    if let Some(other) = encodings[1..]
+        .iter()
+        .find(|other| !other.prefix().is_empty())
+    {
         return refuse(&format!("the prefix of {} could be a type", other.name()));
     }
     if let Some(other) = types.iter().find(|other| !is_type(other)) {
         return refuse(&format!("`{other}` is not {TYPE_RULE}"));
     }
-    Ok(Prefixes::Types { minted: types.clone() })
+    Ok(Prefixes::Types {
+        minted: types.clone(),
+    })
 }
 
 /// Ids of the other rules are looked for by their texts.
 fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
-        Rule::Chained | Rule::Grouped if !is_absent => {
-            Err(Cause::Rule(format!("{key}: ids of the rule `{}` have none", rule.name())))
-        }
+        Rule::Chained | Rule::Grouped if !is_absent => Err(Cause::Rule(format!(
+            "{key}: ids of the rule `{}` have none",
+            rule.name()
+        ))),
         _ => Ok(()),
     }
 }
@@ -73,8 +84,14 @@ fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
 /// What is wrong with this prefix of the canonical text, beside the other encodings.
 fn check_prefix(prefix: &str, canonical: &Encoding, others: &[Encoding]) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-    let Some(last) = prefix.bytes().last().filter(|_| prefix.len() <= LEN_MAX && prefix.bytes().all(is_plain)) else {
-        return Err(format!("is not 1 to {LEN_MAX} printable ASCII characters without \" and \\"));
+    let Some(last) = prefix
+        .bytes()
+        .last()
+        .filter(|_| prefix.len() <= LEN_MAX && prefix.bytes().all(is_plain))
+    else {
+        return Err(format!(
+            "is not 1 to {LEN_MAX} printable ASCII characters without \" and \\"
+        ));
     };
     if canonical.fixed_len().is_none() && LetterSet::of(&[last]).is_within(canonical.letters()) {
         let (name, last) = (canonical.name(), char::from(last));
@@ -84,7 +101,8 @@ fn check_prefix(prefix: &str, canonical: &Encoding, others: &[Encoding]) -> Resu
     }
     let is_alike = |other: &&Encoding| {
         let of_encoding = other.prefix();
-        !of_encoding.is_empty() && (prefix.starts_with(of_encoding) || of_encoding.starts_with(prefix))
+        !of_encoding.is_empty()
+            && (prefix.starts_with(of_encoding) || of_encoding.starts_with(prefix))
     };
     match others.iter().find(is_alike) {
         Some(other) => Err(format!("begins like the prefix of {}", other.name())),

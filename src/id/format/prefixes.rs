@@ -86,7 +86,11 @@ impl Prefixes {
     /// How long the longest of them is, in bytes.
     pub fn len_max(&self) -> usize {
         match self {
-            Prefixes::Listed(listed) => listed.iter().map(|prefix| prefix.0.len()).max().unwrap_or(0),
+            Prefixes::Listed(listed) => listed
+                .iter()
+                .map(|prefix| prefix.0.len())
+                .max()
+                .unwrap_or(0),
             Prefixes::Types { .. } => TYPE_LEN_MAX + SEPARATOR.len_utf8(),
         }
     }
@@ -95,13 +99,20 @@ impl Prefixes {
     /// letters.
     pub fn pattern(&self, canonical: &Encoding) -> String {
         let optional = match self {
-            Prefixes::Types { .. } => format!("(?:[a-z]|[a-z][a-z_]{{0,{}}}[a-z]){SEPARATOR}", TYPE_LEN_MAX - 2),
-            Prefixes::Listed(listed) => {
-                listed.iter().map(|prefix| escape(prefix.as_str())).collect::<Vec<_>>().join("|")
-            }
+            Prefixes::Types { .. } => format!(
+                "(?:[a-z]|[a-z][a-z_]{{0,{}}}[a-z]){SEPARATOR}",
+                TYPE_LEN_MAX - 2
+            ),
+            Prefixes::Listed(listed) => listed
+                .iter()
+                .map(|prefix| escape(prefix.as_str()))
+                .collect::<Vec<_>>()
+                .join("|"),
         };
         let pattern = canonical.pattern();
-        let body = pattern.strip_prefix('^').expect("codecs anchor their patterns");
+        let body = pattern
+            .strip_prefix('^')
+            .expect("codecs anchor their patterns");
         format!("^(?:{optional})?{body}")
     }
 
@@ -123,7 +134,8 @@ impl Prefixes {
 
     /// The type that a prefix says; `None` where they are no types.
     pub fn type_of<'a>(&self, prefix: &'a str) -> Option<&'a str> {
-        self.are_types().then(|| prefix.strip_suffix(SEPARATOR).unwrap_or(prefix))
+        self.are_types()
+            .then(|| prefix.strip_suffix(SEPARATOR).unwrap_or(prefix))
     }
 
     /// What stands before the text, and the number that is behind it, which may lie above the greatest one; `None` where
@@ -131,7 +143,11 @@ impl Prefixes {
     ///
     /// # Errors
     /// [`Rejection::BadPrefix`] for what is no type, and whatever the encoding finds behind it.
-    pub fn read<'a>(&self, text: &'a str, canonical: &Encoding) -> Option<Result<(&'a str, u128), Rejection>> {
+    pub fn read<'a>(
+        &self,
+        text: &'a str,
+        canonical: &Encoding,
+    ) -> Option<Result<(&'a str, u128), Rejection>> {
         let behind = |prefix: &'a str, rest: &str| match rest {
             "" => Err(Rejection::WrongLength),
             rest => canonical.read_unbounded(rest).map(|id| (prefix, id)),
@@ -142,11 +158,17 @@ impl Prefixes {
                 let (prefix, rest) = text.split_at_checked(at)?;
                 let of_type = prefix.strip_suffix(SEPARATOR)?;
                 let is_sound = is_type(of_type) && !of_type.is_empty();
-                Some(if is_sound { behind(prefix, rest) } else { Err(Rejection::BadPrefix) })
+                Some(if is_sound {
+                    behind(prefix, rest)
+                } else {
+                    Err(Rejection::BadPrefix)
+                })
             }
             Prefixes::Listed(listed) => {
-                let split =
-                    |prefix: &Prefix| text.split_at_checked(prefix.0.len()).filter(|(head, _)| *head == &*prefix.0);
+                let split = |prefix: &Prefix| {
+                    text.split_at_checked(prefix.0.len())
+                        .filter(|(head, _)| *head == &*prefix.0)
+                };
                 let splits = listed.iter().filter_map(split);
                 let mut readings = splits.map(|(prefix, rest)| behind(prefix, rest));
                 let first = readings.next()?;
@@ -170,7 +192,8 @@ impl Prefixes {
                 let is_as_written = |prefix: &&Prefix| text.starts_with(prefix.as_str());
                 let is_meant = |prefix: &&Prefix| {
                     let head = text.get(..prefix.0.len());
-                    canonical.letter_case().is_some() && head.is_some_and(|head| head.eq_ignore_ascii_case(&prefix.0))
+                    canonical.letter_case().is_some()
+                        && head.is_some_and(|head| head.eq_ignore_ascii_case(&prefix.0))
                 };
                 let meant_behind = |prefix: &Prefix| {
                     let meant = canonical.lenient_text(text.get(prefix.0.len()..)?)?;

@@ -26,8 +26,13 @@ impl Format {
     /// ```
     pub fn built_in(name: &str) -> Option<Format> {
         let preset = PRESETS.iter().find(|preset| preset.name == name)?;
-        let definition = FormatDefinition::from_toml(preset.name, preset.toml).expect("built-in formats are TOML");
-        Some(definition.compile(preset.name).expect("built-in formats are sound"))
+        let definition = FormatDefinition::from_toml(preset.name, preset.toml)
+            .expect("built-in formats are TOML");
+        Some(
+            definition
+                .compile(preset.name)
+                .expect("built-in formats are sound"),
+        )
     }
 }
 
@@ -85,10 +90,18 @@ mod tests {
     #[test]
     fn every_js53_is_an_integer_that_a_double_holds_and_its_neighbours_too() {
         let js53 = preset("js53");
-        assert_eq!((js53.greatest(), js53.mint_below), ((1 << 53) - 1, Format::UNBOUNDED));
+        assert_eq!(
+            (js53.greatest(), js53.mint_below),
+            ((1 << 53) - 1, Format::UNBOUNDED)
+        );
         // 2026-01-01: 365 days of 8 640 000 ticks, then worker 0 and sequence 7.
         assert_eq!(js53.canonical().to_text(js53.example()), "103337164800007");
-        assert_eq!(js53.encoding("hex_padded").expect("it has one").to_text(js53.greatest()), "1fffffffffffff");
+        assert_eq!(
+            js53.encoding("hex_padded")
+                .expect("it has one")
+                .to_text(js53.greatest()),
+            "1fffffffffffff"
+        );
         for id in [0, 1, js53.example(), js53.greatest() - 1, js53.greatest()] {
             let number: f64 = js53.canonical().to_text(id).parse().expect("a number");
             assert_eq!(format!("{number:.0}"), id.to_string());

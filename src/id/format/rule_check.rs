@@ -11,9 +11,21 @@ use crate::time::{Tick, UnixTime};
 impl FormatDefinition {
     pub(super) fn check_rule(&self, variants: &[Variant]) -> Result<(), Cause> {
         let layout = &variants[0].layout;
-        let count = |kind| layout.fields().iter().filter(|field| field.kind == kind).count();
+        let count = |kind| {
+            layout
+                .fields()
+                .iter()
+                .filter(|field| field.kind == kind)
+                .count()
+        };
         let refuse = |text: &str| Err(Cause::Rule(format!("rule `{}`: {text}", self.rule.name())));
-        for kind in [FieldKind::Time, FieldKind::Worker, FieldKind::Shard, FieldKind::Sequence, FieldKind::Object] {
+        for kind in [
+            FieldKind::Time,
+            FieldKind::Worker,
+            FieldKind::Shard,
+            FieldKind::Sequence,
+            FieldKind::Object,
+        ] {
             if count(kind) > 1 && self.rule.is_counted() {
                 return refuse(&format!("at most one field can be of kind {kind}"));
             }
@@ -29,7 +41,9 @@ impl FormatDefinition {
                 if count(FieldKind::Time) != 1 || count(FieldKind::Sequence) != 1 {
                     return refuse("one field of kind time and one of kind sequence are needed");
                 }
-                if count(FieldKind::Random) + count(FieldKind::Checksum) + count(FieldKind::Ledger) > 0 {
+                if count(FieldKind::Random) + count(FieldKind::Checksum) + count(FieldKind::Ledger)
+                    > 0
+                {
                     return refuse("random, checksum and ledger fields belong to other rules");
                 }
                 self.check_sizes(variants)?;
@@ -38,13 +52,20 @@ impl FormatDefinition {
             Rule::Random | Rule::Grouped | Rule::Chained if self.sequence_spread != 1 => {
                 refuse("sequence_spread belongs to the rule `sequenced`")
             }
-            Rule::Random if count(FieldKind::Random) == 0 => refuse("a field of kind random is needed"),
+            Rule::Random if count(FieldKind::Random) == 0 => {
+                refuse("a field of kind random is needed")
+            }
             Rule::Random => {
                 let known = [FieldKind::Time, FieldKind::Random, FieldKind::Constant];
-                match layout.fields().iter().find(|field| !known.contains(&field.kind)) {
-                    Some(field) => {
-                        refuse(&format!("field `{}` of kind {} belongs to another rule", field.name, field.kind))
-                    }
+                match layout
+                    .fields()
+                    .iter()
+                    .find(|field| !known.contains(&field.kind))
+                {
+                    Some(field) => refuse(&format!(
+                        "field `{}` of kind {} belongs to another rule",
+                        field.name, field.kind
+                    )),
                     None => Ok(()),
                 }
             }
@@ -53,7 +74,11 @@ impl FormatDefinition {
                     return refuse("one field of kind time and two of kind object are needed");
                 }
                 let known = [FieldKind::Time, FieldKind::Object, FieldKind::Constant];
-                match layout.fields().iter().find(|field| !known.contains(&field.kind) || field.scale != 1) {
+                match layout
+                    .fields()
+                    .iter()
+                    .find(|field| !known.contains(&field.kind) || field.scale != 1)
+                {
                     Some(field) => refuse(&format!(
                         "field `{}` of kind {}, scale {}: only time, objects and constants of scale 1 belong to it",
                         field.name, field.kind, field.scale
@@ -67,11 +92,16 @@ impl FormatDefinition {
 
     /// What is skipped at the beginning of a tick is a quarter of it at most.
     fn check_spread(&self, variants: &[Variant]) -> Result<(), Cause> {
-        let sequences = variants.iter().filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
-        let narrowest = sequences.min_by_key(|sequence| sequence.max).expect("checked above");
+        let sequences = variants
+            .iter()
+            .filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
+        let narrowest = sequences
+            .min_by_key(|sequence| sequence.max)
+            .expect("checked above");
         let values = narrowest.max + 1;
         let is_sound = self.sequence_spread == 1
-            || self.sequence_spread.is_power_of_two() && u128::from(self.sequence_spread) <= values / 4;
+            || self.sequence_spread.is_power_of_two()
+                && u128::from(self.sequence_spread) <= values / 4;
         if is_sound {
             return Ok(());
         }
@@ -89,20 +119,28 @@ impl FormatDefinition {
             let layout = &variant.layout;
             let sequence = layout.field_of(FieldKind::Sequence).expect("checked above");
             if sequence.max >= 1 << 32 {
-                return Err(Cause::Rule(format!("field `{}`: a sequence has at most 2^32 values", sequence.name)));
+                return Err(Cause::Rule(format!(
+                    "field `{}`: a sequence has at most 2^32 values",
+                    sequence.name
+                )));
             }
             if layout.field_of(FieldKind::Time).expect("checked above").max >= 1 << 64 {
                 return Err(Cause::Rule("a time field has at most 64 bits".to_owned()));
             }
             for kind in [FieldKind::Worker, FieldKind::Shard] {
-                if let Some(field) = layout.field_of(kind).filter(|field| field.max > u128::from(u32::MAX)) {
+                if let Some(field) = layout
+                    .field_of(kind)
+                    .filter(|field| field.max > u128::from(u32::MAX))
+                {
                     return Err(Cause::Rule(format!(
                         "field `{}`: at most 32 bits of kind {kind}; the bits above them may be a constant",
                         field.name
                     )));
                 }
             }
-            if let Some(object) = layout.field_of(FieldKind::Object).filter(|object| object.max != u128::from(u32::MAX))
+            if let Some(object) = layout
+                .field_of(FieldKind::Object)
+                .filter(|object| object.max != u128::from(u32::MAX))
             {
                 return Err(Cause::Rule(format!(
                     "field `{}`: an object of a sequenced format holds the hash of a domain, 32 bits",
@@ -118,7 +156,9 @@ impl FormatDefinition {
 /// impossible.
 pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
     let least = format.greatest_without_time();
-    let is_bounded = format.rule.is_counted() && format.end_tick().is_some() && format.mint_below != Format::UNBOUNDED;
+    let is_bounded = format.rule.is_counted()
+        && format.end_tick().is_some()
+        && format.mint_below != Format::UNBOUNDED;
     if !is_bounded || least < format.mint_below {
         return Ok(());
     }
@@ -131,25 +171,41 @@ pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
 }
 
 /// Whoever has the events of a chain can check it, in any program: so its ids have the fields, tick and epoch of Evently.
-pub(super) fn check_chained(layout: &Layout, tick: Option<Tick>, epoch: UnixTime) -> Result<(), Cause> {
-    let fields = layout.fields().iter().map(|field| (field.kind, field.max, field.stride));
+pub(super) fn check_chained(
+    layout: &Layout,
+    tick: Option<Tick>,
+    epoch: UnixTime,
+) -> Result<(), Cause> {
+    let fields = layout
+        .fields()
+        .iter()
+        .map(|field| (field.kind, field.max, field.stride));
     let is_evently = fields.eq([
         (FieldKind::Time, (1 << 63) - 1, 1 << 64),
         (FieldKind::Checksum, (1 << 32) - 1, 1 << 32),
         (FieldKind::Ledger, (1 << 30) - 1, 1 << 2),
         (FieldKind::Constant, (1 << 2) - 1, 1),
     ]);
-    if is_evently && tick.map(Tick::duration) == Some(Duration::from_micros(1)) && epoch == UnixTime::EPOCH {
+    if is_evently
+        && tick.map(Tick::duration) == Some(Duration::from_micros(1))
+        && epoch == UnixTime::EPOCH
+    {
         return Ok(());
     }
-    Err(Cause::Rule("rule `chained`: fields, tick and epoch must be those of `evently`; `like` copies them".to_owned()))
+    Err(Cause::Rule(
+        "rule `chained`: fields, tick and epoch must be those of `evently`; `like` copies them"
+            .to_owned(),
+    ))
 }
 
 /// The word of a suffix code is read from the bits of the id, so no field above may change those bits.
 pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
-    let word = layout.field_of(FieldKind::Qualifier).expect("a layout of a suffix code has its word");
+    let word = layout
+        .field_of(FieldKind::Qualifier)
+        .expect("a layout of a suffix code has its word");
     let place = word.stride * (word.max + 1);
-    let reaches_in = |field: &&Field| field.stride > word.stride && !field.stride.is_multiple_of(place);
+    let reaches_in =
+        |field: &&Field| field.stride > word.stride && !field.stride.is_multiple_of(place);
     match layout.fields().iter().find(reaches_in) {
         None => Ok(()),
         Some(field) => Err(Cause::Rule(format!(
@@ -178,42 +234,71 @@ mod tests {
             {more}"#
         );
         let definition = FormatDefinition::from_toml("mine", &text).expect("TOML");
-        definition.compile("mine").map_err(|error| error.to_string())
+        definition
+            .compile("mine")
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_worker_above_the_time_that_reaches_mint_below_is_refused_with_the_ways_out() {
         let error = worker_first("").expect_err("worker 512 and above set bit 63");
-        assert!(error.contains("9223372036854775808") && error.contains("worker_range"), "{error}");
+        assert!(
+            error.contains("9223372036854775808") && error.contains("worker_range"),
+            "{error}"
+        );
         let confined = worker_first("worker_range = [0, 511]").expect("the workers below do not");
-        assert_eq!(confined.end_tick(), Some(1 << 42), "the whole time field is left");
-        let unsigned = worker_first("mint_below = '18446744073709551616'").expect("the operator's word");
+        assert_eq!(
+            confined.end_tick(),
+            Some(1 << 42),
+            "the whole time field is left"
+        );
+        let unsigned =
+            worker_first("mint_below = '18446744073709551616'").expect("the operator's word");
         assert_eq!(unsigned.end_tick(), Some(1 << 42));
     }
 
     #[test]
     fn a_spread_is_a_power_of_two_up_to_a_quarter_of_the_sequence() {
         for sound in [1, 2, 64, 1024] {
-            let format = worker_first(&format!("worker_range = [0, 511]\nsequence_spread = {sound}")).expect("sound");
+            let format = worker_first(&format!(
+                "worker_range = [0, 511]\nsequence_spread = {sound}"
+            ))
+            .expect("sound");
             assert_eq!(format.sequence_spread, sound);
         }
         for unsound in [0, 3, 48, 2048, 4096] {
-            let error = worker_first(&format!("sequence_spread = {unsound}")).expect_err("no power of two up to 1024");
-            let named = [format!("sequence_spread = {unsound} "), "up to 1024,".to_owned(), "`sequence`".to_owned()];
+            let error = worker_first(&format!("sequence_spread = {unsound}"))
+                .expect_err("no power of two up to 1024");
+            let named = [
+                format!("sequence_spread = {unsound} "),
+                "up to 1024,".to_owned(),
+                "`sequence`".to_owned(),
+            ];
             assert!(named.iter().all(|part| error.contains(part)), "{error}");
         }
         let random = "summary = ''\nrule = 'random'\nsequence_spread = 64\nencodings = ['hex']\n\
                       fields = [{ name = 'random', kind = 'random', bits = 64 }]";
-        let random = FormatDefinition::from_toml("mine", random).expect("TOML").compile("mine");
-        assert!(random.expect_err("it has no sequence").to_string().contains("sequence_spread"));
+        let random = FormatDefinition::from_toml("mine", random)
+            .expect("TOML")
+            .compile("mine");
+        assert!(
+            random
+                .expect_err("it has no sequence")
+                .to_string()
+                .contains("sequence_spread")
+        );
     }
 
     #[test]
     fn the_last_tick_leaves_room_below_mint_below_for_every_other_field() {
-        let format = worker_first("worker_range = [0, 1]\nmint_below = '18014398509486080'").expect("some room");
+        let format = worker_first("worker_range = [0, 1]\nmint_below = '18014398509486080'")
+            .expect("some room");
         // Worker 1 with the greatest sequence is 2^54 + 4095; 2 000 - 4 095 below the bound no whole tick is left above 0.
         let end = format.end_tick().expect("it has a time");
         let greatest = |tick: u128| (1 << 54) + (tick << 12) + 4095;
-        assert!(end > 0 && greatest(end - 1) < format.mint_below && greatest(end) >= format.mint_below, "{end}");
+        assert!(
+            end > 0 && greatest(end - 1) < format.mint_below && greatest(end) >= format.mint_below,
+            "{end}"
+        );
     }
 }

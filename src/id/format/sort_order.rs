@@ -19,12 +19,18 @@ impl Format {
         match (self.rule, tick) {
             (Rule::Sequenced, tick) => self.sequenced_order(tick.is_some()),
             (Rule::Random, tick) => self.random_order(tick),
-            (Rule::DecodeOnly, Some(tick)) => format!("By time, in ticks of {tick}; in no order within one tick."),
+            (Rule::DecodeOnly, Some(tick)) => {
+                format!("By time, in ticks of {tick}; in no order within one tick.")
+            }
             (Rule::Chained, Some(tick)) => {
-                format!("By time, in ticks of {tick}; each id of a ledger is greater than the one before it.")
+                format!(
+                    "By time, in ticks of {tick}; each id of a ledger is greater than the one before it."
+                )
             }
             (Rule::Grouped, Some(tick)) => {
-                format!("By the time that they carry, in ticks of {tick}, whenever they were minted.")
+                format!(
+                    "By the time that they carry, in ticks of {tick}, whenever they were minted."
+                )
             }
             (Rule::Chained | Rule::Grouped | Rule::DecodeOnly, None) => "None.".to_owned(),
         }
@@ -40,7 +46,11 @@ impl Format {
     pub fn has_lanes_in_order(&self) -> bool {
         self.variants.iter().all(|variant| {
             let stride = |kind| variant.layout.field_of(kind).map(|field| field.stride);
-            match (stride(FieldKind::Time), stride(FieldKind::Worker), stride(FieldKind::Sequence)) {
+            match (
+                stride(FieldKind::Time),
+                stride(FieldKind::Worker),
+                stride(FieldKind::Sequence),
+            ) {
                 (Some(time), Some(worker), Some(sequence)) => time > worker && worker > sequence,
                 _ => false,
             }
@@ -52,9 +62,13 @@ impl Format {
         match (self.monotonic, by_time) {
             (Monotonic::Off, None) => "None.".to_owned(),
             (Monotonic::Off, Some(by_time)) => format!("{by_time}; in no order within one tick."),
-            (Monotonic::Batch, None) => "Strictly increasing in one answer; in no order between answers.".to_owned(),
+            (Monotonic::Batch, None) => {
+                "Strictly increasing in one answer; in no order between answers.".to_owned()
+            }
             (Monotonic::Batch, Some(by_time)) => {
-                format!("{by_time}. Strictly increasing in one answer; in no order between answers of one tick.")
+                format!(
+                    "{by_time}. Strictly increasing in one answer; in no order between answers of one tick."
+                )
             }
             (Monotonic::Process | Monotonic::Clock, by_time) => {
                 let parts = match self.monotonic {
@@ -62,7 +76,9 @@ impl Format {
                     _ => String::new(),
                 };
                 let by_time = by_time.expect("it has ticks, checked when the format was made");
-                format!("{by_time}{parts}. Strictly increasing in one process, from one answer to the next, too.")
+                format!(
+                    "{by_time}{parts}. Strictly increasing in one process, from one answer to the next, too."
+                )
             }
         }
     }
@@ -82,7 +98,11 @@ impl Format {
         if stride(FieldKind::Time) < stride(FieldKind::Sequence) {
             return "None: the sequence stands above the time.".to_owned();
         }
-        let beyond = if by_time { ", and by time between them" } else { "" };
+        let beyond = if by_time {
+            ", and by time between them"
+        } else {
+            ""
+        };
         let batch = match (self.has_lanes_in_order(), has(FieldKind::Worker)) {
             (true, _) => {
                 " A large batch takes every worker number of its node, and increases from its first id to its last."
@@ -103,7 +123,11 @@ mod tests {
         let text = format!(
             "summary = ''\nrule = '{rule}'\ntick = '1s'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\nencodings = ['hex']"
         );
-        FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound").sort_order()
+        FormatDefinition::from_toml("custom", &text)
+            .expect("TOML")
+            .compile("custom")
+            .expect("sound")
+            .sort_order()
     }
 
     const TIME: &str = "{ name = 'time', kind = 'time', bits = 8 }";
@@ -128,11 +152,23 @@ mod tests {
                 &[WORKER, TIME, SEQUENCE],
                 "Strictly increasing for each worker number. A batch takes one worker number, however large it is.",
             ),
-            ("sequenced", &[SEQUENCE, TIME], "None: the sequence stands above the time."),
-            ("random", &[TIME, RANDOM], "By time, in ticks of 1s; in no order within one tick."),
+            (
+                "sequenced",
+                &[SEQUENCE, TIME],
+                "None: the sequence stands above the time.",
+            ),
+            (
+                "random",
+                &[TIME, RANDOM],
+                "By time, in ticks of 1s; in no order within one tick.",
+            ),
             ("random", &[RANDOM, TIME], "None."),
             ("random", &[RANDOM], "None."),
-            ("decode-only", &[TIME, WORKER], "By time, in ticks of 1s; in no order within one tick."),
+            (
+                "decode-only",
+                &[TIME, WORKER],
+                "By time, in ticks of 1s; in no order within one tick.",
+            ),
             (
                 "grouped",
                 &[TIME, OBJECT, OTHER],

@@ -17,9 +17,14 @@ const UPTIME_MIN: Duration = Duration::from_secs(10 * 365 * 86_400);
 const VALUES_MAX: u128 = 1 << 64;
 
 pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
-    let (Rule::Sequenced, Some(tick)) = (format.rule, format.tick) else { return Ok(()) };
+    let (Rule::Sequenced, Some(tick)) = (format.rule, format.tick) else {
+        return Ok(());
+    };
     check_epoch(tick, format.epoch)?;
-    let sequences = format.variants.iter().filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
+    let sequences = format
+        .variants
+        .iter()
+        .filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
     for sequence in sequences {
         check_uptime(tick, &sequence.name, sequence.max + 1)?;
     }
@@ -51,7 +56,8 @@ fn check_uptime(tick: Tick, sequence: &str, values: u128) -> Result<(), Cause> {
         return Ok(());
     }
     let ticks = VALUES_MAX / values;
-    let lasts = Duration::from_nanos_u128(ticks * u128::from(tick.nanos()) / u128::from(tick.parts()));
+    let lasts =
+        Duration::from_nanos_u128(ticks * u128::from(tick.nanos()) / u128::from(tick.parts()));
     Err(Cause::Rule(format!(
         "field `{sequence}`: with {values} values and tick = \"{tick}\" a process could mint for {} hours only; it has at \
          most {} values (a constant field of value 0 can take the rest of its digits)",
@@ -76,13 +82,20 @@ mod tests {
             encodings = ["decimal"]"#
         );
         let definition = FormatDefinition::from_toml("custom", &text).expect("TOML");
-        definition.compile("custom").err().map(|error| error.to_string())
+        definition
+            .compile("custom")
+            .err()
+            .map(|error| error.to_string())
     }
 
     #[test]
     fn a_tick_beyond_64_bits_at_the_present_day_is_refused_with_its_number() {
-        let error = refusal("1ns", "0001-01-01T00:00:00Z", 4).expect("18 446 744 073 s since then are the year 585");
-        assert!(error.contains("below 2^64") && error.contains("0001-01-01"), "{error}");
+        let error = refusal("1ns", "0001-01-01T00:00:00Z", 4)
+            .expect("18 446 744 073 s since then are the year 585");
+        assert!(
+            error.contains("below 2^64") && error.contains("0001-01-01"),
+            "{error}"
+        );
         assert_eq!(refusal("100ns", "0001-01-01T00:00:00Z", 4), None);
         assert_eq!(refusal("1ns", "1500-01-01T00:00:00Z", 4), None);
         let error = refusal("1s", "2600-01-01T00:00:00Z", 4).expect("the clock ends in 2554");

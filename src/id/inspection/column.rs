@@ -67,7 +67,12 @@ impl IdColumn {
 
     /// Takes the next line. Blanks around it count for nothing, and a line of nothing else is only counted. The fingerprint of what was
     /// taken; a caller who keeps all of them knows what is there twice.
-    pub fn add(&mut self, line: &str, decoder: &DecoderAt<'_>, filter: DecodeFilter<'_>) -> Option<Fingerprint> {
+    pub fn add(
+        &mut self,
+        line: &str,
+        decoder: &DecoderAt<'_>,
+        filter: DecodeFilter<'_>,
+    ) -> Option<Fingerprint> {
         let text = line.trim();
         if text.is_empty() {
             self.blank += 1;
@@ -77,16 +82,28 @@ impl IdColumn {
         let number = self.lines + self.blank;
         let fingerprint = Fingerprint::of(text);
         self.keep(fingerprint, text);
-        let filter = DecodeFilter { among: None, ..filter };
+        let filter = DecodeFilter {
+            among: None,
+            ..filter
+        };
         if text.len() <= SAMPLED_LEN_MAX {
-            for found in decoder.readings(text, filter).into_iter().filter(Match::is_plausible) {
+            for found in decoder
+                .readings(text, filter)
+                .into_iter()
+                .filter(Match::is_plausible)
+            {
                 let first_lines = &self.first_lines;
                 let key = (found.format_index(), found.encoding_index());
-                let read = self.readings.entry(key).or_insert_with(|| ReadLines::after(first_lines));
+                let read = self
+                    .readings
+                    .entry(key)
+                    .or_insert_with(|| ReadLines::after(first_lines));
                 read.add(&found, number);
             }
         }
-        self.readings.values_mut().for_each(|read| read.note_none(number));
+        self.readings
+            .values_mut()
+            .for_each(|read| read.note_none(number));
         if self.first_lines.len() < LINES_MAX {
             self.first_lines.push(number);
         }
@@ -100,11 +117,18 @@ impl IdColumn {
 
     fn keep(&mut self, fingerprint: Fingerprint, text: &str) {
         let is_kept = self.sample.len() < Self::SAMPLE_MAX
-            || self.sample.last_key_value().is_some_and(|(last, _)| fingerprint < *last);
+            || self
+                .sample
+                .last_key_value()
+                .is_some_and(|(last, _)| fingerprint < *last);
         if !is_kept || self.sample.contains_key(&fingerprint) {
             return;
         }
-        let kept = if text.len() <= SAMPLED_LEN_MAX { text } else { "" };
+        let kept = if text.len() <= SAMPLED_LEN_MAX {
+            text
+        } else {
+            ""
+        };
         self.sample.insert(fingerprint, kept.to_owned());
         if self.sample.len() > Self::SAMPLE_MAX {
             self.sample.pop_last();
@@ -115,7 +139,10 @@ impl IdColumn {
 impl ReadLines {
     /// Of no line so far; those before were none.
     fn after(lines: &[u64]) -> ReadLines {
-        ReadLines { none_at: lines.to_vec(), ..ReadLines::default() }
+        ReadLines {
+            none_at: lines.to_vec(),
+            ..ReadLines::default()
+        }
     }
 
     fn add(&mut self, found: &Match<'_>, line: u64) {
@@ -148,6 +175,8 @@ impl ReadLines {
 
     /// Whether the first line that counts is none, as a heading is.
     pub(super) fn is_headed(&self, first_line: Option<u64>) -> bool {
-        self.none_at.first().is_some_and(|none| Some(*none) == first_line)
+        self.none_at
+            .first()
+            .is_some_and(|none| Some(*none) == first_line)
     }
 }

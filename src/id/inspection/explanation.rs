@@ -15,8 +15,8 @@
 use std::sync::Arc;
 
 use super::code_length::{
-    bits_of_any_size, bits_of_bits, bits_of_field, bits_of_shares, bits_of_span, bits_of_texts, count_each, len_of,
-    log2_of_values, to_f64,
+    bits_of_any_size, bits_of_bits, bits_of_field, bits_of_shares, bits_of_span, bits_of_texts,
+    count_each, len_of, log2_of_values, to_f64,
 };
 use crate::id::decoding::Match;
 use crate::id::encoding::{EncodingKind, LetterSet};
@@ -66,12 +66,23 @@ struct Fields<'a> {
 
 impl Explanation {
     /// Of these readings, all of one format in one encoding; at least one.
-    pub(super) fn of(readings: &[Reading<'_, '_>], formats: &[Arc<Format>], now: UnixNanos) -> Explanation {
+    pub(super) fn of(
+        readings: &[Reading<'_, '_>],
+        formats: &[Arc<Format>],
+        now: UnixNanos,
+    ) -> Explanation {
         let (format, encoding) = (readings[0].found.format(), readings[0].found.encoding());
         let is_canonical = readings[0].found.encoding_index() == 0;
         let prefixes = bits_of_prefixes(readings);
-        let rarity = f64::from(format.rarity) + if is_canonical { 0.0 } else { BITS_OF_OTHER_ENCODING };
-        let parts = readings.iter().map(|reading| (reading.found.variant_index(), reading.found.parts()));
+        let rarity = f64::from(format.rarity)
+            + if is_canonical {
+                0.0
+            } else {
+                BITS_OF_OTHER_ENCODING
+            };
+        let parts = readings
+            .iter()
+            .map(|reading| (reading.found.variant_index(), reading.found.parts()));
         let fields = Fields::of(format, parts.collect());
         let below_time = fields.bits();
         let times = fields.times(now);
@@ -79,9 +90,13 @@ impl Explanation {
 
         let numbers: Vec<u128> = readings.iter().map(|reading| reading.found.id()).collect();
         let texts: Vec<&str> = readings.iter().map(|reading| reading.text).collect();
-        let letters = texts.iter().fold(LetterSet::default(), |all, text| all.with(LetterSet::of(text.as_bytes())));
-        let has_constants =
-            format.variants.iter().all(|variant| variant.layout.field_of(FieldKind::Constant).is_some());
+        let letters = texts.iter().fold(LetterSet::default(), |all, text| {
+            all.with(LetterSet::of(text.as_bytes()))
+        });
+        let has_constants = format
+            .variants
+            .iter()
+            .all(|variant| variant.layout.field_of(FieldKind::Constant).is_some());
         let is_any_number = matches!(
             encoding.definition().kind,
             EncodingKind::Decimal
@@ -91,39 +106,65 @@ impl Explanation {
                 | EncodingKind::Sqids
         );
         let unknown_epoch = times.filter(|_| !has_constants).map(|(_, of_any_epoch)| {
-            BITS_OF_UNKNOWN_EPOCH[usize::from(!is_any_number)] + prefixes + below_time + of_any_epoch
+            BITS_OF_UNKNOWN_EPOCH[usize::from(!is_any_number)]
+                + prefixes
+                + below_time
+                + of_any_epoch
         });
         let unknown_rest = times
             .filter(|_| fields.has_claims())
             .map(|(known, _)| BITS_OF_UNKNOWN_REST + prefixes + known + fields.bits_of_any_rest());
-        let in_foreign_encoding = formats.iter().filter(|other| !have_one_layout(format, other)).filter_map(|other| {
-            other.variants[0].layout.field_of(FieldKind::Constant)?;
-            let parts: Result<_, Rejection> =
-                numbers.iter().map(|id| Ok((other.variant_at(*id), other.split(*id)?))).collect();
-            let fields = Fields::of(other, parts.ok()?);
-            Some(
-                BITS_OF_FOREIGN_ENCODING + prefixes + fields.bits() + fields.times(now).map_or(0.0, |(known, _)| known),
-            )
-        });
+        let in_foreign_encoding = formats
+            .iter()
+            .filter(|other| !have_one_layout(format, other))
+            .filter_map(|other| {
+                other.variants[0].layout.field_of(FieldKind::Constant)?;
+                let parts: Result<_, Rejection> = numbers
+                    .iter()
+                    .map(|id| Ok((other.variant_at(*id), other.split(*id)?)))
+                    .collect();
+                let fields = Fields::of(other, parts.ok()?);
+                Some(
+                    BITS_OF_FOREIGN_ENCODING
+                        + prefixes
+                        + fields.bits()
+                        + fields.times(now).map_or(0.0, |(known, _)| known),
+                )
+            });
         let rivals = [
             Some(bits_of_texts(&texts, letters.usual_count())),
             Some(prefixes + bits_of_numbers(&numbers)),
-            Some(prefixes + bits_of_bits(&numbers, numbers.iter().max().copied().unwrap_or(0)) + 7.0),
+            Some(
+                prefixes + bits_of_bits(&numbers, numbers.iter().max().copied().unwrap_or(0)) + 7.0,
+            ),
             unknown_epoch,
             unknown_rest,
         ];
         Explanation {
             bits,
-            bits_of_rival: rivals.into_iter().flatten().chain(in_foreign_encoding).fold(f64::INFINITY, f64::min),
+            bits_of_rival: rivals
+                .into_iter()
+                .flatten()
+                .chain(in_foreign_encoding)
+                .fold(f64::INFINITY, f64::min),
         }
     }
 }
 
 impl<'a> Fields<'a> {
     fn of(format: &'a Format, parts: Vec<(usize, Parts<'a>)>) -> Fields<'a> {
-        let ticks = parts.iter().filter_map(|(_, parts)| parts.layout.sum_of(FieldKind::Time, &parts.values));
-        let workers = parts.iter().filter_map(|(_, parts)| parts.layout.sum_of(FieldKind::Worker, &parts.values));
-        Fields { format, ticks: ticks.collect(), workers: workers.collect(), parts }
+        let ticks = parts
+            .iter()
+            .filter_map(|(_, parts)| parts.layout.sum_of(FieldKind::Time, &parts.values));
+        let workers = parts
+            .iter()
+            .filter_map(|(_, parts)| parts.layout.sum_of(FieldKind::Worker, &parts.values));
+        Fields {
+            format,
+            ticks: ticks.collect(),
+            workers: workers.collect(),
+            parts,
+        }
     }
 
     /// The times as the format has them, newest by its age; and the same with the newest anywhere in the field. `None` for a format
@@ -134,8 +175,8 @@ impl<'a> Fields<'a> {
         let newest = *self.ticks.iter().max()?;
         let now = format.tick?.count(format.epoch, now.into());
         let age = i128::try_from(newest).map_or(u128::MAX, |newest| newest.abs_diff(now));
-        let [known, any] =
-            [bits_of_any_size(age, most), log2_of_values(most)].map(|newest| bits_of_span(&self.ticks, newest));
+        let [known, any] = [bits_of_any_size(age, most), log2_of_values(most)]
+            .map(|newest| bits_of_span(&self.ticks, newest));
         Some((known, any))
     }
 
@@ -144,9 +185,16 @@ impl<'a> Fields<'a> {
         let variants = count_each(self.parts.iter().map(|(variant, _)| *variant));
         let of_variants = bits_of_shares(variants.values().copied());
         let of_fields = variants.keys().map(|variant| {
-            let with_layout: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].0 == *variant).collect();
-            let of_those =
-                |all: &[u128]| -> Vec<u128> { with_layout.iter().filter_map(|at| all.get(*at)).copied().collect() };
+            let with_layout: Vec<usize> = (0..self.parts.len())
+                .filter(|at| self.parts[*at].0 == *variant)
+                .collect();
+            let of_those = |all: &[u128]| -> Vec<u128> {
+                with_layout
+                    .iter()
+                    .filter_map(|at| all.get(*at))
+                    .copied()
+                    .collect()
+            };
             let [ticks, workers] = [&self.ticks, &self.workers].map(|keys| of_those(keys));
             let fields = self.parts[with_layout[0]].1.layout.fields();
             let numbers = numbers_in(fields).into_iter();
@@ -154,16 +202,25 @@ impl<'a> Fields<'a> {
                 .map(|places| {
                     let value = |at: &usize| {
                         let values = &self.parts[*at].1.values;
-                        places.iter().fold(0, |number, place| number * (fields[*place].max + 1) + values[*place])
+                        places.iter().fold(0, |number, place| {
+                            number * (fields[*place].max + 1) + values[*place]
+                        })
                     };
                     let values: Vec<u128> = with_layout.iter().map(value).collect();
-                    let most =
-                        places.iter().fold(0, |most, place| most * (fields[*place].max + 1) + fields[*place].max);
+                    let most = places.iter().fold(0, |most, place| {
+                        most * (fields[*place].max + 1) + fields[*place].max
+                    });
                     // A worker number says nothing new of itself.
-                    let is_origin = places.iter().any(|place| fields[*place].kind == FieldKind::Worker);
+                    let is_origin = places
+                        .iter()
+                        .any(|place| fields[*place].kind == FieldKind::Worker);
                     let keys = [Some(&ticks), Some(&workers).filter(|_| !is_origin)];
-                    let keys: Vec<&[u128]> =
-                        keys.into_iter().flatten().map(Vec::as_slice).filter(|keys| !keys.is_empty()).collect();
+                    let keys: Vec<&[u128]> = keys
+                        .into_iter()
+                        .flatten()
+                        .map(Vec::as_slice)
+                        .filter(|keys| !keys.is_empty())
+                        .collect();
                     bits_of_field(&values, most, &keys)
                 })
                 .sum::<f64>()
@@ -174,7 +231,11 @@ impl<'a> Fields<'a> {
     /// All but the times, as bits of which nothing is known.
     fn bits_of_any_rest(&self) -> f64 {
         let of_one = |(_, parts): &(usize, Parts<'_>)| {
-            let others = parts.layout.fields().iter().filter(|field| field.kind != FieldKind::Time);
+            let others = parts
+                .layout
+                .fields()
+                .iter()
+                .filter(|field| field.kind != FieldKind::Time);
             others.map(|field| log2_of_values(field.max)).sum::<f64>()
         };
         self.parts.iter().map(of_one).sum()
@@ -182,8 +243,19 @@ impl<'a> Fields<'a> {
 
     /// Whether there is a field that says more than random bits.
     fn has_claims(&self) -> bool {
-        let is_claim = |kind| !matches!(kind, FieldKind::Time | FieldKind::Random | FieldKind::Checksum);
-        self.parts.iter().any(|(_, parts)| parts.layout.fields().iter().any(|field| is_claim(field.kind)))
+        let is_claim = |kind| {
+            !matches!(
+                kind,
+                FieldKind::Time | FieldKind::Random | FieldKind::Checksum
+            )
+        };
+        self.parts.iter().any(|(_, parts)| {
+            parts
+                .layout
+                .fields()
+                .iter()
+                .any(|field| is_claim(field.kind))
+        })
     }
 }
 
@@ -211,30 +283,57 @@ fn numbers_in(fields: &[Field]) -> Vec<Vec<usize>> {
 /// Whether ids of both have the same fields at the same places, whatever they are called.
 fn have_one_layout(one: &Format, other: &Format) -> bool {
     let fields = |format: &Format| -> Vec<_> {
-        let fields = format.variants.iter().flat_map(|variant| variant.layout.fields());
-        fields.map(|field| (field.kind, field.max, field.stride, field.constant)).collect()
+        let fields = format
+            .variants
+            .iter()
+            .flat_map(|variant| variant.layout.fields());
+        fields
+            .map(|field| (field.kind, field.max, field.stride, field.constant))
+            .collect()
     };
     fields(one) == fields(other)
 }
 
 fn bits_of_prefixes(readings: &[Reading<'_, '_>]) -> f64 {
-    let prefixes = count_each(readings.iter().map(|reading| &reading.text[..reading.found.prefix_len()]));
+    let prefixes = count_each(
+        readings
+            .iter()
+            .map(|reading| &reading.text[..reading.found.prefix_len()]),
+    );
     let letters = prefixes.keys().map(|prefix| prefix.len()).sum::<usize>();
     BITS_OF_A_LETTER * to_f64(letters as u128) + bits_of_shares(prefixes.values().copied())
 }
 
 /// Numbers in their span, all of them with a distance of their own to the least; the greatest is anywhere.
 fn bits_of_numbers(numbers: &[u128]) -> f64 {
-    let (least, most) = (numbers.iter().min().copied().unwrap_or(0), numbers.iter().max().copied().unwrap_or(0));
-    let step = numbers.iter().map(|number| number - least).fold(0, gcd).max(1);
-    let steps: Vec<u128> = numbers.iter().map(|number| (number - least) / step).collect();
-    let of_step = if step == 1 { 1.0 } else { 1.0 + 2.0 * log2_of_values(step) };
+    let (least, most) = (
+        numbers.iter().min().copied().unwrap_or(0),
+        numbers.iter().max().copied().unwrap_or(0),
+    );
+    let step = numbers
+        .iter()
+        .map(|number| number - least)
+        .fold(0, gcd)
+        .max(1);
+    let steps: Vec<u128> = numbers
+        .iter()
+        .map(|number| (number - least) / step)
+        .collect();
+    let of_step = if step == 1 {
+        1.0
+    } else {
+        1.0 + 2.0 * log2_of_values(step)
+    };
     // The width of the greatest number, and the number.
     bits_of_span(&steps, 7.0 + log2_of_values(most)) + of_step
 }
 
 fn gcd(one: u128, other: u128) -> u128 {
-    if other == 0 { one } else { gcd(other, one % other) }
+    if other == 0 {
+        one
+    } else {
+        gcd(other, one % other)
+    }
 }
 
 /// Texts of which nothing is known, not even that they are alike.

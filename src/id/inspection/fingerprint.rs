@@ -37,6 +37,8 @@ impl Fingerprint {
     /// How many of these stand for a text that was there before. Sorts them.
     pub fn count_repeated(all: &mut [Fingerprint]) -> u64 {
         all.sort_unstable();
-        all.windows(2).map(|pair| u64::from(pair[0] == pair[1])).sum()
+        all.windows(2)
+            .map(|pair| u64::from(pair[0] == pair[1]))
+            .sum()
     }
 }

@@ -132,36 +132,78 @@ struct Explained<'a> {
 impl IdColumn {
     /// What the lines are that were added, by the same decoder and filter.
     pub fn judge<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Verdict<'a> {
-        Verdict { lines: self.lines, blank: self.blank, finding: self.find(decoder, filter) }
+        Verdict {
+            lines: self.lines,
+            blank: self.blank,
+            finding: self.find(decoder, filter),
+        }
     }
 
     fn find<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Finding<'a> {
         // All formats are weighed, also those that the caller is told nothing of: they may be what it is.
-        let is_permitted =
-            |one: &Explained<'_>| filter.among.is_none_or(|names| names.contains(&one.one.format().name));
-        let mut explained = self.explain(decoder, DecodeFilter { among: None, ..filter });
+        let is_permitted = |one: &Explained<'_>| {
+            filter
+                .among
+                .is_none_or(|names| names.contains(&one.one.format().name))
+        };
+        let mut explained = self.explain(
+            decoder,
+            DecodeFilter {
+                among: None,
+                ..filter
+            },
+        );
         explained.sort_by(|one, other| one.bits.total_cmp(&other.bits));
         let Some(best) = explained.first() else {
-            return Finding::Untold { why: Untold::NoFormat, candidates: Vec::new() };
+            return Finding::Untold {
+                why: Untold::NoFormat,
+                candidates: Vec::new(),
+            };
         };
         if filter.format.is_some() {
             let candidate = self.candidate(best);
-            return Finding::Told { candidate, certainty: Certainty::Named, evidence_bits: None };
+            return Finding::Told {
+                candidate,
+                certainty: Certainty::Named,
+                evidence_bits: None,
+            };
         }
         let other = explained.iter().find(|other| other.key.0 != best.key.0);
         let over_other = other.map_or(f64::INFINITY, |other| other.bits - best.bits);
         let evidence_bits = over_other.min(best.saved);
         if evidence_bits >= TOLD_BITS && !is_permitted(best) {
-            return Finding::Untold { why: Untold::NoFormat, candidates: Vec::new() };
+            return Finding::Untold {
+                why: Untold::NoFormat,
+                candidates: Vec::new(),
+            };
         }
         if evidence_bits >= TOLD_BITS {
-            let certainty = if evidence_bits >= CERTAIN_BITS { Certainty::Certain } else { Certainty::Likely };
-            return Finding::Told { candidate: self.candidate(best), certainty, evidence_bits: Some(evidence_bits) };
+            let certainty = if evidence_bits >= CERTAIN_BITS {
+                Certainty::Certain
+            } else {
+                Certainty::Likely
+            };
+            return Finding::Told {
+                candidate: self.candidate(best),
+                certainty,
+                evidence_bits: Some(evidence_bits),
+            };
         }
-        let why = if best.saved < TOLD_BITS { Untold::NoBetterThanChance } else { Untold::SeveralFormats };
-        let near =
-            explained.iter().filter(|one| is_permitted(one) && one.bits - best.bits < TOLD_BITS && one.saved > 0.0);
-        Finding::Untold { why, candidates: near.take(CANDIDATES_MAX).map(|one| self.candidate(one)).collect() }
+        let why = if best.saved < TOLD_BITS {
+            Untold::NoBetterThanChance
+        } else {
+            Untold::SeveralFormats
+        };
+        let near = explained
+            .iter()
+            .filter(|one| is_permitted(one) && one.bits - best.bits < TOLD_BITS && one.saved > 0.0);
+        Finding::Untold {
+            why,
+            candidates: near
+                .take(CANDIDATES_MAX)
+                .map(|one| self.candidate(one))
+                .collect(),
+        }
     }
 
     /// The readings that hold for nearly all lines, each explained.
@@ -170,14 +212,26 @@ impl IdColumn {
             let others = self.lines - read.count - u64::from(read.is_headed(self.first_line()));
             others * LINES_OF_ONE_OTHER <= self.lines
         };
-        let keys = self.readings.iter().filter(|(_, read)| is_enough(read) || filter.format.is_some());
+        let keys = self
+            .readings
+            .iter()
+            .filter(|(_, read)| is_enough(read) || filter.format.is_some());
         let mut readings: BTreeMap<(usize, usize), Vec<Reading<'_, 'a>>> =
             keys.map(|(key, _)| (*key, Vec::new())).collect();
         for text in self.sample.values() {
-            for found in decoder.readings(text, filter).into_iter().filter(Match::is_plausible) {
-                if let Some(of_key) = readings.get_mut(&(found.format_index(), found.encoding_index())) {
+            for found in decoder
+                .readings(text, filter)
+                .into_iter()
+                .filter(Match::is_plausible)
+            {
+                if let Some(of_key) =
+                    readings.get_mut(&(found.format_index(), found.encoding_index()))
+                {
                     // A text that is an id with a prefix and without is read once.
-                    if of_key.last().is_none_or(|last| !std::ptr::eq(last.text, text.as_str())) {
+                    if of_key
+                        .last()
+                        .is_none_or(|last| !std::ptr::eq(last.text, text.as_str()))
+                    {
                         of_key.push(Reading { text, found });
                     }
                 }
@@ -185,11 +239,23 @@ impl IdColumn {
         }
         let of_all = bits_of_any_texts(self.sample.values().map(String::as_str));
         let explain = |(key, readings): (&(usize, usize), &Vec<Reading<'_, 'a>>)| {
-            let Explanation { bits, bits_of_rival } = Explanation::of(readings, decoder.formats(), decoder.now());
+            let Explanation {
+                bits,
+                bits_of_rival,
+            } = Explanation::of(readings, decoder.formats(), decoder.now());
             let of_others = of_all - bits_of_any_texts(readings.iter().map(|reading| reading.text));
-            Explained { key: *key, one: readings[0].found, bits: bits + of_others, saved: bits_of_rival - bits }
+            Explained {
+                key: *key,
+                one: readings[0].found,
+                bits: bits + of_others,
+                saved: bits_of_rival - bits,
+            }
         };
-        readings.iter().filter(|(_, readings)| !readings.is_empty()).map(explain).collect()
+        readings
+            .iter()
+            .filter(|(_, readings)| !readings.is_empty())
+            .map(explain)
+            .collect()
     }
 
     fn candidate<'a>(&self, explained: &Explained<'a>) -> Candidate<'a> {

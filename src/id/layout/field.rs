@@ -97,7 +97,10 @@ impl Width {
         let cardinality = match self {
             Width::Bits(bits @ 1..=127) => 1_u128 << bits,
             Width::Bits(_) => return None,
-            Width::Digits { digits: digits @ 1.., radix: radix @ 2..=64 } => u128::from(radix).checked_pow(digits)?,
+            Width::Digits {
+                digits: digits @ 1..,
+                radix: radix @ 2..=64,
+            } => u128::from(radix).checked_pow(digits)?,
             Width::Digits { .. } => return None,
             Width::Cardinality(cardinality) => cardinality,
         };
@@ -180,6 +183,10 @@ impl Field {
     /// What a value adds to the number that the fields of this name carry together.
     #[inline]
     pub(super) fn share(&self, value: u128) -> u128 {
-        if self.scale == 1 { value } else { value * self.scale }
+        if self.scale == 1 {
+            value
+        } else {
+            value * self.scale
+        }
     }
 }

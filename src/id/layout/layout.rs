@@ -46,9 +46,17 @@ impl Layout {
     /// Whether a later time is always a greater id: nothing but constants stands above the time, nor between its shares.
     pub fn time_leads(&self) -> bool {
         let varying = self.fields.iter().filter(|field| field.constant.is_none());
-        let shares: Vec<_> = varying.take_while(|field| field.kind == FieldKind::Time).collect();
-        let all = self.fields.iter().filter(|field| field.kind == FieldKind::Time).count();
-        !shares.is_empty() && shares.len() == all && shares.is_sorted_by(|above, below| above.scale > below.scale)
+        let shares: Vec<_> = varying
+            .take_while(|field| field.kind == FieldKind::Time)
+            .collect();
+        let all = self
+            .fields
+            .iter()
+            .filter(|field| field.kind == FieldKind::Time)
+            .count();
+        !shares.is_empty()
+            && shares.len() == all
+            && shares.is_sorted_by(|above, below| above.scale > below.scale)
     }
 
     /// The number that the fields of a kind carry together, each counted by its scale; `None` without such a field.
@@ -57,14 +65,24 @@ impl Layout {
     /// When `values` are fewer than the fields.
     pub fn sum_of(&self, kind: FieldKind, values: &[u128]) -> Option<u128> {
         assert!(values.len() >= self.fields.len(), "a value for each field");
-        let mut shares = self.fields.iter().zip(values).filter(|(field, _)| field.kind == kind);
+        let mut shares = self
+            .fields
+            .iter()
+            .zip(values)
+            .filter(|(field, _)| field.kind == kind);
         let (first, value) = shares.next()?;
-        Some(shares.fold(first.share(*value), |sum, (field, value)| sum + field.share(*value)))
+        Some(shares.fold(first.share(*value), |sum, (field, value)| {
+            sum + field.share(*value)
+        }))
     }
 
     /// The greatest number that the fields of a kind carry together; `None` without such a field.
     pub fn greatest_of(&self, kind: FieldKind) -> Option<u128> {
-        let mut fields = self.fields.iter().filter(|field| field.kind == kind).peekable();
+        let mut fields = self
+            .fields
+            .iter()
+            .filter(|field| field.kind == kind)
+            .peekable();
         fields.peek()?;
         Some(fields.map(|field| field.max * field.scale).sum())
     }
@@ -74,8 +92,17 @@ impl Layout {
     /// # Panics
     /// When there are more ticks than the time can count.
     pub(in crate::id) fn with_ticks(&self, ticks: u128, mut values: Vec<u128>) -> Vec<u128> {
-        assert!(self.greatest_of(FieldKind::Time).is_some_and(|most| ticks <= most), "{ticks} ticks are too many");
-        for (field, value) in self.fields.iter().zip(&mut values).filter(|(field, _)| field.kind == FieldKind::Time) {
+        assert!(
+            self.greatest_of(FieldKind::Time)
+                .is_some_and(|most| ticks <= most),
+            "{ticks} ticks are too many"
+        );
+        for (field, value) in self
+            .fields
+            .iter()
+            .zip(&mut values)
+            .filter(|(field, _)| field.kind == FieldKind::Time)
+        {
             *value = ticks / field.scale % (field.max + 1);
         }
         values
@@ -83,7 +110,10 @@ impl Layout {
 
     /// The smallest id of this layout: its constants alone.
     pub fn least(&self) -> u128 {
-        self.fields.iter().map(|field| field.constant.unwrap_or(0) * field.stride).sum()
+        self.fields
+            .iter()
+            .map(|field| field.constant.unwrap_or(0) * field.stride)
+            .sum()
     }
 
     /// The greatest id of this layout.
@@ -122,7 +152,11 @@ impl Layout {
 
     /// The same without an allocation; what stands behind the last field is left alone.
     #[inline]
-    pub(in crate::id) fn unpack_into(&self, id: u128, values: &mut Values) -> Result<(), Rejection> {
+    pub(in crate::id) fn unpack_into(
+        &self,
+        id: u128,
+        values: &mut Values,
+    ) -> Result<(), Rejection> {
         let mut rest = id;
         for (field, value) in self.fields.iter().zip(values) {
             *value = field.take_from(&mut rest);
@@ -133,6 +167,10 @@ impl Layout {
                 return Err(Rejection::BadVersion);
             }
         }
-        if rest == 0 { Ok(()) } else { Err(Rejection::OutOfRange) }
+        if rest == 0 {
+            Ok(())
+        } else {
+            Err(Rejection::OutOfRange)
+        }
     }
 }

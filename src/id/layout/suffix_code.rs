@@ -53,7 +53,9 @@ pub enum SuffixCodeError {
         shorter: String,
     },
     /// Some numbers end in no word.
-    #[error("the suffixes leave some ids without a meaning: add the missing ones, without a name if unassigned")]
+    #[error(
+        "the suffixes leave some ids without a meaning: add the missing ones, without a name if unassigned"
+    )]
     Incomplete,
     /// Two words of one name.
     #[error("two suffixes are named `{name}`")]
@@ -71,30 +73,47 @@ impl SuffixCode {
     ///
     /// # Errors
     /// [`SuffixCodeError`] when a word is malformed, or the code is not complete and suffix-free.
-    pub fn new(words: &[(String, Option<String>)], field_bits: u32) -> Result<SuffixCode, SuffixCodeError> {
+    pub fn new(
+        words: &[(String, Option<String>)],
+        field_bits: u32,
+    ) -> Result<SuffixCode, SuffixCodeError> {
         let limit = field_bits.saturating_sub(1).min(SuffixCode::BITS_MAX);
-        let parsed: Vec<CodeWord> =
-            words.iter().map(|(suffix, name)| code_word(suffix, name.clone(), limit)).collect::<Result<_, _>>()?;
+        let parsed: Vec<CodeWord> = words
+            .iter()
+            .map(|(suffix, name)| code_word(suffix, name.clone(), limit))
+            .collect::<Result<_, _>>()?;
         for (at, (longer, name)) in words.iter().enumerate() {
             if let Some((_, (shorter, _))) = words
                 .iter()
                 .enumerate()
                 .find(|(other, (shorter, _))| *other != at && longer.ends_with(shorter.as_str()))
             {
-                return Err(SuffixCodeError::Ambiguous { longer: longer.clone(), shorter: shorter.clone() });
+                return Err(SuffixCodeError::Ambiguous {
+                    longer: longer.clone(),
+                    shorter: shorter.clone(),
+                });
             }
-            if let Some(name) =
-                name.as_ref().filter(|name| words[..at].iter().any(|(_, other)| other.as_ref() == Some(name)))
-            {
+            if let Some(name) = name.as_ref().filter(|name| {
+                words[..at]
+                    .iter()
+                    .any(|(_, other)| other.as_ref() == Some(name))
+            }) {
                 return Err(SuffixCodeError::NameTwice { name: name.clone() });
             }
         }
         // Kraft's sum: a suffix-free code is complete when its words share out all numbers of 16 bits.
-        let shared_out: u32 = parsed.iter().map(|word| 1 << (SuffixCode::BITS_MAX - word.bits)).sum();
+        let shared_out: u32 = parsed
+            .iter()
+            .map(|word| 1 << (SuffixCode::BITS_MAX - word.bits))
+            .sum();
         if shared_out == 1 << SuffixCode::BITS_MAX {
             let lowest_16 = |bits: u128| u16::try_from(bits).expect("words have 16 bits at most");
-            let ending = |word: &CodeWord| (lowest_16((1 << word.bits) - 1), lowest_16(word.suffix));
-            Ok(SuffixCode { endings: parsed.iter().map(ending).collect(), words: parsed })
+            let ending =
+                |word: &CodeWord| (lowest_16((1 << word.bits) - 1), lowest_16(word.suffix));
+            Ok(SuffixCode {
+                endings: parsed.iter().map(ending).collect(),
+                words: parsed,
+            })
         } else {
             Err(SuffixCodeError::Incomplete)
         }
@@ -119,8 +138,15 @@ fn code_word(suffix: &str, name: Option<String>, limit: u32) -> Result<CodeWord,
     let bits = u32::try_from(suffix.len()).unwrap_or(u32::MAX);
     let binary = suffix.bytes().all(|byte| matches!(byte, b'0' | b'1'));
     match u128::from_str_radix(suffix, 2) {
-        Ok(number) if binary && (1..=limit).contains(&bits) => Ok(CodeWord { suffix: number, bits, name }),
-        _ => Err(SuffixCodeError::NotBinary { suffix: suffix.to_owned(), limit }),
+        Ok(number) if binary && (1..=limit).contains(&bits) => Ok(CodeWord {
+            suffix: number,
+            bits,
+            name,
+        }),
+        _ => Err(SuffixCodeError::NotBinary {
+            suffix: suffix.to_owned(),
+            limit,
+        }),
     }
 }
 
@@ -129,7 +155,10 @@ mod tests {
     use super::*;
 
     fn code(words: &[&str]) -> Result<SuffixCode, SuffixCodeError> {
-        let words: Vec<_> = words.iter().map(|suffix| ((*suffix).to_owned(), None)).collect();
+        let words: Vec<_> = words
+            .iter()
+            .map(|suffix| ((*suffix).to_owned(), None))
+            .collect();
         SuffixCode::new(&words, 16)
     }
 
@@ -137,7 +166,11 @@ mod tests {
     fn every_number_ends_in_exactly_one_word() {
         let code = code(&["1", "10", "100", "000"]).expect("complete");
         for number in 0..=u128::from(u16::MAX) {
-            let matching = code.words().iter().filter(|word| number % (1 << word.bits) == word.suffix).count();
+            let matching = code
+                .words()
+                .iter()
+                .filter(|word| number % (1 << word.bits) == word.suffix)
+                .count();
             assert_eq!(matching, 1);
             let word = &code.words()[code.index_of(number)];
             assert_eq!(number % (1 << word.bits), word.suffix);
@@ -149,10 +182,19 @@ mod tests {
         assert_eq!(code(&["1", "10"]), Err(SuffixCodeError::Incomplete));
         assert_eq!(
             code(&["1", "11", "0"]),
-            Err(SuffixCodeError::Ambiguous { longer: "11".to_owned(), shorter: "1".to_owned() })
+            Err(SuffixCodeError::Ambiguous {
+                longer: "11".to_owned(),
+                shorter: "1".to_owned()
+            })
         );
         for bad in ["", "2", "+1", "01010101010101010"] {
-            assert_eq!(code(&[bad]), Err(SuffixCodeError::NotBinary { suffix: bad.to_owned(), limit: 15 }));
+            assert_eq!(
+                code(&[bad]),
+                Err(SuffixCodeError::NotBinary {
+                    suffix: bad.to_owned(),
+                    limit: 15
+                })
+            );
         }
     }
 }

@@ -33,15 +33,31 @@ impl Format {
         if self.rule != Rule::Random {
             return None;
         }
-        let fields = self.variants[0].layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
+        let fields = self.variants[0]
+            .layout
+            .fields()
+            .iter()
+            .filter(|field| field.kind == FieldKind::Random);
         // Not counted as one integer: the fields may hold all of 128 bits.
         let values: f64 = fields.map(|field| field.max as f64 + 1.0).product();
         // The greatest of these bits are time.
-        let values = if self.monotonic == Monotonic::Clock { values / Monotonic::PARTS_OF_TICK as f64 } else { values };
+        let values = if self.monotonic == Monotonic::Clock {
+            values / Monotonic::PARTS_OF_TICK as f64
+        } else {
+            values
+        };
         let bits = values.log2();
-        let random_bits = if bits.fract() == 0.0 { format!("{bits:.0}") } else { format!("{bits:.1}") };
+        let random_bits = if bits.fract() == 0.0 {
+            format!("{bits:.0}")
+        } else {
+            format!("{bits:.1}")
+        };
         // -ln(1 - p) for p of one in a million is p itself, to seven digits.
-        Some(CollisionOdds { random_bits, one_in_a_million: ids_for(1e-6, values), even: ids_for(LN_2, values) })
+        Some(CollisionOdds {
+            random_bits,
+            one_in_a_million: ids_for(1e-6, values),
+            even: ids_for(LN_2, values),
+        })
     }
 }
 
@@ -53,7 +69,9 @@ fn ids_for(exponent: f64, values: f64) -> String {
 
 /// The number with every digit after the third made zero, rounded.
 fn three_digits(number: String) -> String {
-    let Some(zeros) = number.len().checked_sub(3).filter(|zeros| *zeros > 0) else { return number };
+    let Some(zeros) = number.len().checked_sub(3).filter(|zeros| *zeros > 0) else {
+        return number;
+    };
     let leading: u32 = number[..4].parse().expect("digits");
     format!("{}{}", (leading + 5) / 10, "0".repeat(zeros))
 }
@@ -65,8 +83,12 @@ mod tests {
     use crate::id::preset;
 
     fn odds(fields: &str) -> CollisionOdds {
-        let text = format!("summary = ''\nrule = 'random'\nfields = [{fields}]\nencodings = ['hex']");
-        let format = FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound");
+        let text =
+            format!("summary = ''\nrule = 'random'\nfields = [{fields}]\nencodings = ['hex']");
+        let format = FormatDefinition::from_toml("custom", &text)
+            .expect("TOML")
+            .compile("custom")
+            .expect("sound");
         format.collision_odds().expect("a random format")
     }
 
@@ -75,31 +97,59 @@ mod tests {
         let odds = odds("{ name = 'day', kind = 'random', cardinality = 365 }");
         assert_eq!(
             odds,
-            CollisionOdds { random_bits: "8.5".to_owned(), one_in_a_million: "2".to_owned(), even: "23".to_owned() }
+            CollisionOdds {
+                random_bits: "8.5".to_owned(),
+                one_in_a_million: "2".to_owned(),
+                even: "23".to_owned()
+            }
         );
     }
 
     #[test]
     fn random_fields_count_together() {
-        let apart = odds("{ name = 'a', kind = 'random', bits = 60 }, { name = 'b', kind = 'random', bits = 62 }");
+        let apart = odds(
+            "{ name = 'a', kind = 'random', bits = 60 }, { name = 'b', kind = 'random', bits = 62 }",
+        );
         // The figures of a random UUID, which are widely known: 2.71 x 10^18 for even odds.
-        assert_eq!((apart.random_bits.as_str(), apart.even.as_str()), ("122", "2710000000000000000"));
+        assert_eq!(
+            (apart.random_bits.as_str(), apart.even.as_str()),
+            ("122", "2710000000000000000")
+        );
         assert_eq!(odds("{ name = 'a', kind = 'random', bits = 122 }"), apart);
         assert_eq!(preset("snowflake").collision_odds(), None);
-        let bits = |name| preset(name).collision_odds().expect("a random format").random_bits;
-        assert_eq!(["uuid7", "uuid4", "ulid"].map(bits), ["62", "122", "80"], "of a uuid7 twelve are time");
+        let bits = |name| {
+            preset(name)
+                .collision_odds()
+                .expect("a random format")
+                .random_bits
+        };
+        assert_eq!(
+            ["uuid7", "uuid4", "ulid"].map(bits),
+            ["62", "122", "80"],
+            "of a uuid7 twelve are time"
+        );
     }
 
     #[test]
     fn all_of_128_bits_may_be_random() {
-        let widest = odds("{ name = 'a', kind = 'random', bits = 64 }, { name = 'b', kind = 'random', bits = 64 }");
-        assert_eq!((widest.random_bits.as_str(), widest.even.as_str()), ("128", "21700000000000000000"));
+        let widest = odds(
+            "{ name = 'a', kind = 'random', bits = 64 }, { name = 'b', kind = 'random', bits = 64 }",
+        );
+        assert_eq!(
+            (widest.random_bits.as_str(), widest.even.as_str()),
+            ("128", "21700000000000000000")
+        );
     }
 
     #[test]
     fn numbers_are_rounded_to_three_digits() {
-        for (number, rounded) in [("7", "7"), ("999", "999"), ("9994", "9990"), ("9995", "10000"), ("123456", "123000")]
-        {
+        for (number, rounded) in [
+            ("7", "7"),
+            ("999", "999"),
+            ("9994", "9990"),
+            ("9995", "10000"),
+            ("123456", "123000"),
+        ] {
             assert_eq!(three_digits(number.to_owned()), rounded);
         }
     }

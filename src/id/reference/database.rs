@@ -20,8 +20,13 @@ pub enum Database {
 
 impl Database {
     /// Every database, in the order of answers.
-    pub const ALL: [Database; 5] =
-        [Database::PostgreSql, Database::MySql, Database::MariaDb, Database::SqlServer, Database::Sqlite];
+    pub const ALL: [Database; 5] = [
+        Database::PostgreSql,
+        Database::MySql,
+        Database::MariaDb,
+        Database::SqlServer,
+        Database::Sqlite,
+    ];
 
     /// Its name in answers, for programs.
     pub const fn name(self) -> &'static str {
@@ -57,7 +62,9 @@ impl Database {
         };
         match self {
             Database::PostgreSql => format!(r#"{letters} COLLATE "C""#),
-            Database::MySql | Database::MariaDb => format!("{letters} CHARACTER SET ascii COLLATE ascii_bin"),
+            Database::MySql | Database::MariaDb => {
+                format!("{letters} CHARACTER SET ascii COLLATE ascii_bin")
+            }
             Database::SqlServer => format!("{letters} COLLATE Latin1_General_BIN2"),
             Database::Sqlite => "TEXT".to_owned(),
         }
@@ -72,7 +79,9 @@ impl Database {
                 let digits = format!("{id:0width$x}", width = 2 * bytes);
                 match self {
                     Database::PostgreSql => format!(r"'\x{digits}'"),
-                    Database::MySql | Database::MariaDb | Database::SqlServer => format!("0x{digits}"),
+                    Database::MySql | Database::MariaDb | Database::SqlServer => {
+                        format!("0x{digits}")
+                    }
                     Database::Sqlite => format!("X'{digits}'"),
                 }
             }

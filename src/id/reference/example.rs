@@ -23,13 +23,25 @@ impl Format {
     /// assert_eq!(format.canonical().to_text(format.example()), "11LPC0007");
     /// ```
     pub fn example(&self) -> u128 {
-        let variant = self.variants.iter().find(|variant| variant.assigned).unwrap_or(&self.variants[0]);
-        let values: Vec<u128> = variant.layout.fields().iter().map(|field| self.example_value(field)).collect();
+        let variant = self
+            .variants
+            .iter()
+            .find(|variant| variant.assigned)
+            .unwrap_or(&self.variants[0]);
+        let values: Vec<u128> = variant
+            .layout
+            .fields()
+            .iter()
+            .map(|field| self.example_value(field))
+            .collect();
         let values = match self.example_tick() {
             Some(ticks) => variant.layout.with_ticks(ticks, values),
             None => values,
         };
-        variant.layout.pack(&values).expect("each value is within its field")
+        variant
+            .layout
+            .pack(&values)
+            .expect("each value is within its field")
     }
 
     fn example_tick(&self) -> Option<u128> {
@@ -71,12 +83,25 @@ mod tests {
             let id = format.example();
             let time = format.split(id).expect("a valid id").time;
             // In the tick of that time; ticks of minutes do not all begin at a full second.
-            let tick = format.tick.map_or(0, |tick| i128::try_from(tick.duration().as_nanos()).expect("minutes"));
-            let is_there = |time: UnixTime| (0..tick).contains(&(EXAMPLE_TIME.nanos() - time.nanos()));
+            let tick = format.tick.map_or(0, |tick| {
+                i128::try_from(tick.duration().as_nanos()).expect("minutes")
+            });
+            let is_there =
+                |time: UnixTime| (0..tick).contains(&(EXAMPLE_TIME.nanos() - time.nanos()));
             assert!(time.is_none_or(is_there), "{}: {time:?}", format.name);
-            assert!(!format.rule.is_minted() || id < format.mint_below, "{}", format.name);
+            assert!(
+                !format.rule.is_minted() || id < format.mint_below,
+                "{}",
+                format.name
+            );
             for encoding in &format.encodings {
-                assert_eq!(encoding.read(&encoding.to_text(id)), Ok(id), "{} {}", format.name, encoding.name());
+                assert_eq!(
+                    encoding.read(&encoding.to_text(id)),
+                    Ok(id),
+                    "{} {}",
+                    format.name,
+                    encoding.name()
+                );
             }
         }
     }
@@ -92,7 +117,10 @@ mod tests {
                 fields = [{{ name = "time", kind = "time", bits = 8 }}, {{ name = "random", kind = "random", bits = 8 }}]
                 encodings = ["hex_padded"]"#
             );
-            FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound")
+            FormatDefinition::from_toml("custom", &text)
+                .expect("TOML")
+                .compile("custom")
+                .expect("sound")
         };
         let tick = |epoch| format(epoch).example() >> 8;
         assert_eq!(tick("2100-01-01T00:00:00Z"), 0);

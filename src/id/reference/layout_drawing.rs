@@ -32,8 +32,14 @@ pub struct LayoutDrawing<'a>(pub &'a Layout);
 impl fmt::Display for LayoutDrawing<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let boxes: Vec<[String; 3]> = self.0.fields().iter().map(lines_of).collect();
-        let widths: Vec<usize> = boxes.iter().map(|lines| lines.iter().map(String::len).max().unwrap_or(0)).collect();
-        let edge: String = widths.iter().map(|width| format!("+{}", "-".repeat(width + 2))).collect();
+        let widths: Vec<usize> = boxes
+            .iter()
+            .map(|lines| lines.iter().map(String::len).max().unwrap_or(0))
+            .collect();
+        let edge: String = widths
+            .iter()
+            .map(|width| format!("+{}", "-".repeat(width + 2)))
+            .collect();
         writeln!(out, "{edge}+")?;
         for line in 0..3 {
             for (lines, width) in boxes.iter().zip(&widths) {
@@ -46,15 +52,26 @@ impl fmt::Display for LayoutDrawing<'_> {
 }
 
 fn lines_of(field: &Field) -> [String; 3] {
-    let constant = field.constant.map(|value| format!(" = {value}")).unwrap_or_default();
-    [field.name.clone(), format!("{}{constant}", field.width), place_of(field)]
+    let constant = field
+        .constant
+        .map(|value| format!(" = {value}"))
+        .unwrap_or_default();
+    [
+        field.name.clone(),
+        format!("{}{constant}", field.width),
+        place_of(field),
+    ]
 }
 
 fn place_of(field: &Field) -> String {
     match field.width {
         Width::Bits(bits) if field.stride.is_power_of_two() => {
             let lowest = field.stride.ilog2();
-            if bits == 1 { lowest.to_string() } else { format!("{}..{lowest}", lowest + bits - 1) }
+            if bits == 1 {
+                lowest.to_string()
+            } else {
+                format!("{}..{lowest}", lowest + bits - 1)
+            }
         }
         _ => format!("x {}", field.stride),
     }

@@ -31,7 +31,11 @@ impl Format {
     pub fn storage_advice(&self) -> Vec<StorageAdvice<'_>> {
         let advise = |database| {
             let ways = [self.compact_in(database), Stored::Text(self.text_to_keep())];
-            ways.map(|stored| StorageAdvice { database, stored, format: self })
+            ways.map(|stored| StorageAdvice {
+                database,
+                stored,
+                format: self,
+            })
         };
         Database::ALL.into_iter().flat_map(advise).collect()
     }
@@ -40,12 +44,19 @@ impl Format {
     pub(in crate::id) fn fits_signed_64(&self) -> bool {
         // Without a time nothing holds ids below `mint_below`.
         let is_bounded = self.rule.is_minted() && self.end_tick().is_some();
-        let met = if is_bounded { self.greatest().min(self.mint_below.saturating_sub(1)) } else { self.greatest() };
+        let met = if is_bounded {
+            self.greatest().min(self.mint_below.saturating_sub(1))
+        } else {
+            self.greatest()
+        };
         met < 1 << 63
     }
 
     fn compact_in(&self, database: Database) -> Stored<'_> {
-        let uuid = self.encodings.iter().find(|encoding| self.is_sorted_as_uuid(encoding, database));
+        let uuid = self
+            .encodings
+            .iter()
+            .find(|encoding| self.is_sorted_as_uuid(encoding, database));
         match uuid {
             _ if self.fits_signed_64() => Stored::Number,
             Some(uuid) => Stored::Uuid(uuid),
@@ -77,14 +88,19 @@ impl Format {
             is_above && (field.max * field.stride) >> LOWEST_BIT >= GREATEST
         };
         let fields = self.variants[0].layout.fields().iter();
-        let constant = fields.filter(|field| field.constant.is_some()).find(covers)?;
+        let constant = fields
+            .filter(|field| field.constant.is_some())
+            .find(covers)?;
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
     /// The first encoding that sorts and has one length, the canonical one before others; else the canonical one.
     fn text_to_keep(&self) -> &Encoding {
         let keeps = |encoding: &&Encoding| encoding.is_sortable() && encoding.fixed_len().is_some();
-        self.encodings.iter().find(keeps).unwrap_or_else(|| self.canonical())
+        self.encodings
+            .iter()
+            .find(keeps)
+            .unwrap_or_else(|| self.canonical())
     }
 }
 
@@ -112,7 +128,8 @@ impl StorageAdvice<'_> {
     /// Reads the ids from `least` to `greatest` in their order; `None` where the column does not sort like them.
     pub fn select_range(&self, least: u128, greatest: u128) -> Option<String> {
         let [least, greatest] = [least, greatest].map(|id| self.literal(id));
-        let select = format!("SELECT id FROM example WHERE id BETWEEN {least} AND {greatest} ORDER BY id;");
+        let select =
+            format!("SELECT id FROM example WHERE id BETWEEN {least} AND {greatest} ORDER BY id;");
         self.stored.is_sorted().then_some(select)
     }
 
@@ -121,28 +138,47 @@ impl StorageAdvice<'_> {
         match self.stored {
             Stored::Number => "the number, as a 64-bit integer".to_owned(),
             Stored::Uuid(encoding) => format!("the encoding {}", encoding.name()),
-            Stored::Bytes(bytes) => format!("{bytes} bytes, big-endian: what application/octet-stream answers"),
+            Stored::Bytes(bytes) => {
+                format!("{bytes} bytes, big-endian: what application/octet-stream answers")
+            }
             Stored::Text(encoding) => format!("the encoding {}", encoding.name()),
         }
     }
 
     /// What else there is to know, one sentence or two each.
     pub fn notes(&self) -> Vec<String> {
-        let notes = [self.note_on_sign(), self.note_on_sort(), self.note_on_uuid(), self.note_on_16_bytes()];
-        notes.into_iter().flatten().chain([self.note_on_inserts()]).collect()
+        let notes = [
+            self.note_on_sign(),
+            self.note_on_sort(),
+            self.note_on_uuid(),
+            self.note_on_16_bytes(),
+        ];
+        notes
+            .into_iter()
+            .flatten()
+            .chain([self.note_on_inserts()])
+            .collect()
     }
 
     fn note_on_sign(&self) -> Option<String> {
         let is_capped = matches!(self.stored, Stored::Number) && self.format.greatest() >= 1 << 63;
-        is_capped.then(|| "Ids from 2^63 on can be read but are never minted, so a signed column is enough.".to_owned())
+        is_capped.then(|| {
+            "Ids from 2^63 on can be read but are never minted, so a signed column is enough."
+                .to_owned()
+        })
     }
 
     fn note_on_sort(&self) -> Option<String> {
-        let Stored::Text(encoding) = self.stored else { return None };
+        let Stored::Text(encoding) = self.stored else {
+            return None;
+        };
         let sorts = if encoding.is_sortable() {
             "As text they sort like ids, and differ as ids do,".to_owned()
         } else {
-            format!("As text in the encoding {} they do not sort like ids, and differ as ids do", encoding.name())
+            format!(
+                "As text in the encoding {} they do not sort like ids, and differ as ids do",
+                encoding.name()
+            )
         };
         Some(format!(
             "{sorts} only under the collation of the column, which compares bytes (in SQLite the default, BINARY): others \
@@ -151,9 +187,15 @@ impl StorageAdvice<'_> {
     }
 
     fn note_on_uuid(&self) -> Option<String> {
-        let Stored::Bytes(_) = self.stored else { return None };
-        let writes_uuid =
-            |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Uuid | EncodingKind::Uuid8);
+        let Stored::Bytes(_) = self.stored else {
+            return None;
+        };
+        let writes_uuid = |encoding: &&Encoding| {
+            matches!(
+                encoding.definition().kind,
+                EncodingKind::Uuid | EncodingKind::Uuid8
+            )
+        };
         let name = self.format.encodings.iter().find(writes_uuid)?.name();
         match self.database {
             Database::SqlServer => Some(format!(
@@ -171,10 +213,13 @@ impl StorageAdvice<'_> {
 
     /// Such an encoding says that others keep these ids with zeros in front.
     fn note_on_16_bytes(&self) -> Option<String> {
-        let (Stored::Bytes(bytes), Database::MySql | Database::MariaDb) = (self.stored, self.database) else {
+        let (Stored::Bytes(bytes), Database::MySql | Database::MariaDb) =
+            (self.stored, self.database)
+        else {
             return None;
         };
-        let is_wide = |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Bytes16Hex);
+        let is_wide =
+            |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Bytes16Hex);
         let name = self.format.encodings.iter().find(is_wide)?.name();
         Some(format!(
             "Programs that keep ids as SUOU does have them in varbinary(16), {} zero bytes in front for alignment: then bind \
@@ -207,15 +252,26 @@ mod tests {
 
     /// A decode-only format of these fields and encodings.
     fn custom(fields: &str, encodings: &str) -> Format {
-        let text = format!("summary = ''\nrule = 'decode-only'\nfields = [{fields}]\nencodings = [{encodings}]");
-        FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound")
+        let text = format!(
+            "summary = ''\nrule = 'decode-only'\nfields = [{fields}]\nencodings = [{encodings}]"
+        );
+        FormatDefinition::from_toml("custom", &text)
+            .expect("TOML")
+            .compile("custom")
+            .expect("sound")
     }
 
     fn columns(format: &Format, nth: usize) -> Vec<String> {
         let advice = format.storage_advice();
         Database::ALL
             .iter()
-            .map(|database| advice.iter().filter(|advice| advice.database == *database).nth(nth).expect("two ways"))
+            .map(|database| {
+                advice
+                    .iter()
+                    .filter(|advice| advice.database == *database)
+                    .nth(nth)
+                    .expect("two ways")
+            })
             .map(StorageAdvice::column)
             .collect()
     }
@@ -223,16 +279,33 @@ mod tests {
     #[test]
     fn ids_that_are_minted_below_2_to_the_63_are_signed_integers() {
         for name in ["snowflake", "twitter", "payment", "conjunction-v1"] {
-            assert_eq!(columns(&preset(name), 0), ["bigint", "bigint", "bigint", "bigint", "INTEGER"], "{name}");
+            assert_eq!(
+                columns(&preset(name), 0),
+                ["bigint", "bigint", "bigint", "bigint", "INTEGER"],
+                "{name}"
+            );
         }
-        let of_others = custom("{ name = 'random', kind = 'random', bits = 64 }", "'hex_padded'");
-        assert_eq!(columns(&of_others, 0)[0], "bytea", "nobody keeps them below 2^63");
+        let of_others = custom(
+            "{ name = 'random', kind = 'random', bits = 64 }",
+            "'hex_padded'",
+        );
+        assert_eq!(
+            columns(&of_others, 0)[0],
+            "bytea",
+            "nobody keeps them below 2^63"
+        );
     }
 
     #[test]
     fn wider_ids_are_uuids_where_a_uuid_sorts_like_them_and_bytes_elsewhere() {
-        assert_eq!(columns(&preset("siq"), 0), ["uuid", "binary(14)", "binary(14)", "binary(14)", "BLOB"]);
-        assert_eq!(columns(&preset("flax"), 0), ["bytea", "binary(12)", "binary(12)", "binary(12)", "BLOB"]);
+        assert_eq!(
+            columns(&preset("siq"), 0),
+            ["uuid", "binary(14)", "binary(14)", "binary(14)", "BLOB"]
+        );
+        assert_eq!(
+            columns(&preset("flax"), 0),
+            ["bytea", "binary(12)", "binary(12)", "binary(12)", "BLOB"]
+        );
         let version = |value: u32| {
             let fields = format!(
                 "{{ name = 'a', kind = 'random', bits = 48 }}, {{ name = 'version', kind = 'constant', bits = 4, value = {value} }},
@@ -241,18 +314,33 @@ mod tests {
             columns(&custom(&fields, "'uuid'"), 0)[2].clone()
         };
         let in_maria_db = [4, 6, 7, 8].map(version);
-        assert_eq!(in_maria_db, ["binary(16)", "uuid", "uuid", "binary(16)"], "which sorts or refuses the others");
+        assert_eq!(
+            in_maria_db,
+            ["binary(16)", "uuid", "uuid", "binary(16)"],
+            "which sorts or refuses the others"
+        );
         let without = custom("{ name = 'a', kind = 'random', bits = 127 }", "'uuid'");
-        assert_eq!(columns(&without, 0)[..3], ["uuid", "binary(16)", "binary(16)"]);
+        assert_eq!(
+            columns(&without, 0)[..3],
+            ["uuid", "binary(16)", "binary(16)"]
+        );
     }
 
     #[test]
     fn whoever_keeps_siqs_in_16_bytes_as_their_paper_does_is_told_what_to_bind() {
         let siq = preset("siq");
-        let told = siq.storage_advice().into_iter().flat_map(|advice| advice.notes());
-        let told: Vec<String> = told.filter(|note| note.contains("varbinary(16), 2 zero bytes")).collect();
+        let told = siq
+            .storage_advice()
+            .into_iter()
+            .flat_map(|advice| advice.notes());
+        let told: Vec<String> = told
+            .filter(|note| note.contains("varbinary(16), 2 zero bytes"))
+            .collect();
         assert_eq!(told.len(), 2, "for MySQL and MariaDB");
-        assert!(told[0].contains("UNHEX of the encoding bytes16_hex"), "{told:?}");
+        assert!(
+            told[0].contains("UNHEX of the encoding bytes16_hex"),
+            "{told:?}"
+        );
     }
 
     #[test]
@@ -271,14 +359,25 @@ mod tests {
         let text = unsorted.storage_advice()[1];
         assert!(columns(&unsorted, 1)[0].starts_with("varchar("));
         assert_eq!(text.select_range(0, 1), None);
-        assert!(text.notes()[0].contains("do not sort"), "{:?}", text.notes());
+        assert!(
+            text.notes()[0].contains("do not sort"),
+            "{:?}",
+            text.notes()
+        );
     }
 
     #[test]
     fn quotes_and_backslashes_in_a_prefix_are_escaped() {
-        let format = custom("{ name = 'a', kind = 'random', bits = 4 }", r#"{ kind = 'hex_padded', prefix = "o'\\" }"#);
+        let format = custom(
+            "{ name = 'a', kind = 'random', bits = 4 }",
+            r#"{ kind = 'hex_padded', prefix = "o'\\" }"#,
+        );
         let text = |database: Database| {
-            let advice = format.storage_advice().into_iter().filter(|advice| advice.database == database).nth(1);
+            let advice = format
+                .storage_advice()
+                .into_iter()
+                .filter(|advice| advice.database == database)
+                .nth(1);
             advice.expect("two ways").literal(1)
         };
         assert_eq!(text(Database::PostgreSql), r"'o''\1'");

@@ -40,15 +40,33 @@ impl AppendPlan {
     ///
     /// # Errors
     /// [`AppendRefusal`].
-    pub fn make(request: &LedgerRequest, head: Option<Head>, now: EventTime) -> Result<AppendPlan, AppendRefusal> {
+    pub fn make(
+        request: &LedgerRequest,
+        head: Option<Head>,
+        now: EventTime,
+    ) -> Result<AppendPlan, AppendRefusal> {
         let (mut end, events, mark) = match request {
-            LedgerRequest::Create { genesis, mark, import: _ } => {
+            LedgerRequest::Create {
+                genesis,
+                mark,
+                import: _,
+            } => {
                 if let Some(head) = head {
                     return Err(AppendRefusal::LedgerExists(head));
                 }
-                (ChainEnd::before_genesis(genesis, now), std::slice::from_ref(genesis), *mark)
+                (
+                    ChainEnd::before_genesis(genesis, now),
+                    std::slice::from_ref(genesis),
+                    *mark,
+                )
             }
-            LedgerRequest::Append { ledger, events, expected_previous, mark, import } => {
+            LedgerRequest::Append {
+                ledger,
+                events,
+                expected_previous,
+                mark,
+                import,
+            } => {
                 let head = head.ok_or(AppendRefusal::UnknownLedger(*ledger))?;
                 if head.is_importing && import.is_none() {
                     return Err(AppendRefusal::LedgerImporting(head));
@@ -63,13 +81,28 @@ impl AppendPlan {
             }
         };
         let most = later(now, AHEAD_MAX);
-        let mut entry =
-            |(index, event)| end.append(event, now, most).map_err(|error| AppendRefusal::Event { index, error });
-        let entries = events.iter().enumerate().map(&mut entry).collect::<Result<Vec<_>, _>>()?;
+        let mut entry = |(index, event)| {
+            end.append(event, now, most)
+                .map_err(|error| AppendRefusal::Event { index, error })
+        };
+        let entries = events
+            .iter()
+            .enumerate()
+            .map(&mut entry)
+            .collect::<Result<Vec<_>, _>>()?;
         assert!(!entries.is_empty(), "a request has at least one event");
         let recorded = head.map_or(now, |head| head.recorded.max(now));
-        let is_importing = matches!(request.import(), Some(ImportPart::More | ImportPart::Further));
-        Ok(AppendPlan { before: head, entries, mark, recorded, is_importing })
+        let is_importing = matches!(
+            request.import(),
+            Some(ImportPart::More | ImportPart::Further)
+        );
+        Ok(AppendPlan {
+            before: head,
+            entries,
+            mark,
+            recorded,
+            is_importing,
+        })
     }
 
     /// The ledger.
@@ -80,7 +113,12 @@ impl AppendPlan {
     /// The head after the plan is stored.
     pub fn head(&self) -> Head {
         let (recorded, is_importing) = (self.recorded, self.is_importing);
-        Head { id: self.last(), place: self.place_before() + self.count(), recorded, is_importing }
+        Head {
+            id: self.last(),
+            place: self.place_before() + self.count(),
+            recorded,
+            is_importing,
+        }
     }
 
     /// The place of the first event.
@@ -98,7 +136,11 @@ impl AppendPlan {
 
     /// The events as links of their chain.
     pub fn links(&self) -> impl Iterator<Item = Link> {
-        Link::chain(self.previous(), self.first_place(), self.entries.iter().map(|entry| entry.id))
+        Link::chain(
+            self.previous(),
+            self.first_place(),
+            self.entries.iter().map(|entry| entry.id),
+        )
     }
 
     fn last(&self) -> EventId {
@@ -124,21 +166,36 @@ struct ChainEnd {
 
 impl ChainEnd {
     fn after(head: Head) -> ChainEnd {
-        ChainEnd { ledger: head.id.ledger(), previous: head.id, last: Some(head.id.timestamp()) }
+        ChainEnd {
+            ledger: head.id.ledger(),
+            previous: head.id,
+            last: Some(head.id.timestamp()),
+        }
     }
 
     fn before_genesis(genesis: &Event, now: EventTime) -> ChainEnd {
         let time = genesis.timestamp().unwrap_or(now);
         let ledger = LedgerId::of_genesis(genesis, time);
-        ChainEnd { ledger, previous: EventId::before_genesis(time, ledger), last: None }
+        ChainEnd {
+            ledger,
+            previous: EventId::before_genesis(time, ledger),
+            last: None,
+        }
     }
 
-    fn append(&mut self, event: &Event, now: EventTime, most: EventTime) -> Result<Entry, PlaceError> {
+    fn append(
+        &mut self,
+        event: &Event,
+        now: EventTime,
+        most: EventTime,
+    ) -> Result<Entry, PlaceError> {
         let timestamp = match (event.timestamp(), self.last) {
             (Some(timestamp), Some(last)) if timestamp <= last => {
                 return Err(PlaceError::NotMonotonic { timestamp, last });
             }
-            (Some(timestamp), _) if timestamp > most => return Err(PlaceError::Ahead { timestamp, most }),
+            (Some(timestamp), _) if timestamp > most => {
+                return Err(PlaceError::Ahead { timestamp, most });
+            }
             (Some(timestamp), _) => timestamp,
             (None, last) => EventTime::after(last, now).ok_or(PlaceError::TimeEnded)?,
         };
@@ -148,8 +205,13 @@ impl ChainEnd {
         }
         self.previous = id;
         self.last = Some(timestamp);
-        let message = Sha256::new().chain_update(event.content()).chain_update(format!("{:016x}", timestamp.micros()));
-        Ok(Entry { id, digest: message.finalize().into() })
+        let message = Sha256::new()
+            .chain_update(event.content())
+            .chain_update(format!("{:016x}", timestamp.micros()));
+        Ok(Entry {
+            id,
+            digest: message.finalize().into(),
+        })
     }
 }
 

@@ -77,7 +77,9 @@ impl PlaceError {
         match self {
             PlaceError::NotMonotonic { .. } => Rejection::NotMonotonic.code(),
             PlaceError::Ahead { .. } => Rejection::OutOfRange.code(),
-            PlaceError::OtherId { named, gets } if named.ledger() != gets.ledger() => Rejection::LedgerMismatch.code(),
+            PlaceError::OtherId { named, gets } if named.ledger() != gets.ledger() => {
+                Rejection::LedgerMismatch.code()
+            }
             PlaceError::OtherId { named, gets } if named.timestamp() != gets.timestamp() => {
                 Rejection::TimestampMismatch.code()
             }
@@ -93,14 +95,24 @@ impl fmt::Display for PlaceError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlaceError::NotMonotonic { timestamp, last } => {
-                write!(out, "timestamp is {timestamp}, it must be above {last}, the timestamp of the event before")
+                write!(
+                    out,
+                    "timestamp is {timestamp}, it must be above {last}, the timestamp of the event before"
+                )
             }
             PlaceError::Ahead { timestamp, most } => {
                 let ahead = AHEAD_MAX.as_secs();
-                write!(out, "timestamp is {timestamp}, it must be at most {most}, {ahead} s ahead of the clock")
+                write!(
+                    out,
+                    "timestamp is {timestamp}, it must be at most {most}, {ahead} s ahead of the clock"
+                )
             }
-            PlaceError::OtherId { named, gets } => write!(out, "eventId is {named}, the event gets {gets}"),
-            PlaceError::TimeEnded => out.write_str("the event before has the last timestamp there is"),
+            PlaceError::OtherId { named, gets } => {
+                write!(out, "eventId is {named}, the event gets {gets}")
+            }
+            PlaceError::TimeEnded => {
+                out.write_str("the event before has the last timestamp there is")
+            }
         }
     }
 }

@@ -21,17 +21,32 @@ impl KeyHash {
     /// The hash of a key for requests to `ledger`, or for requests that create a ledger.
     pub fn of(ledger: Option<LedgerId>, key: &str) -> KeyHash {
         let scope = match ledger {
-            Some(ledger) => [1].into_iter().chain(ledger.bits().to_be_bytes()).collect::<Vec<u8>>(),
+            Some(ledger) => [1]
+                .into_iter()
+                .chain(ledger.bits().to_be_bytes())
+                .collect::<Vec<u8>>(),
             None => vec![0],
         };
-        let hash: [u8; 32] = Sha256::new().chain_update(scope).chain_update(key).finalize().into();
-        KeyHash(u128::from_be_bytes(*hash.first_chunk().expect("16 of 32 bytes")))
+        let hash: [u8; 32] = Sha256::new()
+            .chain_update(scope)
+            .chain_update(key)
+            .finalize()
+            .into();
+        KeyHash(u128::from_be_bytes(
+            *hash.first_chunk().expect("16 of 32 bytes"),
+        ))
     }
 }
 
 /// One SHA-256 over events in their order.
 pub fn digest_of(events: &[Event]) -> [u8; 32] {
-    events.iter().fold(Sha256::new(), |hash, event| hash.chain_update(event.digest())).finalize().into()
+    events
+        .iter()
+        .fold(Sha256::new(), |hash, event| {
+            hash.chain_update(event.digest())
+        })
+        .finalize()
+        .into()
 }
 
 /// A part of a ledger that is brought from elsewhere, events in the order of their timestamps. An event that came between
@@ -48,7 +63,8 @@ pub enum ImportPart {
 
 impl ImportPart {
     /// What a request can say.
-    pub const NAMED: [(&'static str, ImportPart); 2] = [("more", ImportPart::More), ("last", ImportPart::Last)];
+    pub const NAMED: [(&'static str, ImportPart); 2] =
+        [("more", ImportPart::More), ("last", ImportPart::Last)];
 
     /// Its name in a request.
     pub fn name(self) -> &'static str {
@@ -91,7 +107,9 @@ impl LedgerRequest {
     /// The ledger to append to, or the one that would be created at that time.
     pub fn ledger_at(&self, now: EventTime) -> LedgerId {
         match self {
-            LedgerRequest::Create { genesis, .. } => LedgerId::of_genesis(genesis, genesis.timestamp().unwrap_or(now)),
+            LedgerRequest::Create { genesis, .. } => {
+                LedgerId::of_genesis(genesis, genesis.timestamp().unwrap_or(now))
+            }
             LedgerRequest::Append { ledger, .. } => *ledger,
         }
     }

@@ -15,7 +15,11 @@ pub(in crate::ledger) fn line_len(bytes: &[u8]) -> usize {
 }
 
 /// The number of bytes before the first that stops the run. `word_stops` sets the high bit of each such byte of a word.
-fn run_len(bytes: &[u8], word_stops: impl Fn(u64) -> u64, byte_stops: impl Fn(u8) -> bool) -> usize {
+fn run_len(
+    bytes: &[u8],
+    word_stops: impl Fn(u64) -> u64,
+    byte_stops: impl Fn(u8) -> bool,
+) -> usize {
     let mut len = 0;
     while let Some(word) = bytes[len..].first_chunk() {
         let found = word_stops(u64::from_le_bytes(*word));
@@ -25,7 +29,10 @@ fn run_len(bytes: &[u8], word_stops: impl Fn(u64) -> u64, byte_stops: impl Fn(u8
         len += 8;
     }
     let rest = &bytes[len..];
-    len + rest.iter().position(|byte| byte_stops(*byte)).unwrap_or(rest.len())
+    len + rest
+        .iter()
+        .position(|byte| byte_stops(*byte))
+        .unwrap_or(rest.len())
 }
 
 /// Sets the high bit of every byte less than `bound`, and perhaps of some above it in the word: the lowest is exact.
@@ -49,9 +56,17 @@ mod tests {
             for at in 0..24 {
                 let mut bytes = [b'!'; 25];
                 bytes[at] = byte;
-                assert_eq!(plain_len(&bytes), if stops { at } else { 25 }, "{byte:02x} at {at}");
+                assert_eq!(
+                    plain_len(&bytes),
+                    if stops { at } else { 25 },
+                    "{byte:02x} at {at}"
+                );
                 bytes[24] = b'"';
-                assert_eq!(plain_len(&bytes), if stops { at } else { 24 }, "{byte:02x} at {at}");
+                assert_eq!(
+                    plain_len(&bytes),
+                    if stops { at } else { 24 },
+                    "{byte:02x} at {at}"
+                );
             }
         }
         assert_eq!(plain_len(b""), 0);

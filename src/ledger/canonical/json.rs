@@ -77,7 +77,9 @@ impl CanonicalJson {
     ) -> Result<(), EventError> {
         scanner.skip_space();
         if depth == DEPTH_MAX && matches!(scanner.peek(), Some(b'{' | b'[')) {
-            return Err(scanner.invalid(&format!("an array or object inside {DEPTH_MAX} others, which is the most")));
+            return Err(scanner.invalid(&format!(
+                "an array or object inside {DEPTH_MAX} others, which is the most"
+            )));
         }
         let word = match scanner.peek() {
             Some(b'"') => {
@@ -95,7 +97,12 @@ impl CanonicalJson {
         scanner.word(word)
     }
 
-    fn array(&mut self, scanner: &mut Scanner<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), EventError> {
+    fn array(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EventError> {
         scanner.at += 1;
         out.push(b'[');
         if !scanner.eat(b']') {
@@ -114,7 +121,12 @@ impl CanonicalJson {
         Ok(())
     }
 
-    fn object(&mut self, scanner: &mut Scanner<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), EventError> {
+    fn object(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EventError> {
         scanner.at += 1;
         out.push(b'{');
         let first = self.members.len();
@@ -123,7 +135,12 @@ impl CanonicalJson {
             loop {
                 let start = out.len();
                 let has_escapes = scanner.key(out)?;
-                let mut member = Member { start, key_end: out.len(), end: 0, has_escapes };
+                let mut member = Member {
+                    start,
+                    key_end: out.len(),
+                    end: 0,
+                    has_escapes,
+                };
                 if is_sorted && let Some(last) = self.members[first..].last() {
                     match last.compare(member, out) {
                         Ordering::Less => {}
@@ -157,7 +174,10 @@ impl CanonicalJson {
         let members = &mut self.members[first..];
         let start = members[0].start;
         members.sort_unstable_by(|a, b| a.compare(*b, out));
-        if let Some([same, _]) = members.array_windows().find(|[a, b]| a.compare(*b, out).is_eq()) {
+        if let Some([same, _]) = members
+            .array_windows()
+            .find(|[a, b]| a.compare(*b, out).is_eq())
+        {
             return Err(duplicate_key(same.key(out)));
         }
         self.sorted.clear();
@@ -165,7 +185,8 @@ impl CanonicalJson {
             if !self.sorted.is_empty() {
                 self.sorted.push(b',');
             }
-            self.sorted.extend_from_slice(&out[member.start..member.end]);
+            self.sorted
+                .extend_from_slice(&out[member.start..member.end]);
         }
         out[start..].copy_from_slice(&self.sorted);
         Ok(())
@@ -184,11 +205,18 @@ impl Scanner<'_> {
             return Err(self.unexpected("a key"));
         }
         let has_escapes = self.string_to_json(out)?;
-        if self.eat(b':') { Ok(has_escapes) } else { Err(self.unexpected("`:`")) }
+        if self.eat(b':') {
+            Ok(has_escapes)
+        } else {
+            Err(self.unexpected("`:`"))
+        }
     }
 }
 
 #[cold]
 fn duplicate_key(key: &[u8]) -> EventError {
-    EventError::new(Rejection::DuplicateKey, format!("key \"{}\" is given twice in one object", clip(key)))
+    EventError::new(
+        Rejection::DuplicateKey,
+        format!("key \"{}\" is given twice in one object", clip(key)),
+    )
 }

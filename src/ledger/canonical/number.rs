@@ -29,7 +29,10 @@ impl Scanner<'_> {
         let text = std::str::from_utf8(token.whole).expect("digits are ASCII");
         let value: f64 = text.parse().expect("every JSON number is a Rust number");
         if !value.is_finite() {
-            let detail = format!("number {} is beyond the doubles, which end at 1.8e308", clip(token.whole));
+            let detail = format!(
+                "number {} is beyond the doubles, which end at 1.8e308",
+                clip(token.whole)
+            );
             return Err(EventError::new(Rejection::NumberNotInteroperable, detail));
         }
         let mut buffer = ryu_js::Buffer::new();
@@ -67,7 +70,12 @@ impl Scanner<'_> {
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             self.digits()?;
         }
-        Ok(Token { whole: &bytes[start..self.at], integer, fraction, has_exponent })
+        Ok(Token {
+            whole: &bytes[start..self.at],
+            integer,
+            fraction,
+            has_exponent,
+        })
     }
 }
 
@@ -78,7 +86,11 @@ impl<'a> Scanner<'a> {
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
         }
-        if self.at == start { Err(self.unexpected("a digit")) } else { Ok(&self.bytes[start..self.at]) }
+        if self.at == start {
+            Err(self.unexpected("a digit"))
+        } else {
+            Ok(&self.bytes[start..self.at])
+        }
     }
 }
 
@@ -88,7 +100,12 @@ impl Token<'_> {
     /// Two decimals of at most 15 digits never share a double, so the one that was written is the shortest that names its
     /// double; and ECMAScript prints the shortest, without an exponent from 0.000001 on and below 1e21.
     fn is_canonical(&self) -> bool {
-        let Token { whole, integer, fraction, has_exponent } = self;
+        let Token {
+            whole,
+            integer,
+            fraction,
+            has_exponent,
+        } = self;
         if *has_exponent || integer.len() + fraction.len() > DIGITS_KEPT {
             return false;
         }

@@ -22,7 +22,11 @@ impl<'a> Scanner<'a> {
     pub(in crate::ledger) fn new(json: &'a [u8]) -> Result<Scanner<'a>, EventError> {
         match std::str::from_utf8(json) {
             Ok(_) => Ok(Scanner { bytes: json, at: 0 }),
-            Err(error) => Err(Scanner { bytes: json, at: error.valid_up_to() }.invalid("this is not UTF-8")),
+            Err(error) => Err(Scanner {
+                bytes: json,
+                at: error.valid_up_to(),
+            }
+            .invalid("this is not UTF-8")),
         }
     }
 
@@ -57,7 +61,11 @@ impl<'a> Scanner<'a> {
     /// Fails if anything but white space is left.
     pub(in crate::ledger) fn end(&mut self) -> Result<(), EventError> {
         self.skip_space();
-        if self.at == self.bytes.len() { Ok(()) } else { Err(self.unexpected("the end")) }
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(self.unexpected("the end"))
+        }
     }
 
     /// The error for a token other than `wanted` at this position.
@@ -68,12 +76,18 @@ impl<'a> Scanner<'a> {
             return self.invalid(&format!("it ends where {wanted} is expected"));
         }
         let shown = clip(&rest[..rest.len().min(12)]);
-        self.invalid(&format!("`{}` where {wanted} is expected", shown.trim_end_matches(char::REPLACEMENT_CHARACTER)))
+        self.invalid(&format!(
+            "`{}` where {wanted} is expected",
+            shown.trim_end_matches(char::REPLACEMENT_CHARACTER)
+        ))
     }
 
     /// The error for text that is no JSON from this position on.
     #[cold]
     pub(in crate::ledger) fn invalid(&self, what: &str) -> EventError {
-        EventError::new(Rejection::InvalidJson, format!("not JSON at byte {}: {what}", self.at))
+        EventError::new(
+            Rejection::InvalidJson,
+            format!("not JSON at byte {}: {what}", self.at),
+        )
     }
 }

@@ -9,7 +9,10 @@ impl Scanner<'_> {
     /// Reads the rest of a string after its opening quote, and writes it between quotes in canonical JSON.
     ///
     /// True if the canonical string contains an escape.
-    pub(in crate::ledger) fn string_to_json(&mut self, out: &mut Vec<u8>) -> Result<bool, EventError> {
+    pub(in crate::ledger) fn string_to_json(
+        &mut self,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, EventError> {
         let mut is_escaped = false;
         out.push(b'"');
         self.string(out, |c, out| is_escaped |= push_escaped(c, out))?;
@@ -18,12 +21,19 @@ impl Scanner<'_> {
     }
 
     /// Reads the rest of a string after its opening quote, and writes the text.
-    pub(in crate::ledger) fn string_to_text(&mut self, out: &mut Vec<u8>) -> Result<(), EventError> {
+    pub(in crate::ledger) fn string_to_text(
+        &mut self,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EventError> {
         self.string(out, push)
     }
 
     /// Copies the runs between escapes, and passes the character of each escape to `push_char`.
-    fn string(&mut self, out: &mut Vec<u8>, mut push_char: impl FnMut(char, &mut Vec<u8>)) -> Result<(), EventError> {
+    fn string(
+        &mut self,
+        out: &mut Vec<u8>,
+        mut push_char: impl FnMut(char, &mut Vec<u8>),
+    ) -> Result<(), EventError> {
         loop {
             let rest = &self.bytes[self.at..];
             let plain = plain_len(rest);
@@ -35,7 +45,11 @@ impl Scanner<'_> {
                     return Ok(());
                 }
                 Some(b'\\') => push_char(self.escape()?, out),
-                Some(control) => return Err(self.invalid(&format!("the control character {control:02x} in a string"))),
+                Some(control) => {
+                    return Err(
+                        self.invalid(&format!("the control character {control:02x} in a string"))
+                    );
+                }
                 None => return Err(self.unexpected("the end of a string")),
             }
         }
@@ -61,18 +75,27 @@ impl Scanner<'_> {
     /// Reads `\uXXXX`, or a surrogate pair of them.
     fn escaped_number(&mut self) -> Result<char, EventError> {
         let unit_at = |at: usize| {
-            let digits = self.bytes.get(at..)?.strip_prefix(b"\\u")?.first_chunk::<4>()?;
+            let digits = self
+                .bytes
+                .get(at..)?
+                .strip_prefix(b"\\u")?
+                .first_chunk::<4>()?;
             let digit = |byte: &u8| char::from(*byte).to_digit(16);
-            digits.iter().try_fold(0, |unit, byte| Some(unit << 4 | digit(byte)?))
+            digits
+                .iter()
+                .try_fold(0, |unit, byte| Some(unit << 4 | digit(byte)?))
         };
-        let Some(first) = unit_at(self.at) else { return Err(self.unexpected("an escape with four digits")) };
+        let Some(first) = unit_at(self.at) else {
+            return Err(self.unexpected("an escape with four digits"));
+        };
         let (number, len) = match (first, unit_at(self.at + 6)) {
             (0xd800..=0xdbff, Some(second @ 0xdc00..=0xdfff)) => {
                 (0x1_0000 + ((first & 0x3ff) << 10 | (second & 0x3ff)), 12)
             }
             _ => (first, 6),
         };
-        let meant = char::from_u32(number).ok_or_else(|| self.invalid("one half of a surrogate pair"))?;
+        let meant =
+            char::from_u32(number).ok_or_else(|| self.invalid("one half of a surrogate pair"))?;
         self.at += len;
         Ok(meant)
     }
@@ -126,7 +149,9 @@ pub(in crate::ledger) fn unescape(canonical: &[u8]) -> impl Iterator<Item = u8> 
                 .by_ref()
                 .take(4)
                 .filter_map(|digit| char::from(digit).to_digit(16))
-                .fold(0, |byte, digit| byte << 4 | u8::try_from(digit).expect("below 16")),
+                .fold(0, |byte, digit| {
+                    byte << 4 | u8::try_from(digit).expect("below 16")
+                }),
             itself => itself,
         };
         Some(byte)

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use crate::id::Rejection;
 use crate::ledger::event_error::EventError;
 use crate::ledger::events::{
-    ChecksumStep, EventForm, EventId, EventParts, EventTime, LedgerId, Member, Message, bad_id, checksum_steps,
-    missing_member,
+    ChecksumStep, EventForm, EventId, EventParts, EventTime, LedgerId, Member, Message, bad_id,
+    checksum_steps, missing_member,
 };
 
 /// Checks the events of one ledger, each of which carries its `eventId`, in their order.
@@ -57,12 +57,22 @@ pub struct ChainError {
 impl ChainChecker {
     /// A checker of that ledger from its first event, or from the event after `after`, whose id is trusted.
     pub fn new(ledger: LedgerId, after: Option<EventId>) -> ChainChecker {
-        ChainChecker { ledger: Some(ledger), head: after, events: 0, parts: EventParts::default() }
+        ChainChecker {
+            ledger: Some(ledger),
+            head: after,
+            events: 0,
+            parts: EventParts::default(),
+        }
     }
 
     /// A checker of the ledger that begins with the first event it is given.
     pub fn from_genesis() -> ChainChecker {
-        ChainChecker { ledger: None, head: None, events: 0, parts: EventParts::default() }
+        ChainChecker {
+            ledger: None,
+            head: None,
+            events: 0,
+            parts: EventParts::default(),
+        }
     }
 
     /// Checks the next event, a JSON object with its `eventId` and its `timestamp`.
@@ -92,11 +102,19 @@ impl ChainChecker {
         if self.parts.read(line, &EventForm::ALL).is_err() {
             return Vec::new();
         }
-        let Some(time) = self.parts.timestamp() else { return Vec::new() };
+        let Some(time) = self.parts.timestamp() else {
+            return Vec::new();
+        };
         let message = self.message(time);
         let ledger = self.ledger.unwrap_or_else(|| message.ledger());
         let previous = self.head.unwrap_or_else(|| message.before_genesis(ledger));
-        checksum_steps(self.parts.form(), self.parts.content(), time, ledger, previous)
+        checksum_steps(
+            self.parts.form(),
+            self.parts.content(),
+            time,
+            ledger,
+            previous,
+        )
     }
 
     /// The number of valid events so far.
@@ -124,31 +142,65 @@ impl ChainChecker {
             return Err(id_error(line).unwrap_or(error).into());
         }
         let id = self.parts.id().ok_or_else(|| missing_member(Member::Id))?;
-        let time = self.parts.timestamp().ok_or_else(|| missing_member(Member::Timestamp))?;
+        let time = self
+            .parts
+            .timestamp()
+            .ok_or_else(|| missing_member(Member::Timestamp))?;
         let message = self.message(time);
         let ledger = self.ledger.unwrap_or_else(|| message.ledger());
         if self.head.is_none() && message.ledger() != ledger {
             let detail = "the first event begins another ledger";
-            return Err(Fault::new(Rejection::LedgerMismatch, &ledger, &message.ledger(), detail));
+            return Err(Fault::new(
+                Rejection::LedgerMismatch,
+                &ledger,
+                &message.ledger(),
+                detail,
+            ));
         }
         if id.ledger() != ledger {
             let detail = "`eventId` names another ledger";
-            return Err(Fault::new(Rejection::LedgerMismatch, &ledger, &id.ledger(), detail));
+            return Err(Fault::new(
+                Rejection::LedgerMismatch,
+                &ledger,
+                &id.ledger(),
+                detail,
+            ));
         }
         if id.timestamp() != time {
             let detail = "`timestamp` and `eventId` disagree";
-            return Err(Fault::new(Rejection::TimestampMismatch, &time, &id.timestamp(), detail));
+            return Err(Fault::new(
+                Rejection::TimestampMismatch,
+                &time,
+                &id.timestamp(),
+                detail,
+            ));
         }
-        if let Some(before) = self.head.map(EventId::timestamp).filter(|before| *before >= time) {
-            let earliest = before.next().map_or_else(|| format!("after {before}"), |next| next.to_string());
+        if let Some(before) = self
+            .head
+            .map(EventId::timestamp)
+            .filter(|before| *before >= time)
+        {
+            let earliest = before
+                .next()
+                .map_or_else(|| format!("after {before}"), |next| next.to_string());
             let detail = "the time is not after that of the event before";
-            return Err(Fault::new(Rejection::NotMonotonic, &earliest, &time, detail));
+            return Err(Fault::new(
+                Rejection::NotMonotonic,
+                &earliest,
+                &time,
+                detail,
+            ));
         }
         let previous = self.head.unwrap_or_else(|| message.before_genesis(ledger));
         let sealed = message.seal(ledger, previous);
         if sealed != id {
             let detail = format!("not the event that got this id after {previous}");
-            return Err(Fault::new(Rejection::ChecksumMismatch, &sealed, &id, &detail));
+            return Err(Fault::new(
+                Rejection::ChecksumMismatch,
+                &sealed,
+                &id,
+                &detail,
+            ));
         }
         Ok((ledger, id))
     }
@@ -164,16 +216,31 @@ struct Fault {
 
 impl Fault {
     #[cold]
-    fn new(reason: Rejection, expected: &dyn ToString, found: &dyn ToString, detail: &str) -> Fault {
+    fn new(
+        reason: Rejection,
+        expected: &dyn ToString,
+        found: &dyn ToString,
+        detail: &str,
+    ) -> Fault {
         let (expected, found) = (expected.to_string(), found.to_string());
         let detail = format!("{detail}: expected {expected}, found {found}");
-        Fault { reason, expected: Some(expected), found: Some(found), detail }
+        Fault {
+            reason,
+            expected: Some(expected),
+            found: Some(found),
+            detail,
+        }
     }
 }
 
 impl From<EventError> for Fault {
     fn from(error: EventError) -> Fault {
-        Fault { reason: error.rejection(), expected: None, found: None, detail: error.to_string() }
+        Fault {
+            reason: error.rejection(),
+            expected: None,
+            found: None,
+            detail: error.to_string(),
+        }
     }
 }
 
@@ -188,5 +255,7 @@ fn id_error(line: &[u8]) -> Option<EventError> {
     // A list would be read as the members in their order.
     let object = Some(line).filter(|line| line.trim_ascii_start().starts_with(b"{"))?;
     let OnlyId { id } = serde_json::from_slice(object).ok()?;
-    EventId::from_text(&id).err().map(|rejection| bad_id(rejection, &id))
+    EventId::from_text(&id)
+        .err()
+        .map(|rejection| bad_id(rejection, &id))
 }

@@ -64,12 +64,22 @@ impl LineTooLong {
 impl ChainLines {
     /// Lines that go to this checker.
     pub fn new(checker: ChainChecker) -> ChainLines {
-        ChainLines { checker, error: None, explains: false, steps: Vec::new(), lines: 0, open: Vec::new() }
+        ChainLines {
+            checker,
+            error: None,
+            explains: false,
+            steps: Vec::new(),
+            lines: 0,
+            open: Vec::new(),
+        }
     }
 
     /// The same, which also keeps the parts of the checksum of the first invalid event.
     pub fn explaining(self) -> ChainLines {
-        ChainLines { explains: true, ..self }
+        ChainLines {
+            explains: true,
+            ..self
+        }
     }
 
     /// Takes the next piece, and checks every line that ends in it.
@@ -108,13 +118,20 @@ impl ChainLines {
         if !self.open.is_empty() {
             self.check_open();
         }
-        ChainVerdict { events: self.lines, head: self.checker.head(), error: self.error, steps: self.steps }
+        ChainVerdict {
+            events: self.lines,
+            head: self.checker.head(),
+            error: self.error,
+            steps: self.steps,
+        }
     }
 
     /// Fails if the line would be too long with these bytes.
     fn check_len(&self, more: &[u8]) -> Result<(), LineTooLong> {
         if more.len() > LINE_LEN_MAX - self.open.len() {
-            return Err(LineTooLong { line: self.lines + 1 });
+            return Err(LineTooLong {
+                line: self.lines + 1,
+            });
         }
         Ok(())
     }
@@ -155,7 +172,13 @@ mod tests {
     fn a_line_ends_where_it_ends_and_not_where_a_piece_does() {
         assert_eq!(verdict(&[]), Ok((0, None)));
         assert_eq!(verdict(&[b""]), Ok((0, None)));
-        for pieces in [&[&b"{}"[..]][..], &[b"{}\n"], &[b"{", b"}"], &[b"{}", b"\n"], &[b"{", b"", b"}\n"]] {
+        for pieces in [
+            &[&b"{}"[..]][..],
+            &[b"{}\n"],
+            &[b"{", b"}"],
+            &[b"{}", b"\n"],
+            &[b"{", b"", b"}\n"],
+        ] {
             assert_eq!(verdict(pieces), Ok((1, Some(0))), "{pieces:?}");
         }
         assert_eq!(verdict(&[b"\n"]), Ok((1, Some(0))));
@@ -166,9 +189,15 @@ mod tests {
     fn a_line_of_the_greatest_length_is_read_and_a_longer_one_is_not() {
         let line = vec![b' '; LINE_LEN_MAX];
         assert_eq!(verdict(&[&line, b"\n{}"]), Ok((2, Some(0))));
-        assert_eq!(verdict(&[b"{}\n", &line, b" "]), Err(LineTooLong { line: 2 }));
+        assert_eq!(
+            verdict(&[b"{}\n", &line, b" "]),
+            Err(LineTooLong { line: 2 })
+        );
         assert_eq!(verdict(&[&line, b" \n"]), Err(LineTooLong { line: 1 }));
-        assert_eq!(verdict(&[&[&line[..], b" \n"].concat()]), Err(LineTooLong { line: 1 }));
+        assert_eq!(
+            verdict(&[&[&line[..], b" \n"].concat()]),
+            Err(LineTooLong { line: 1 })
+        );
     }
 
     #[test]
@@ -182,18 +211,28 @@ mod tests {
         assert_eq!(explain(genesis).steps, [], "nothing is wrong with it");
         // The checksum that it should have is there, although the id names another.
         let steps = explain(&genesis.replace("aecc815d", "aecc815e")).steps;
-        let texts: Vec<_> = steps.iter().map(|step| (step.name, String::from_utf8_lossy(&step.bytes))).collect();
+        let texts: Vec<_> = steps
+            .iter()
+            .map(|step| (step.name, String::from_utf8_lossy(&step.bytes)))
+            .collect();
         let expected = [
             ("event", "Ledger Created"),
             ("entities", r#"{"ledger":"testing⑆preview"}"#),
             ("meta", r#"{"actor":"matt"}"#),
-            ("data", r#"{"description":"This ledger is for my example events.","name":"My Ledger"}"#),
+            (
+                "data",
+                r#"{"description":"This ledger is for my example events.","name":"My Ledger"}"#,
+            ),
             ("timestamp", "0005cd7556b05092"),
             ("ledger", "aa77f99c"),
             ("previous", "0005cd7556b0509200000000aa77f99c"),
         ];
         assert_eq!(texts, expected.map(|(name, text)| (name, text.into())));
-        assert_eq!(steps[4].checksum & !0b11, 0xaa77_f99c, "what names the ledger");
+        assert_eq!(
+            steps[4].checksum & !0b11,
+            0xaa77_f99c,
+            "what names the ledger"
+        );
         assert_eq!(steps[6].checksum, 0xaecc_815d, "what stands in the id");
         assert_eq!(explain("{}").steps, [], "it cannot be read");
     }
@@ -201,11 +240,18 @@ mod tests {
     #[test]
     fn an_id_of_another_version_is_named_by_it() {
         for (digit, version) in [('d', "01"), ('e', "10"), ('f', "11")] {
-            let line = format!(r#"{{"event":"a","entities":{{}},"eventId":"0005cd7556b05092aecc815daa77f99{digit}"}}"#);
+            let line = format!(
+                r#"{{"event":"a","entities":{{}},"eventId":"0005cd7556b05092aecc815daa77f99{digit}"}}"#
+            );
             let mut lines = ChainLines::new(ChainChecker::from_genesis());
             lines.read(line.as_bytes()).expect("it is short");
             let error = lines.end().error.expect("it has another version");
-            assert!(error.detail.contains(&format!("an id of version {version}, which is not known")), "{error}");
+            assert!(
+                error
+                    .detail
+                    .contains(&format!("an id of version {version}, which is not known")),
+                "{error}"
+            );
         }
     }
 }

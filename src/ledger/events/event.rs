@@ -88,7 +88,11 @@ impl Event {
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
         for len in &self.part_lens {
-            hasher.update(u64::try_from(*len).expect("a length fits 64 bits").to_be_bytes());
+            hasher.update(
+                u64::try_from(*len)
+                    .expect("a length fits 64 bits")
+                    .to_be_bytes(),
+            );
         }
         hasher.update(&self.content);
         hasher.update([u8::from(self.timestamp.is_some())]);
@@ -115,8 +119,16 @@ mod tests {
     #[test]
     fn a_digest_knows_the_same_event_and_no_other() {
         let event = digest(r#"{"event":"a","entities":{"b":1}}"#);
-        assert_eq!(event, digest(r#"{ "entities" : {"b":1.0}, "data": null, "event": "\u0061" }"#));
-        assert_eq!(event, digest(r#"{"event":"a","entities":{"b":1},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#));
+        assert_eq!(
+            event,
+            digest(r#"{ "entities" : {"b":1.0}, "data": null, "event": "\u0061" }"#)
+        );
+        assert_eq!(
+            event,
+            digest(
+                r#"{"event":"a","entities":{"b":1},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#
+            )
+        );
         for other in [
             r#"{"event":"a{\"b\":1}","entities":{}}"#,
             r#"{"event":"a","entities":{"b":1},"timestamp":"1970-01-01T00:00:00Z"}"#,
@@ -124,7 +136,11 @@ mod tests {
         ] {
             assert_ne!(event, digest(other), "{other}");
         }
-        let twins = [r#"{"event":"a{}","entities":{}}"#, r#"{"event":"a","entities":{},"meta":{}}"#].map(digest);
+        let twins = [
+            r#"{"event":"a{}","entities":{}}"#,
+            r#"{"event":"a","entities":{},"meta":{}}"#,
+        ]
+        .map(digest);
         assert_ne!(twins[0], twins[1]);
     }
 

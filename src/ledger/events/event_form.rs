@@ -34,7 +34,9 @@ impl Member {
 
     /// The member with that key.
     pub(super) fn of_key(key: &[u8]) -> Option<Member> {
-        Member::ALL.into_iter().find(|member| member.key().as_bytes() == key)
+        Member::ALL
+            .into_iter()
+            .find(|member| member.key().as_bytes() == key)
     }
 
     /// Its key in the JSON of an event.
@@ -67,7 +69,8 @@ pub(in crate::ledger) enum EventForm {
 
 impl EventForm {
     /// Every form.
-    pub(in crate::ledger) const ALL: [EventForm; 2] = [EventForm::Entities, EventForm::EntityAndKey];
+    pub(in crate::ledger) const ALL: [EventForm; 2] =
+        [EventForm::Entities, EventForm::EntityAndKey];
 
     /// The form of an event with these members.
     ///
@@ -78,7 +81,10 @@ impl EventForm {
             true => EventForm::EntityAndKey,
             false => EventForm::Entities,
         };
-        if let Some(member) = Member::ALL.into_iter().find(|member| is_there(*member) && !form.has(*member)) {
+        if let Some(member) = Member::ALL
+            .into_iter()
+            .find(|member| is_there(*member) && !form.has(*member))
+        {
             return Err(unknown_member(member.key(), &[form]));
         }
         match form.required().iter().find(|member| !is_there(**member)) {
@@ -91,7 +97,13 @@ impl EventForm {
     pub(in crate::ledger) const fn content(self) -> &'static [Member] {
         match self {
             EventForm::Entities => &[Member::Name, Member::Entities, Member::Meta, Member::Data],
-            EventForm::EntityAndKey => &[Member::Entity, Member::Key, Member::Name, Member::Meta, Member::Data],
+            EventForm::EntityAndKey => &[
+                Member::Entity,
+                Member::Key,
+                Member::Name,
+                Member::Meta,
+                Member::Data,
+            ],
         }
     }
 
@@ -114,7 +126,11 @@ impl EventForm {
 
     /// The keys of an event of this form, for a message.
     pub(super) fn keys(self) -> String {
-        let keys = self.content().iter().chain(&[Member::Timestamp, Member::Id]).map(|member| member.key());
+        let keys = self
+            .content()
+            .iter()
+            .chain(&[Member::Timestamp, Member::Id])
+            .map(|member| member.key());
         keys.collect::<Vec<_>>().join(", ")
     }
 }
@@ -122,13 +138,19 @@ impl EventForm {
 /// The error for a required member that is absent.
 #[cold]
 pub(in crate::ledger) fn missing_member(member: Member) -> EventError {
-    EventError::new(Rejection::MissingField, format!("`{}` is missing from the event", member.key()))
+    EventError::new(
+        Rejection::MissingField,
+        format!("`{}` is missing from the event", member.key()),
+    )
 }
 
 /// The error for a member that events of these forms do not have.
 #[cold]
 pub(super) fn unknown_member(key: &str, forms: &[EventForm]) -> EventError {
     let keys: Vec<_> = forms.iter().map(|form| form.keys()).collect();
-    let detail = format!("an event has no member `{key}`, only {}", keys.join("; or "));
+    let detail = format!(
+        "an event has no member `{key}`, only {}",
+        keys.join("; or ")
+    );
     EventError::new(Rejection::UnknownField, detail)
 }

@@ -49,12 +49,24 @@ impl EventId {
         let micros = u64::try_from(value >> 64).expect("64 bits are left");
         let timestamp = EventTime::from_micros(micros).ok_or(Rejection::OutOfRange)?;
         let ledger = LedgerId::from_bits(low_32(value)).ok_or(Rejection::BadVersion)?;
-        Ok(EventId { timestamp, checksum: low_32(value >> 32), ledger })
+        Ok(EventId {
+            timestamp,
+            checksum: low_32(value >> 32),
+            ledger,
+        })
     }
 
     /// An id of these parts.
-    pub(in crate::ledger) const fn of_parts(timestamp: EventTime, checksum: u32, ledger: LedgerId) -> EventId {
-        EventId { timestamp, checksum, ledger }
+    pub(in crate::ledger) const fn of_parts(
+        timestamp: EventTime,
+        checksum: u32,
+        ledger: LedgerId,
+    ) -> EventId {
+        EventId {
+            timestamp,
+            checksum,
+            ledger,
+        }
     }
 
     /// The `previous` of the first event of a ledger: the time and the ledger of that event, and the checksum 0.
@@ -64,7 +76,9 @@ impl EventId {
 
     /// The id as one number.
     pub fn value(self) -> u128 {
-        u128::from(self.timestamp.micros()) << 64 | u128::from(self.checksum) << 32 | u128::from(self.ledger.bits())
+        u128::from(self.timestamp.micros()) << 64
+            | u128::from(self.checksum) << 32
+            | u128::from(self.ledger.bits())
     }
 
     /// When the event was recorded.
@@ -100,7 +114,10 @@ mod tests {
             "000000000000000200000000fffffffc",
             "000000000000000200000001fffffff8",
         ];
-        let read: Vec<_> = ids.iter().map(|text| EventId::from_text(text).expect(text)).collect();
+        let read: Vec<_> = ids
+            .iter()
+            .map(|text| EventId::from_text(text).expect(text))
+            .collect();
         assert!(read.is_sorted());
         assert_eq!(read.iter().map(EventId::to_string).collect::<Vec<_>>(), ids);
     }

@@ -27,7 +27,11 @@ impl EventParts {
     ///
     /// # Errors
     /// As [`Event::from_json`](super::Event::from_json); then there is no event.
-    pub(in crate::ledger) fn read(&mut self, json: &[u8], forms: &[EventForm]) -> Result<(), EventError> {
+    pub(in crate::ledger) fn read(
+        &mut self,
+        json: &[u8],
+        forms: &[EventForm],
+    ) -> Result<(), EventError> {
         self.json.clear();
         self.text.clear();
         self.ranges = Default::default();
@@ -65,10 +69,12 @@ impl EventParts {
 
     /// The members of the content in the order of the form; `null` for an absent one.
     pub(in crate::ledger) fn content(&self) -> impl Iterator<Item = &[u8]> {
-        self.form.content().iter().map(|member| match &self.text[self.ranges[*member as usize].clone()] {
-            // Only a string can be empty, canonical JSON cannot.
-            [] if matches!(member, Member::Meta | Member::Data) => b"null",
-            text => text,
+        self.form.content().iter().map(|member| {
+            match &self.text[self.ranges[*member as usize].clone()] {
+                // Only a string can be empty, canonical JSON cannot.
+                [] if matches!(member, Member::Meta | Member::Data) => b"null",
+                text => text,
+            }
         })
     }
 
@@ -83,18 +89,28 @@ impl EventParts {
     }
 
     /// Reads a key of the event and the colon after it.
-    fn member_of(&mut self, scanner: &mut Scanner<'_>, forms: &[EventForm]) -> Result<Member, EventError> {
+    fn member_of(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        forms: &[EventForm],
+    ) -> Result<Member, EventError> {
         if !scanner.eat(b'"') {
             return Err(scanner.unexpected("a key"));
         }
         let start = self.text.len();
         scanner.string_to_text(&mut self.text)?;
         let key = &self.text[start..];
-        let Some(member) = Member::of_key(key).filter(|member| forms.iter().any(|form| form.has(*member))) else {
+        let Some(member) =
+            Member::of_key(key).filter(|member| forms.iter().any(|form| form.has(*member)))
+        else {
             return Err(unknown_member(&clip(key), forms));
         };
         self.text.truncate(start);
-        if scanner.eat(b':') { Ok(member) } else { Err(scanner.unexpected("`:`")) }
+        if scanner.eat(b':') {
+            Ok(member)
+        } else {
+            Err(scanner.unexpected("`:`"))
+        }
     }
 
     fn read_member(&mut self, member: Member, scanner: &mut Scanner<'_>) -> Result<(), EventError> {
@@ -102,26 +118,37 @@ impl EventParts {
         let start = self.text.len();
         let key = member.key();
         match (member, scanner.peek()) {
-            (Member::Data, _) | (Member::Entities | Member::Meta, Some(b'{')) | (Member::Meta, Some(b'n')) => {
+            (Member::Data, _)
+            | (Member::Entities | Member::Meta, Some(b'{'))
+            | (Member::Meta, Some(b'n')) => {
                 let read = self.json.value(scanner, 1, &mut self.text);
                 read.map_err(|error| error.in_member(key))?;
             }
-            (Member::Entities, _) => return Err(self.wrong_type(scanner, "`entities`", "an object")),
-            (Member::Meta, _) => return Err(self.wrong_type(scanner, "`meta`", "an object or null")),
+            (Member::Entities, _) => {
+                return Err(self.wrong_type(scanner, "`entities`", "an object"));
+            }
+            (Member::Meta, _) => {
+                return Err(self.wrong_type(scanner, "`meta`", "an object or null"));
+            }
             (_, Some(b'"')) => {
                 scanner.at += 1;
-                scanner.string_to_text(&mut self.text).map_err(|error| error.in_member(key))?;
+                scanner
+                    .string_to_text(&mut self.text)
+                    .map_err(|error| error.in_member(key))?;
             }
             _ => return Err(self.wrong_type(scanner, &format!("`{key}`"), "a string")),
         }
-        let said = || std::str::from_utf8(&self.text[start..]).expect("what a string says is UTF-8");
+        let said =
+            || std::str::from_utf8(&self.text[start..]).expect("what a string says is UTF-8");
         match member {
             Member::Timestamp => {
                 let time = EventTime::from_text(said());
                 self.timestamp = Some(time.map_err(|rejection| bad_timestamp(rejection, said()))?);
             }
             Member::Id => {
-                self.id = Some(EventId::from_text(said()).map_err(|rejection| bad_id(rejection, said()))?);
+                self.id = Some(
+                    EventId::from_text(said()).map_err(|rejection| bad_id(rejection, said()))?,
+                );
             }
             _ => {
                 self.ranges[member as usize] = start..self.text.len();
@@ -139,7 +166,10 @@ impl EventParts {
         match self.json.value(scanner, 0, &mut self.text) {
             Ok(()) => {
                 let found = clip(&self.text[start..]);
-                EventError::new(Rejection::WrongType, format!("{what} is {found}, it must be {wanted}"))
+                EventError::new(
+                    Rejection::WrongType,
+                    format!("{what} is {found}, it must be {wanted}"),
+                )
             }
             Err(error) => error,
         }
@@ -150,14 +180,23 @@ impl EventParts {
 fn bad_timestamp(rejection: Rejection, text: &str) -> EventError {
     let wanted = match rejection {
         Rejection::BeforeEpoch => "events are recorded from 1970 on",
-        _ => "it must have the form 2021-10-03T16:32:12.816530Z, with at most six digits of the second",
+        _ => {
+            "it must have the form 2021-10-03T16:32:12.816530Z, with at most six digits of the second"
+        }
     };
-    EventError::new(rejection, format!("`timestamp` is \"{}\", {wanted}", clip(text.as_bytes())))
+    EventError::new(
+        rejection,
+        format!("`timestamp` is \"{}\", {wanted}", clip(text.as_bytes())),
+    )
 }
 
 /// What an id of another version is.
 fn unknown_version(id: &str) -> String {
-    let digit = id.chars().last().and_then(|digit| digit.to_digit(16)).unwrap_or_default();
+    let digit = id
+        .chars()
+        .last()
+        .and_then(|digit| digit.to_digit(16))
+        .unwrap_or_default();
     format!("an id of version {:02b}, which is not known", digit & 0b11)
 }
 
@@ -166,8 +205,14 @@ fn unknown_version(id: &str) -> String {
 pub(in crate::ledger) fn bad_id(rejection: Rejection, text: &str) -> EventError {
     let wanted = match rejection {
         Rejection::OutOfRange => "its time is above 2^63 - 1 microseconds".to_owned(),
-        Rejection::BadVersion => format!("{}; the only one is 00, by the two lowest bits", unknown_version(text)),
+        Rejection::BadVersion => format!(
+            "{}; the only one is 00, by the two lowest bits",
+            unknown_version(text)
+        ),
         _ => "it must be 32 lower-case hexadecimal digits".to_owned(),
     };
-    EventError::new(rejection, format!("`eventId` is \"{}\", {wanted}", clip(text.as_bytes())))
+    EventError::new(
+        rejection,
+        format!("`eventId` is \"{}\", {wanted}", clip(text.as_bytes())),
+    )
 }

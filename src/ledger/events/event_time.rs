@@ -35,7 +35,11 @@ impl EventTime {
 
     /// The instant that many microseconds after 1970; `None` above 2^63 - 1.
     pub const fn from_micros(micros: u64) -> Option<EventTime> {
-        if micros <= EventTime::MICROS_MAX { Some(EventTime(micros)) } else { None }
+        if micros <= EventTime::MICROS_MAX {
+            Some(EventTime(micros))
+        } else {
+            None
+        }
     }
 
     /// Microseconds since 1970.
@@ -48,13 +52,17 @@ impl EventTime {
     /// # Errors
     /// [`Rejection::BadTimestamp`] for another form or a day that does not exist, [`Rejection::BeforeEpoch`] before 1970.
     pub fn from_text(text: &str) -> Result<EventTime, Rejection> {
-        let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction.trim_end_matches('Z'));
+        let fraction = text
+            .split_once('.')
+            .map_or("", |(_, fraction)| fraction.trim_end_matches('Z'));
         if fraction.len() > FRACTION_DIGITS_MAX {
             return Err(Rejection::BadTimestamp);
         }
         let instant: UnixTime = text.parse().map_err(|_| Rejection::BadTimestamp)?;
         // Exact: the text had no more than six digits of the second.
-        u64::try_from(instant.nanos() / NANOS_PER_MICRO).map(EventTime).map_err(|_| Rejection::BeforeEpoch)
+        u64::try_from(instant.nanos() / NANOS_PER_MICRO)
+            .map(EventTime)
+            .map_err(|_| Rejection::BeforeEpoch)
     }
 
     /// One microsecond later; `None` after the last.
@@ -85,7 +93,12 @@ impl fmt::Display for EventTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match UnixTime::from(*self).to_text(6) {
             Some(text) => out.write_str(&text),
-            None => write!(out, "{}.{:06} s since 1970", self.0 / 1_000_000, self.0 % 1_000_000),
+            None => write!(
+                out,
+                "{}.{:06} s since 1970",
+                self.0 / 1_000_000,
+                self.0 % 1_000_000
+            ),
         }
     }
 }
@@ -96,10 +109,20 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_time_are_written() {
-        let shown = |micros| EventTime::from_micros(micros).expect("in range").to_string();
+        let shown = |micros| {
+            EventTime::from_micros(micros)
+                .expect("in range")
+                .to_string()
+        };
         assert_eq!(shown(0), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(shown(253_402_300_799_999_999), "9999-12-31T23:59:59.999999Z");
-        assert_eq!(shown(253_402_300_800_000_000), "253402300800.000000 s since 1970");
+        assert_eq!(
+            shown(253_402_300_799_999_999),
+            "9999-12-31T23:59:59.999999Z"
+        );
+        assert_eq!(
+            shown(253_402_300_800_000_000),
+            "253402300800.000000 s since 1970"
+        );
         assert_eq!(shown(u64::MAX >> 1), "9223372036854.775807 s since 1970");
         assert_eq!(EventTime::from_micros(1 << 63), None);
     }
@@ -110,8 +133,14 @@ mod tests {
         assert_eq!(read("1970-01-01T00:00:00Z"), Ok(0));
         assert_eq!(read("1970-01-01T00:00:01.5Z"), Ok(1_500_000));
         assert_eq!(read("1970-01-01T00:00:00.000001Z"), Ok(1));
-        assert_eq!(read("9999-12-31T23:59:59.999999Z"), Ok(253_402_300_799_999_999));
-        assert_eq!(read("1969-12-31T23:59:59.999999Z"), Err(Rejection::BeforeEpoch));
+        assert_eq!(
+            read("9999-12-31T23:59:59.999999Z"),
+            Ok(253_402_300_799_999_999)
+        );
+        assert_eq!(
+            read("1969-12-31T23:59:59.999999Z"),
+            Err(Rejection::BeforeEpoch)
+        );
         for text in [
             "",
             "1970-01-01",

@@ -36,7 +36,11 @@ impl LedgerId {
 
     /// The ledger of these 32 bits; `None` unless the two lowest are 00.
     pub const fn from_bits(bits: u32) -> Option<LedgerId> {
-        if bits & LedgerId::VERSION == 0 { Some(LedgerId(bits)) } else { None }
+        if bits & LedgerId::VERSION == 0 {
+            Some(LedgerId(bits))
+        } else {
+            None
+        }
     }
 
     /// The ledger named by the checksum of its first event: all bits of it but the two of the version.

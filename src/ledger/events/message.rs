@@ -32,13 +32,25 @@ pub(in crate::ledger) fn checksum_steps<'a>(
         EventForm::Entities => [time, named],
         EventForm::EntityAndKey => [named, time],
     };
-    let members = form.content().iter().zip(content).map(|(member, text)| (member.key(), text.to_vec()));
+    let members = form
+        .content()
+        .iter()
+        .zip(content)
+        .map(|(member, text)| (member.key(), text.to_vec()));
     let mut checksum = 0;
     let step = |(name, bytes): (&'static str, Vec<u8>)| {
         checksum = crc32c::crc32c_append(checksum, &bytes);
-        ChecksumStep { name, bytes, checksum }
+        ChecksumStep {
+            name,
+            bytes,
+            checksum,
+        }
     };
-    members.chain(middle).chain([("previous", previous.to_string().into_bytes())]).map(step).collect()
+    members
+        .chain(middle)
+        .chain([("previous", previous.to_string().into_bytes())])
+        .map(step)
+        .collect()
 }
 
 /// The message of an event: its content and its time. Only its checksum is kept.
@@ -95,7 +107,11 @@ impl Message {
             EventForm::Entities => with_ledger,
             EventForm::EntityAndKey => crc32c::crc32c_append(with_ledger, &digits_of(self.time)),
         };
-        EventId::of_parts(self.time, crc32c::crc32c_append(before, &of_previous), ledger)
+        EventId::of_parts(
+            self.time,
+            crc32c::crc32c_append(before, &of_previous),
+            ledger,
+        )
     }
 }
 

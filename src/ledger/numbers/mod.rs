@@ -11,8 +11,8 @@ mod void_plan;
 
 pub use number_check::NumberCheck;
 pub use number_plan::{
-    CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberPlan, NumberRefusal, NumberRequest,
-    SeriesHead,
+    CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberPlan, NumberRefusal,
+    NumberRequest, SeriesHead,
 };
 pub use number_rules::{NumberKind, NumberReading, NumberRule, NumberRules, NumberRulesError};
 pub use number_template::{NumberTemplate, TemplateError};

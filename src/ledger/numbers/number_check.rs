@@ -47,24 +47,34 @@ impl NumberCheck {
 
     /// The one of that name.
     pub fn named(name: &str) -> Option<NumberCheck> {
-        [NumberCheck::Luhn, NumberCheck::Mod97].into_iter().find(|check| check.name() == name)
+        [NumberCheck::Luhn, NumberCheck::Mod97]
+            .into_iter()
+            .find(|check| check.name() == name)
     }
 }
 
 /// The digits of a text, its letters as numbers of two digits.
 fn digits(text: &str) -> impl Iterator<Item = u32> + '_ {
     let values = text.chars().filter_map(|letter| letter.to_digit(36));
-    values.flat_map(|value| [(value >= 10).then_some(value / 10), Some(value % 10)]).flatten()
+    values
+        .flat_map(|value| [(value >= 10).then_some(value / 10), Some(value % 10)])
+        .flatten()
 }
 
 fn luhn(text: &str) -> u32 {
     let digits: Vec<u32> = digits(text).collect();
-    let weighed = digits.iter().rev().enumerate().map(|(place, digit)| match place % 2 {
-        0 if *digit > 4 => 2 * digit - 9,
-        0 => 2 * digit,
-        _ => *digit,
-    });
-    let sum: u32 = weighed.map(|digit| digit % 10).fold(0, |sum, digit| (sum + digit) % 10);
+    let weighed = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(place, digit)| match place % 2 {
+            0 if *digit > 4 => 2 * digit - 9,
+            0 => 2 * digit,
+            _ => *digit,
+        });
+    let sum: u32 = weighed
+        .map(|digit| digit % 10)
+        .fold(0, |sum, digit| (sum + digit) % 10);
     (10 - sum) % 10
 }
 
@@ -80,9 +90,13 @@ mod tests {
     #[test]
     fn checks_are_those_of_the_standards() {
         // ISO/IEC 7812-1, ISO 6166 (numbers of securities), and numbers of cards that are for tests.
-        for (text, check) in
-            [("7992739871", "3"), ("US037833100", "5"), ("US594918104", "5"), ("411111111111111", "1"), ("0", "0")]
-        {
+        for (text, check) in [
+            ("7992739871", "3"),
+            ("US037833100", "5"),
+            ("US594918104", "5"),
+            ("411111111111111", "1"),
+            ("0", "0"),
+        ] {
             assert_eq!(NumberCheck::Luhn.of(text), check, "{text}");
         }
         // ISO 7064, ISO 11649, and IBANs of ISO 13616's registry with country and check at the end.
@@ -101,8 +115,15 @@ mod tests {
     fn one_wrong_digit_always_shows_and_so_do_neighbours_in_each_others_place_of_mod97() {
         let text = "INV-acme-2026-00042";
         let (mut wrong, mut swapped) = (0, 0);
-        for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_alphanumeric()) {
-            for other in "0123456789".bytes().filter(|other| *other != byte && byte.is_ascii_digit()) {
+        for (at, byte) in text
+            .bytes()
+            .enumerate()
+            .filter(|(_, byte)| byte.is_ascii_alphanumeric())
+        {
+            for other in "0123456789"
+                .bytes()
+                .filter(|other| *other != byte && byte.is_ascii_digit())
+            {
                 let mut changed = text.to_owned().into_bytes();
                 changed[at] = other;
                 let changed = String::from_utf8(changed).expect("ASCII");
@@ -111,12 +132,20 @@ mod tests {
                 }
                 wrong += 1;
             }
-            let next = text.as_bytes().get(at + 1).copied().filter(u8::is_ascii_digit);
+            let next = text
+                .as_bytes()
+                .get(at + 1)
+                .copied()
+                .filter(u8::is_ascii_digit);
             if next.is_some_and(|next| next != byte && byte.is_ascii_digit()) {
                 let mut changed = text.to_owned().into_bytes();
                 changed.swap(at, at + 1);
                 let changed = String::from_utf8(changed).expect("ASCII");
-                assert_ne!(NumberCheck::Mod97.of(&changed), NumberCheck::Mod97.of(text), "{changed}");
+                assert_ne!(
+                    NumberCheck::Mod97.of(&changed),
+                    NumberCheck::Mod97.of(text),
+                    "{changed}"
+                );
                 swapped += 1;
             }
         }

@@ -29,7 +29,10 @@ pub struct NumberBounds {
 
 impl Default for NumberBounds {
     fn default() -> Self {
-        NumberBounds { start: 1, max: NUMBER_MAX }
+        NumberBounds {
+            start: 1,
+            max: NUMBER_MAX,
+        }
     }
 }
 
@@ -59,16 +62,37 @@ impl NumberRequest {
         key: &str,
         by: Option<&str>,
     ) -> NumberRequest {
-        let mark = RequestMark { key: KeyHash::of_series(&series, key), digest: digest_of(&series, count, None) };
-        NumberRequest { series, count, bounds, mark, by: by.map(|by| clipped(by).to_owned()), must_begin: false }
+        let mark = RequestMark {
+            key: KeyHash::of_series(&series, key),
+            digest: digest_of(&series, count, None),
+        };
+        NumberRequest {
+            series,
+            count,
+            bounds,
+            mark,
+            by: by.map(|by| clipped(by).to_owned()),
+            must_begin: false,
+        }
     }
 
     /// The same request, done only if the series begins with it: with the number `first`.
     #[must_use]
     pub fn beginning_with(self, first: u64) -> NumberRequest {
-        let mark = RequestMark { digest: digest_of(&self.series, self.count, Some(first)), ..self.mark };
-        let bounds = NumberBounds { start: first, ..self.bounds };
-        NumberRequest { bounds, mark, must_begin: true, ..self }
+        let mark = RequestMark {
+            digest: digest_of(&self.series, self.count, Some(first)),
+            ..self.mark
+        };
+        let bounds = NumberBounds {
+            start: first,
+            ..self.bounds
+        };
+        NumberRequest {
+            bounds,
+            mark,
+            must_begin: true,
+            ..self
+        }
     }
 
     /// What its key was given before, if that was the same request.
@@ -76,8 +100,12 @@ impl NumberRequest {
     /// # Errors
     /// [`NumberRefusal::KeyConflict`].
     pub fn replay(&self, given: GivenNumbers) -> Result<GivenNumbers, NumberRefusal> {
-        let conflict = || NumberRefusal::KeyConflict { series: self.series.clone() };
-        (given.mark == self.mark).then_some(given).ok_or_else(conflict)
+        let conflict = || NumberRefusal::KeyConflict {
+            series: self.series.clone(),
+        };
+        (given.mark == self.mark)
+            .then_some(given)
+            .ok_or_else(conflict)
     }
 }
 
@@ -90,15 +118,23 @@ impl KeyHash {
     /// The hash of a caller's key for numbers of this series: the first 128 bits of SHA-256 over a byte of 2, the name of the series,
     /// a byte of 0, and the key.
     pub fn of_series(series: &SeriesName, key: &str) -> KeyHash {
-        let hash = Sha256::new().chain_update([2]).chain_update(series.as_str()).chain_update([0]).chain_update(key);
+        let hash = Sha256::new()
+            .chain_update([2])
+            .chain_update(series.as_str())
+            .chain_update([0])
+            .chain_update(key);
         let hash: [u8; 32] = hash.finalize().into();
-        KeyHash(u128::from_be_bytes(*hash.first_chunk().expect("16 of 32 bytes")))
+        KeyHash(u128::from_be_bytes(
+            *hash.first_chunk().expect("16 of 32 bytes"),
+        ))
     }
 }
 
 /// With the number that the series is to begin with, if it is said. No name of a series has the byte between them.
 fn digest_of(series: &SeriesName, count: NonZeroU32, first: Option<u64>) -> [u8; 32] {
-    let mut hash = Sha256::new().chain_update(count.get().to_be_bytes()).chain_update(series.as_str());
+    let mut hash = Sha256::new()
+        .chain_update(count.get().to_be_bytes())
+        .chain_update(series.as_str());
     if let Some(first) = first {
         hash = hash.chain_update([0]).chain_update(first.to_be_bytes());
     }
@@ -134,7 +170,10 @@ pub struct GivenNumbers {
 impl GivenNumbers {
     /// The last of them as the head of their series.
     pub fn head(&self) -> SeriesHead {
-        SeriesHead { last: self.last, recorded: self.recorded }
+        SeriesHead {
+            last: self.last,
+            recorded: self.recorded,
+        }
     }
 
     /// How many they are.
@@ -162,7 +201,9 @@ pub enum NumberRefusal {
         series: SeriesName,
     },
     /// It was to begin a series that has begun.
-    #[error("the series {series} was to begin with {first}, and has begun: its last number is {last}")]
+    #[error(
+        "the series {series} was to begin with {first}, and has begun: its last number is {last}"
+    )]
     HasBegun {
         /// The series.
         series: SeriesName,
@@ -172,7 +213,9 @@ pub enum NumberRefusal {
         last: u64,
     },
     /// The series has not so many any more.
-    #[error("the series {series} ends with {max}, and {left} of its numbers are left, {count} were asked for")]
+    #[error(
+        "the series {series} ends with {max}, and {left} of its numbers are left, {count} were asked for"
+    )]
     SeriesEnded {
         /// The series.
         series: SeriesName,
@@ -197,20 +240,49 @@ impl NumberPlan {
         head: Option<SeriesHead>,
         now: EventTime,
     ) -> Result<NumberPlan, NumberRefusal> {
-        let NumberRequest { series, count, bounds, mark, by, must_begin } = request;
+        let NumberRequest {
+            series,
+            count,
+            bounds,
+            mark,
+            by,
+            must_begin,
+        } = request;
         if let Some(head) = head.filter(|_| *must_begin) {
             let series = series.clone();
-            return Err(NumberRefusal::HasBegun { series, first: bounds.start, last: head.last });
+            return Err(NumberRefusal::HasBegun {
+                series,
+                first: bounds.start,
+                last: head.last,
+            });
         }
-        let ended =
-            |left| NumberRefusal::SeriesEnded { series: series.clone(), max: bounds.max, left, count: count.get() };
-        let first = head.map_or(Some(bounds.start), |head| head.last.checked_add(1)).ok_or_else(|| ended(0))?;
-        let last = first.checked_add(u64::from(count.get()) - 1).filter(|last| *last <= bounds.max);
+        let ended = |left| NumberRefusal::SeriesEnded {
+            series: series.clone(),
+            max: bounds.max,
+            left,
+            count: count.get(),
+        };
+        let first = head
+            .map_or(Some(bounds.start), |head| head.last.checked_add(1))
+            .ok_or_else(|| ended(0))?;
+        let last = first
+            .checked_add(u64::from(count.get()) - 1)
+            .filter(|last| *last <= bounds.max);
         let last = last.ok_or_else(|| ended((bounds.max + 1).saturating_sub(first)))?;
         let recorded = head.map_or(now, |head| head.recorded.max(now));
         let (series, by) = (series.clone(), by.clone());
-        let given = GivenNumbers { series, first, last, recorded, mark: *mark, by };
-        Ok(NumberPlan { before: head, given })
+        let given = GivenNumbers {
+            series,
+            first,
+            last,
+            recorded,
+            mark: *mark,
+            by,
+        };
+        Ok(NumberPlan {
+            before: head,
+            given,
+        })
     }
 }
 
@@ -224,7 +296,13 @@ mod tests {
 
     fn request(key: &str, count: u32, bounds: NumberBounds) -> NumberRequest {
         let series = SeriesName::from_text("acme").expect("a name");
-        NumberRequest::new(series, NonZeroU32::new(count).expect("some"), bounds, key, Some("the token `t`"))
+        NumberRequest::new(
+            series,
+            NonZeroU32::new(count).expect("some"),
+            bounds,
+            key,
+            Some("the token `t`"),
+        )
     }
 
     fn plan(request: &NumberRequest, head: Option<SeriesHead>, now: u64) -> NumberPlan {
@@ -237,28 +315,65 @@ mod tests {
         let one = plan(&request("a", 1, bounds), None, 50);
         assert_eq!((one.before, one.given.first, one.given.last), (None, 7, 7));
         let three = plan(&request("b", 3, bounds), Some(one.given.head()), 40);
-        assert_eq!((three.given.first, three.given.last, three.given.count()), (8, 10, 3));
-        assert_eq!((three.before, three.given.recorded), (Some(one.given.head()), at(50)));
+        assert_eq!(
+            (three.given.first, three.given.last, three.given.count()),
+            (8, 10, 3)
+        );
+        assert_eq!(
+            (three.before, three.given.recorded),
+            (Some(one.given.head()), at(50))
+        );
         assert_eq!(three.given.by.as_deref(), Some("the token `t`"));
         // Bounds that were changed say nothing of a series that has begun.
-        let later = plan(&request("c", 1, NumberBounds { start: 500, max: 1_000 }), Some(three.given.head()), 60);
+        let later = plan(
+            &request(
+                "c",
+                1,
+                NumberBounds {
+                    start: 500,
+                    max: 1_000,
+                },
+            ),
+            Some(three.given.head()),
+            60,
+        );
         assert_eq!(later.given.first, 11);
     }
 
     #[test]
     fn a_series_ends_and_nothing_is_given_by_half() {
         let bounds = NumberBounds { start: 1, max: 10 };
-        let head = |last| Some(SeriesHead { last, recorded: at(5) });
+        let head = |last| {
+            Some(SeriesHead {
+                last,
+                recorded: at(5),
+            })
+        };
         for (last, count, left) in [(10, 1, 0), (8, 3, 2), (11, 1, 0), (0, 11, 10)] {
             let request = request("a", count, bounds);
             let refused = NumberPlan::make(&request, head(last), at(9)).expect_err("it ends");
-            let NumberRefusal::SeriesEnded { left: said, max: 10, .. } = refused else { panic!("{refused:?}") };
+            let NumberRefusal::SeriesEnded {
+                left: said,
+                max: 10,
+                ..
+            } = refused
+            else {
+                panic!("{refused:?}")
+            };
             assert_eq!(said, left, "after {last}");
         }
         let all = NumberBounds::default();
-        assert_eq!(plan(&request("a", 1, all), head(NUMBER_MAX - 1), 9).given.last, NUMBER_MAX);
+        assert_eq!(
+            plan(&request("a", 1, all), head(NUMBER_MAX - 1), 9)
+                .given
+                .last,
+            NUMBER_MAX
+        );
         let beyond = NumberPlan::make(&request("a", 1, all), head(NUMBER_MAX), at(9));
-        assert!(matches!(beyond, Err(NumberRefusal::SeriesEnded { left: 0, .. })));
+        assert!(matches!(
+            beyond,
+            Err(NumberRefusal::SeriesEnded { left: 0, .. })
+        ));
     }
 
     #[test]
@@ -276,32 +391,66 @@ mod tests {
 
     #[test]
     fn a_series_begins_with_a_stated_number_once() {
-        let bounds = NumberBounds { start: 1, max: 5_000 };
+        let bounds = NumberBounds {
+            start: 1,
+            max: 5_000,
+        };
         let begin = |key, first| request(key, 1, bounds).beginning_with(first);
         let given = plan(&begin("import", 4_711), None, 50).given;
         assert_eq!((given.first, given.last), (4_711, 4_711));
-        assert_eq!(begin("import", 4_711).replay(given.clone()), Ok(given.clone()));
+        assert_eq!(
+            begin("import", 4_711).replay(given.clone()),
+            Ok(given.clone())
+        );
         for another in [begin("import", 4_712), request("import", 1, bounds)] {
-            assert!(matches!(another.replay(given.clone()), Err(NumberRefusal::KeyConflict { .. })));
+            assert!(matches!(
+                another.replay(given.clone()),
+                Err(NumberRefusal::KeyConflict { .. })
+            ));
         }
         for first in [4_711, 4_712] {
-            let refused = NumberPlan::make(&begin("another", first), Some(given.head()), at(60)).expect_err("it began");
+            let refused = NumberPlan::make(&begin("another", first), Some(given.head()), at(60))
+                .expect_err("it began");
             let series = given.series.clone();
-            assert_eq!(refused, NumberRefusal::HasBegun { series, first, last: 4_711 });
+            assert_eq!(
+                refused,
+                NumberRefusal::HasBegun {
+                    series,
+                    first,
+                    last: 4_711
+                }
+            );
         }
-        assert_eq!(plan(&request("order-1", 1, bounds), Some(given.head()), 60).given.first, 4_712);
+        assert_eq!(
+            plan(&request("order-1", 1, bounds), Some(given.head()), 60)
+                .given
+                .first,
+            4_712
+        );
         let beyond = NumberPlan::make(&begin("import", 5_001), None, at(50));
-        assert!(matches!(beyond, Err(NumberRefusal::SeriesEnded { left: 0, .. })));
+        assert!(matches!(
+            beyond,
+            Err(NumberRefusal::SeriesEnded { left: 0, .. })
+        ));
     }
 
     #[test]
     fn a_key_is_one_of_its_series_and_no_other() {
         let [one, other] = ["acme", "acm"].map(|name| SeriesName::from_text(name).expect("a name"));
-        assert_ne!(KeyHash::of_series(&one, "1"), KeyHash::of_series(&other, "e1"));
-        assert_ne!(KeyHash::of_series(&one, "1"), KeyHash::of_series(&other, "1"));
+        assert_ne!(
+            KeyHash::of_series(&one, "1"),
+            KeyHash::of_series(&other, "e1")
+        );
+        assert_ne!(
+            KeyHash::of_series(&one, "1"),
+            KeyHash::of_series(&other, "1")
+        );
         assert_eq!(KeyHash::of_series(&one, "1"), KeyHash::of_series(&one, "1"));
         // SHA-256 over 02, "acme", 00, "order-1", computed by sha256sum.
-        assert_eq!(format!("{:032x}", KeyHash::of_series(&one, "order-1").0), "48fcfaaaf2e93995cea3ec87c6a3b42c");
+        assert_eq!(
+            format!("{:032x}", KeyHash::of_series(&one, "order-1").0),
+            "48fcfaaaf2e93995cea3ec87c6a3b42c"
+        );
     }
 
     #[test]

@@ -90,8 +90,14 @@ impl NumberRules {
     /// [`NumberRulesError`] where two have one pattern.
     pub fn new(rules: Vec<NumberRule>) -> Result<NumberRules, NumberRulesError> {
         for (at, rule) in rules.iter().enumerate() {
-            if let Some(other) = rules[..at].iter().find(|other| other.pattern == rule.pattern) {
-                return Err(NumberRulesError { rule: rule.name.clone(), other: other.name.clone() });
+            if let Some(other) = rules[..at]
+                .iter()
+                .find(|other| other.pattern == rule.pattern)
+            {
+                return Err(NumberRulesError {
+                    rule: rule.name.clone(),
+                    other: other.name.clone(),
+                });
             }
         }
         Ok(NumberRules(rules))
@@ -105,35 +111,47 @@ impl NumberRules {
 
     /// Where the numbers of a series begin and end.
     pub fn bounds(&self, series: &SeriesName) -> NumberBounds {
-        self.of(series.as_str()).map(|rule| rule.bounds).unwrap_or_default()
+        self.of(series.as_str())
+            .map(|rule| rule.bounds)
+            .unwrap_or_default()
     }
 
     /// What is promised of the numbers of a series.
     pub fn kind(&self, series: &SeriesName) -> NumberKind {
-        self.of(series.as_str()).map(|rule| rule.kind).unwrap_or_default()
+        self.of(series.as_str())
+            .map(|rule| rule.kind)
+            .unwrap_or_default()
     }
 
     /// A number of a series as it is written.
     pub fn text(&self, series: &SeriesName, number: u64) -> String {
-        self.of(series.as_str()).map_or_else(|| number.to_string(), |rule| rule.text(series, number))
+        self.of(series.as_str())
+            .map_or_else(|| number.to_string(), |rule| rule.text(series, number))
     }
 
     /// What a text can be: a number of a series, its check found right. A number alone is one of any program, and read as none here.
     pub fn read(&self, text: &str) -> Vec<NumberReading> {
-        self.0.iter().filter_map(|rule| self.read_as(rule, text)).collect()
+        self.0
+            .iter()
+            .filter_map(|rule| self.read_as(rule, text))
+            .collect()
     }
 
     fn read_as(&self, rule: &NumberRule, text: &str) -> Option<NumberReading> {
         if !rule.template.is_telling() && rule.check.is_none() {
             return None;
         }
-        let check_at = text.len().checked_sub(rule.check.map_or(0, NumberCheck::width))?;
+        let check_at = text
+            .len()
+            .checked_sub(rule.check.map_or(0, NumberCheck::width))?;
         let (written, check) = text.split_at_checked(check_at)?;
         let (series, number) = rule.template.read(written)?;
         let is_checked = rule.check.is_none_or(|method| method.of(written) == check);
         let series = series.or_else(|| SeriesName::from_text(rule.pattern.only()?).ok());
         // Another rule may be the one of this series, and write it in another way.
-        let is_of_rule = series.as_ref().is_none_or(|series| self.of(series.as_str()) == Some(rule));
+        let is_of_rule = series
+            .as_ref()
+            .is_none_or(|series| self.of(series.as_str()) == Some(rule));
         let is_within = (rule.bounds.start..=rule.bounds.max).contains(&number);
         (is_checked && is_of_rule && is_within).then(|| NumberReading {
             rule: rule.name.clone(),
@@ -148,7 +166,10 @@ impl NumberRule {
     /// A number of a series as it is written.
     fn text(&self, series: &SeriesName, number: u64) -> String {
         let written = self.template.text(series, number);
-        let check = self.check.map(|method| method.of(&written)).unwrap_or_default();
+        let check = self
+            .check
+            .map(|method| method.of(&written))
+            .unwrap_or_default();
         written + &check
     }
 }
@@ -164,7 +185,10 @@ mod tests {
             kind: NumberKind::Gapless,
             template: NumberTemplate::from_text(text).expect("a template"),
             check,
-            bounds: NumberBounds { start: 10, max: 99_999 },
+            bounds: NumberBounds {
+                start: 10,
+                max: 99_999,
+            },
         }
     }
 
@@ -174,22 +198,43 @@ mod tests {
 
     #[test]
     fn the_pattern_that_says_most_counts() {
-        let rules = [("all", "*"), ("acme", "acme-*"), ("late", "acme-2*"), ("one", "acme-2026")];
-        let rules = rules.map(|(name, pattern)| rule(name, pattern, "{n}", None)).to_vec();
+        let rules = [
+            ("all", "*"),
+            ("acme", "acme-*"),
+            ("late", "acme-2*"),
+            ("one", "acme-2026"),
+        ];
+        let rules = rules
+            .map(|(name, pattern)| rule(name, pattern, "{n}", None))
+            .to_vec();
         let rules = NumberRules::new(rules).expect("no two are alike");
         let names = ["x", "acme-1", "acme-2025", "acme-2026"];
         let found = names.map(|name| rules.of(name).map(|rule| rule.name.as_str()));
-        assert_eq!(found, [Some("all"), Some("acme"), Some("late"), Some("one")]);
+        assert_eq!(
+            found,
+            [Some("all"), Some("acme"), Some("late"), Some("one")]
+        );
         assert_eq!(rules.bounds(&series("x")).start, 10);
-        assert_eq!(NumberRules::default().bounds(&series("x")), NumberBounds::default());
+        assert_eq!(
+            NumberRules::default().bounds(&series("x")),
+            NumberBounds::default()
+        );
         assert_eq!(NumberRules::default().text(&series("x"), 7), "7");
     }
 
     #[test]
     fn two_rules_for_the_same_series_are_refused() {
-        let rules = ["one", "two"].map(|name| rule(name, "a-*", "{n}", None)).to_vec();
+        let rules = ["one", "two"]
+            .map(|name| rule(name, "a-*", "{n}", None))
+            .to_vec();
         let error = NumberRules::new(rules).expect_err("they are alike");
-        assert_eq!((error.rule.as_str(), error.to_string().contains("numbers.one")), ("two", true));
+        assert_eq!(
+            (
+                error.rule.as_str(),
+                error.to_string().contains("numbers.one")
+            ),
+            ("two", true)
+        );
     }
 
     #[test]
@@ -204,7 +249,9 @@ mod tests {
         .expect("no two are alike");
         let read = |text: &str| -> Vec<(String, Option<String>, u64)> {
             let readings = rules.read(text).into_iter();
-            readings.map(|it| (it.rule, it.series.map(|it| it.to_string()), it.number)).collect()
+            readings
+                .map(|it| (it.rule, it.series.map(|it| it.to_string()), it.number))
+                .collect()
         };
         for (name, number, rule, is_named) in [
             ("other", 42, "wide", true),
@@ -216,9 +263,21 @@ mod tests {
             let expected = (rule.to_owned(), is_named.then(|| name.to_owned()), number);
             assert_eq!(read(&text), [expected], "{text}");
         }
-        assert!(read("acme-1-0004244").is_empty(), "another rule writes that series");
-        assert!(read("S00009").is_empty() && read("S100000").is_empty(), "beyond the bounds");
+        assert!(
+            read("acme-1-0004244").is_empty(),
+            "another rule writes that series"
+        );
+        assert!(
+            read("S00009").is_empty() && read("S100000").is_empty(),
+            "beyond the bounds"
+        );
         assert!(read("42").is_empty() && read("").is_empty() && read("é").is_empty());
-        assert_eq!(rules.read(&rules.text(&series("other"), 42))[0].check.as_ref().map(String::len), Some(2));
+        assert_eq!(
+            rules.read(&rules.text(&series("other"), 42))[0]
+                .check
+                .as_ref()
+                .map(String::len),
+            Some(2)
+        );
     }
 }

@@ -41,7 +41,9 @@ pub enum TemplateError {
     #[error("must be 1 to {LEN_MAX} visible characters of ASCII")]
     Letters,
     /// It has braces with something else in them, or none at the other end.
-    #[error("may have {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, and {{series}} in braces, and no other braces")]
+    #[error(
+        "may have {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, and {{series}} in braces, and no other braces"
+    )]
     Braces,
     /// The number is missing, or there more than once; or the series is there more than once.
     #[error("must have {{n}} once, or a width such as {{n:05}}, and {{series}} at most once")]
@@ -56,7 +58,11 @@ pub enum TemplateError {
 impl NumberTemplate {
     /// The number alone.
     pub fn plain() -> NumberTemplate {
-        NumberTemplate { before: Side::default(), width: 1, after: Side::default() }
+        NumberTemplate {
+            before: Side::default(),
+            width: 1,
+            after: Side::default(),
+        }
     }
 
     /// Reads a template.
@@ -64,19 +70,29 @@ impl NumberTemplate {
     /// # Errors
     /// [`TemplateError`].
     pub fn from_text(text: &str) -> Result<NumberTemplate, TemplateError> {
-        if !(1..=LEN_MAX).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !(1..=LEN_MAX).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic())
+        {
             return Err(TemplateError::Letters);
         }
         let (before, number, after) = split_at_number(text)?;
-        let template =
-            NumberTemplate { before: Side::read(before)?, width: width_of(number)?, after: Side::read(after)? };
+        let template = NumberTemplate {
+            before: Side::read(before)?,
+            width: width_of(number)?,
+            after: Side::read(after)?,
+        };
         if template.before.has_series && template.after.has_series {
             return Err(TemplateError::Places);
         }
-        let is_apart = |side: &Side, beside: Option<char>| !side.has_series || beside.is_some_and(|it| !is_digit(it));
+        let is_apart = |side: &Side, beside: Option<char>| {
+            !side.has_series || beside.is_some_and(|it| !is_digit(it))
+        };
         let is_told = is_apart(&template.before, template.before.end.chars().next_back())
             && is_apart(&template.after, template.after.start.chars().next());
-        if is_told { Ok(template) } else { Err(TemplateError::Beside) }
+        if is_told {
+            Ok(template)
+        } else {
+            Err(TemplateError::Beside)
+        }
     }
 
     /// A number of a series as it is written.
@@ -87,22 +103,31 @@ impl NumberTemplate {
 
     /// The series and the number of a text; no series where the template has no place for it. `None` if it was not written so.
     pub fn read(&self, text: &str) -> Option<(Option<SeriesName>, u64)> {
-        let NumberTemplate { before, width, after } = self;
+        let NumberTemplate {
+            before,
+            width,
+            after,
+        } = self;
         let (series, digits) = if before.has_series {
             let text = text.strip_suffix(&*after.start)?;
             let (rest, digits) = text.split_at(text.trim_end_matches(is_digit).len());
             (Some(before.series_of(rest)?), digits)
         } else {
             let text = text.strip_prefix(&*before.start)?;
-            let (digits, rest) = text.split_at(text.len() - text.trim_start_matches(is_digit).len());
+            let (digits, rest) =
+                text.split_at(text.len() - text.trim_start_matches(is_digit).len());
             match after.has_series {
                 true => (Some(after.series_of(rest)?), digits),
                 // All that is not the text behind it is the number: that text may begin with digits.
                 false => (None, text.strip_suffix(&*after.start)?),
             }
         };
-        let is_canonical = digits.len() == *width || digits.len() > *width && !digits.starts_with('0');
-        let number = digits.parse().ok().filter(|_| is_canonical && digits.chars().all(is_digit))?;
+        let is_canonical =
+            digits.len() == *width || digits.len() > *width && !digits.starts_with('0');
+        let number = digits
+            .parse()
+            .ok()
+            .filter(|_| is_canonical && digits.chars().all(is_digit))?;
         let series = series.map(SeriesName::from_text).transpose().ok()?;
         Some((series, number))
     }
@@ -126,7 +151,11 @@ impl Side {
         if [start, end].iter().any(|text| text.contains(['{', '}'])) {
             return Err(TemplateError::Braces);
         }
-        Ok(Side { start: start.to_owned(), has_series, end: end.to_owned() })
+        Ok(Side {
+            start: start.to_owned(),
+            has_series,
+            end: end.to_owned(),
+        })
     }
 
     fn text(&self, series: &SeriesName) -> String {
@@ -146,17 +175,30 @@ fn is_digit(letter: char) -> bool {
 /// What stands before the number, in its braces, and behind it.
 fn split_at_number(text: &str) -> Result<(&str, &str, &str), TemplateError> {
     let is_number = |rest: &str| rest.starts_with("{n}") || rest.starts_with("{n:");
-    let mut places = text.char_indices().map(|(at, _)| at).filter(|at| is_number(&text[*at..]));
-    let (Some(at), None) = (places.next(), places.next()) else { return Err(TemplateError::Places) };
-    let (number, after) = text[at + 1..].split_once('}').ok_or(TemplateError::Braces)?;
+    let mut places = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .filter(|at| is_number(&text[*at..]));
+    let (Some(at), None) = (places.next(), places.next()) else {
+        return Err(TemplateError::Places);
+    };
+    let (number, after) = text[at + 1..]
+        .split_once('}')
+        .ok_or(TemplateError::Braces)?;
     Ok((&text[..at], number, after))
 }
 
 /// What `n` or `n:05` asks for.
 fn width_of(number: &str) -> Result<usize, TemplateError> {
-    let Some(width) = number.strip_prefix("n:") else { return Ok(1) };
-    let width = width.strip_prefix('0').filter(|width| (1..=2).contains(&width.len()) && width.chars().all(is_digit));
-    let width = width.and_then(|width| width.parse().ok()).filter(|width| (1..=WIDTH_MAX).contains(width));
+    let Some(width) = number.strip_prefix("n:") else {
+        return Ok(1);
+    };
+    let width = width
+        .strip_prefix('0')
+        .filter(|width| (1..=2).contains(&width.len()) && width.chars().all(is_digit));
+    let width = width
+        .and_then(|width| width.parse().ok())
+        .filter(|width| (1..=WIDTH_MAX).contains(width));
     width.ok_or(TemplateError::Braces)
 }
 
@@ -171,9 +213,14 @@ mod tests {
     #[test]
     fn every_number_is_read_as_it_was_written() {
         let mut read = 0;
-        for template in
-            ["{n}", "INV-{series}-{n:05}", "{n:03}/{series}", "{series}.{n}2026", "2026{n:04}99", "#{n:019}"]
-        {
+        for template in [
+            "{n}",
+            "INV-{series}-{n:05}",
+            "{n:03}/{series}",
+            "{series}.{n}2026",
+            "2026{n:04}99",
+            "#{n:019}",
+        ] {
             let template = NumberTemplate::from_text(template).expect(template);
             for series in ["acme-2026", "7", "a-1-2", "-", "2026"].map(name) {
                 for number in [0, 1, 9, 10, 42, 99_999, 100_000, 9_223_372_036_854_775_807] {
@@ -191,13 +238,25 @@ mod tests {
     #[test]
     fn what_was_not_written_so_is_not_read() {
         let template = NumberTemplate::from_text("INV-{series}-{n:05}").expect("sound");
-        for text in
-            ["", "INV-acme-042", "INV-acme-000042", "INV-a b-00042", "INV--00042", "inv-a-00042", "INV-a-00042x"]
-        {
+        for text in [
+            "",
+            "INV-acme-042",
+            "INV-acme-000042",
+            "INV-a b-00042",
+            "INV--00042",
+            "inv-a-00042",
+            "INV-a-00042x",
+        ] {
             assert_eq!(template.read(text), None, "{text}");
         }
         let template = NumberTemplate::from_text("2026{n:04}").expect("sound");
-        for text in ["202642", "2026", "2026004x", "202600042", "202718446744073709551616"] {
+        for text in [
+            "202642",
+            "2026",
+            "2026004x",
+            "202600042",
+            "202718446744073709551616",
+        ] {
             assert_eq!(template.read(text), None, "{text}");
         }
         assert_eq!(NumberTemplate::plain().read("007"), None);

@@ -20,13 +20,20 @@ pub struct SeriesName(String);
 
 /// A text that is no name of a series.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("series is {given:?}, it must be 1 to {LEN_MAX} of A-Z, a-z, 0-9, `.`, `_` and `-`{}", beside_dots(given))]
+#[error(
+    "series is {given:?}, it must be 1 to {LEN_MAX} of A-Z, a-z, 0-9, `.`, `_` and `-`{}",
+    beside_dots(given)
+)]
 pub struct SeriesNameError {
     given: String,
 }
 
 fn beside_dots(text: &str) -> &'static str {
-    if is_dots(text) { ", and more than dots that an address loses" } else { "" }
+    if is_dots(text) {
+        ", and more than dots that an address loses"
+    } else {
+        ""
+    }
 }
 
 fn is_dots(text: &str) -> bool {
@@ -43,8 +50,15 @@ impl SeriesName {
     /// # Errors
     /// [`SeriesNameError`] says what a name is.
     pub fn from_text(text: &str) -> Result<SeriesName, SeriesNameError> {
-        let is_name = (1..=LEN_MAX).contains(&text.len()) && text.bytes().all(is_letter) && !is_dots(text);
-        if is_name { Ok(SeriesName(text.to_owned())) } else { Err(SeriesNameError { given: text.to_owned() }) }
+        let is_name =
+            (1..=LEN_MAX).contains(&text.len()) && text.bytes().all(is_letter) && !is_dots(text);
+        if is_name {
+            Ok(SeriesName(text.to_owned()))
+        } else {
+            Err(SeriesNameError {
+                given: text.to_owned(),
+            })
+        }
     }
 
     /// As it is written.
@@ -83,17 +97,29 @@ impl SeriesPattern {
     /// Reads a pattern; `None` if it is none.
     pub fn from_text(text: &str) -> Option<SeriesPattern> {
         match text.strip_suffix('*') {
-            None => SeriesName::from_text(text).ok().map(|SeriesName(prefix)| SeriesPattern { prefix, is_open: false }),
+            None => SeriesName::from_text(text)
+                .ok()
+                .map(|SeriesName(prefix)| SeriesPattern {
+                    prefix,
+                    is_open: false,
+                }),
             Some(prefix) => {
                 let is_prefix = prefix.len() < LEN_MAX && prefix.bytes().all(is_letter);
-                is_prefix.then(|| SeriesPattern { prefix: prefix.to_owned(), is_open: true })
+                is_prefix.then(|| SeriesPattern {
+                    prefix: prefix.to_owned(),
+                    is_open: true,
+                })
             }
         }
     }
 
     /// Whether this is the name of one of them.
     pub fn matches(&self, name: &str) -> bool {
-        if self.is_open { name.starts_with(&self.prefix) } else { name == self.prefix }
+        if self.is_open {
+            name.starts_with(&self.prefix)
+        } else {
+            name == self.prefix
+        }
     }
 
     /// Of two patterns that match a name the greater one says more of it.
@@ -109,7 +135,12 @@ impl SeriesPattern {
 
 impl fmt::Display for SeriesPattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}{}", self.prefix, if self.is_open { "*" } else { "" })
+        write!(
+            out,
+            "{}{}",
+            self.prefix,
+            if self.is_open { "*" } else { "" }
+        )
     }
 }
 
@@ -120,12 +151,30 @@ mod tests {
     #[test]
     fn a_name_is_1_to_64_of_a_few_letters() {
         for text in ["a", "A.b_c-9", "...", &"x".repeat(64)] {
-            assert_eq!(SeriesName::from_text(text).map(|name| name.to_string()), Ok(text.to_owned()));
+            assert_eq!(
+                SeriesName::from_text(text).map(|name| name.to_string()),
+                Ok(text.to_owned())
+            );
         }
-        for text in ["", ".", "..", "a b", "a/b", "a*", "é", "a%20", &"x".repeat(65)] {
+        for text in [
+            "",
+            ".",
+            "..",
+            "a b",
+            "a/b",
+            "a*",
+            "é",
+            "a%20",
+            &"x".repeat(65),
+        ] {
             assert!(SeriesName::from_text(text).is_err(), "{text:?}");
         }
-        assert!(SeriesName::from_text("..").expect_err("dots").to_string().ends_with("that an address loses"));
+        assert!(
+            SeriesName::from_text("..")
+                .expect_err("dots")
+                .to_string()
+                .ends_with("that an address loses")
+        );
     }
 
     #[test]

@@ -22,7 +22,9 @@ pub struct VoidReason(String);
 impl VoidReason {
     /// Reads a reason; `None` if it is none.
     pub fn from_text(text: &str) -> Option<VoidReason> {
-        let is_reason = text.len() <= REASON_LEN_MAX && !text.trim().is_empty() && !text.chars().any(char::is_control);
+        let is_reason = text.len() <= REASON_LEN_MAX
+            && !text.trim().is_empty()
+            && !text.chars().any(char::is_control);
         is_reason.then(|| VoidReason(text.to_owned()))
     }
 
@@ -91,7 +93,11 @@ impl VoidRequest {
     /// # Errors
     /// [`VoidRefusal::AlreadyVoid`].
     pub fn replay(&self, void: VoidedNumber) -> Result<VoidedNumber, VoidRefusal> {
-        if void.reason == self.reason { Ok(void) } else { Err(VoidRefusal::AlreadyVoid(void)) }
+        if void.reason == self.reason {
+            Ok(void)
+        } else {
+            Err(VoidRefusal::AlreadyVoid(void))
+        }
     }
 }
 
@@ -100,13 +106,28 @@ impl VoidPlan {
     ///
     /// # Errors
     /// [`VoidRefusal::NotGiven`].
-    pub fn make(request: &VoidRequest, given: Option<&GivenNumbers>, now: EventTime) -> Result<VoidPlan, VoidRefusal> {
+    pub fn make(
+        request: &VoidRequest,
+        given: Option<&GivenNumbers>,
+        now: EventTime,
+    ) -> Result<VoidPlan, VoidRefusal> {
         let (series, number) = (request.series.clone(), request.number);
-        let Some(given) = given else { return Err(VoidRefusal::NotGiven { series, number }) };
+        let Some(given) = given else {
+            return Err(VoidRefusal::NotGiven { series, number });
+        };
         let by = request.by.as_deref().map(|by| clipped(by).to_owned());
         let recorded = given.recorded.max(now);
-        let void = VoidedNumber { series, number, recorded, reason: request.reason.clone(), by };
-        Ok(VoidPlan { of: given.mark.key, void })
+        let void = VoidedNumber {
+            series,
+            number,
+            recorded,
+            reason: request.reason.clone(),
+            by,
+        };
+        Ok(VoidPlan {
+            of: given.mark.key,
+            void,
+        })
     }
 }
 
@@ -128,21 +149,51 @@ mod tests {
     fn a_number_is_void_once_and_for_one_reason() {
         let at = |micros| EventTime::from_micros(micros).expect("in range");
         let asked = request("cancelled");
-        let mark = RequestMark { key: KeyHash(3), digest: [0; 32] };
-        let given = GivenNumbers { series: asked.series.clone(), first: 5, last: 9, recorded: at(4), mark, by: None };
-        let VoidPlan { of, void } = VoidPlan::make(&asked, Some(&given), at(5)).expect("it was given");
-        assert_eq!((of, void.number, void.recorded, &void.reason), (mark.key, 7, at(5), &asked.reason));
+        let mark = RequestMark {
+            key: KeyHash(3),
+            digest: [0; 32],
+        };
+        let given = GivenNumbers {
+            series: asked.series.clone(),
+            first: 5,
+            last: 9,
+            recorded: at(4),
+            mark,
+            by: None,
+        };
+        let VoidPlan { of, void } =
+            VoidPlan::make(&asked, Some(&given), at(5)).expect("it was given");
+        assert_eq!(
+            (of, void.number, void.recorded, &void.reason),
+            (mark.key, 7, at(5), &asked.reason)
+        );
         let behind = VoidPlan::make(&asked, Some(&given), at(3)).expect("it was given");
-        assert_eq!(behind.void.recorded, at(4), "by a clock that is behind that of who gave it");
+        assert_eq!(
+            behind.void.recorded,
+            at(4),
+            "by a clock that is behind that of who gave it"
+        );
         assert_eq!(asked.replay(void.clone()), Ok(void.clone()));
-        assert_eq!(request("lost").replay(void.clone()), Err(VoidRefusal::AlreadyVoid(void)));
+        assert_eq!(
+            request("lost").replay(void.clone()),
+            Err(VoidRefusal::AlreadyVoid(void))
+        );
         let absent = VoidPlan::make(&asked, None, at(9));
-        assert!(matches!(absent, Err(VoidRefusal::NotGiven { number: 7, .. })));
+        assert!(matches!(
+            absent,
+            Err(VoidRefusal::NotGiven { number: 7, .. })
+        ));
     }
 
     #[test]
     fn a_reason_is_a_line_of_text() {
-        assert!(VoidReason::from_text(&"x".repeat(500)).is_some() && VoidReason::from_text(&"x".repeat(501)).is_none());
-        assert!(VoidReason::from_text("ein Grund, ⑆").is_some() && VoidReason::from_text("a\tb").is_none());
+        assert!(
+            VoidReason::from_text(&"x".repeat(500)).is_some()
+                && VoidReason::from_text(&"x".repeat(501)).is_none()
+        );
+        assert!(
+            VoidReason::from_text("ein Grund, ⑆").is_some()
+                && VoidReason::from_text("a\tb").is_none()
+        );
     }
 }

@@ -54,24 +54,53 @@ enum Drawing {
     /// Each by itself; the clock is read again after so many.
     Single { base: u128, until_clock_read: usize },
     /// In order, `count` in all, from these numbers.
-    Ascending { base: u128, numbers: Span, count: u64 },
+    Ascending {
+        base: u128,
+        numbers: Span,
+        count: u64,
+    },
 }
 
 impl RandomMinter {
     /// A minter of a format whose rule is random.
     pub fn new(format: Arc<Format>, clock: Arc<Clock>, randomness: Randomness) -> RandomMinter {
         let fields = format.variants[0].layout.fields();
-        let fixed = fields.iter().filter_map(|field| field.constant.map(|value| value * field.stride)).sum();
-        let time_stride = fields.iter().find(|field| field.kind == FieldKind::Time).map_or(0, |field| field.stride);
-        let random = fields.iter().filter(|field| field.kind == FieldKind::Random);
-        let (of_bits, of_ranges): (Vec<&Field>, Vec<&Field>) = random.partition(|field| is_bits(field));
+        let fixed = fields
+            .iter()
+            .filter_map(|field| field.constant.map(|value| value * field.stride))
+            .sum();
+        let time_stride = fields
+            .iter()
+            .find(|field| field.kind == FieldKind::Time)
+            .map_or(0, |field| field.stride);
+        let random = fields
+            .iter()
+            .filter(|field| field.kind == FieldKind::Random);
+        let (of_bits, of_ranges): (Vec<&Field>, Vec<&Field>) =
+            random.partition(|field| is_bits(field));
         let bits = of_bits.iter().map(|field| field.max * field.stride).sum();
-        let ranges = of_ranges.iter().map(|field| (Span::up_to(field.max), field.stride)).collect();
+        let ranges = of_ranges
+            .iter()
+            .map(|field| (Span::up_to(field.max), field.stride))
+            .collect();
         let ascends = format.monotonic != Monotonic::Off;
         let space = ascends.then(|| RandomSpace::of(&format.variants[0].layout));
         let base_tick = format.ticks_at(clock.now().into()).unwrap_or(0);
-        let parts = format.monotonic.has_parts().then(|| TickParts::from(base_tick));
-        RandomMinter { clock, randomness, fixed, time_stride, bits, ranges, space, parts, format }
+        let parts = format
+            .monotonic
+            .has_parts()
+            .then(|| TickParts::from(base_tick));
+        RandomMinter {
+            clock,
+            randomness,
+            fixed,
+            time_stride,
+            bits,
+            ranges,
+            space,
+            parts,
+            format,
+        }
     }
 
     /// `count` ids, to be drawn when they are encoded.
@@ -82,20 +111,35 @@ impl RandomMinter {
     /// # Panics
     /// When they should ascend and are 2^40 or more: there may not be as many.
     pub fn ids(self: &Arc<RandomMinter>, count: u64) -> Result<RandomIds, Rejection> {
-        Ok(RandomIds { minter: Arc::clone(self), drawing: self.drawing(count)?, left: count })
+        Ok(RandomIds {
+            minter: Arc::clone(self),
+            drawing: self.drawing(count)?,
+            left: count,
+        })
     }
 
     fn drawing(&self, count: u64) -> Result<Drawing, Rejection> {
         let Some(space) = &self.space else {
-            return Ok(Drawing::Single { base: self.base()?, until_clock_read: IDS_PER_CLOCK_READ });
+            return Ok(Drawing::Single {
+                base: self.base()?,
+                until_clock_read: IDS_PER_CLOCK_READ,
+            });
         };
         let numbers = Span::up_to(space.greatest());
         let Some(parts) = &self.parts else {
-            return Ok(Drawing::Ascending { base: self.base()?, numbers, count });
+            return Ok(Drawing::Ascending {
+                base: self.base()?,
+                numbers,
+                count,
+            });
         };
         let TickPart { tick, part } = self.part(parts)?;
         let numbers = numbers.parts(part, part + 1, Monotonic::PARTS_OF_TICK);
-        Ok(Drawing::Ascending { base: self.base_of(tick)?, numbers, count })
+        Ok(Drawing::Ascending {
+            base: self.base_of(tick)?,
+            numbers,
+            count,
+        })
     }
 
     /// The part of the next answer.
@@ -103,11 +147,16 @@ impl RandomMinter {
         let now = self.clock.now().into();
         let tick = self.format.ticks_at(now)?;
         if self.format.monotonic == Monotonic::Clock {
-            let unit = self.format.tick.expect("a format with parts has ticks, checked when it was made");
+            let unit = self
+                .format
+                .tick
+                .expect("a format with parts has ticks, checked when it was made");
             let part = unit.part_at(self.format.epoch, now, Monotonic::PARTS_OF_TICK);
             return Ok(parts.take(TickPart { tick, part }, 0));
         }
-        let drawn = self.randomness.with_words(|words| words.next() % Monotonic::PARTS_OF_TICK);
+        let drawn = self
+            .randomness
+            .with_words(|words| words.next() % Monotonic::PARTS_OF_TICK);
         Ok(parts.take(TickPart { tick, part: 0 }, drawn))
     }
 
@@ -131,12 +180,22 @@ impl RandomMinter {
     }
 
     fn draw_ascending(&self, base: u128, piece: Span, ids: &mut [u128], words: &mut Words) {
-        let space = self.space.as_ref().expect("what ascends is drawn as one number");
+        let space = self
+            .space
+            .as_ref()
+            .expect("what ascends is drawn as one number");
         piece.draw_ascending(ids, words);
-        ids.iter_mut().for_each(|id| *id = base + space.share_of(*id));
+        ids.iter_mut()
+            .for_each(|id| *id = base + space.share_of(*id));
     }
 
-    fn draw_singly(&self, base: &mut u128, until_clock_read: &mut usize, mut ids: &mut [u128], words: &mut Words) {
+    fn draw_singly(
+        &self,
+        base: &mut u128,
+        until_clock_read: &mut usize,
+        mut ids: &mut [u128],
+        words: &mut Words,
+    ) {
         while !ids.is_empty() {
             if *until_clock_read == 0 {
                 // A format that ends in the middle of a batch goes on with its last tick: the batch was promised.
@@ -167,7 +226,11 @@ impl RandomMinter {
             _ => {
                 for id in ids {
                     let number = u128::from(words.next()) | u128::from(words.next()) << 64;
-                    let ranges: u128 = self.ranges.iter().map(|(values, stride)| values.draw(words) * stride).sum();
+                    let ranges: u128 = self
+                        .ranges
+                        .iter()
+                        .map(|(values, stride)| values.draw(words) * stride)
+                        .sum();
                     *id = base + (number & self.bits) + ranges;
                 }
             }
@@ -177,7 +240,8 @@ impl RandomMinter {
 
 /// Whether a field takes whole bits of the id, so that random bits of a number are its value at its place.
 fn is_bits(field: &Field) -> bool {
-    field.stride.is_power_of_two() && field.max.count_ones() + field.max.leading_zeros() == u128::BITS
+    field.stride.is_power_of_two()
+        && field.max.count_ones() + field.max.leading_zeros() == u128::BITS
 }
 
 impl RandomIds {
@@ -188,7 +252,11 @@ impl RandomIds {
 
     /// Draws ids into `ids` and says how many.
     pub fn fill(&mut self, ids: &mut [u128]) -> usize {
-        let RandomIds { minter, drawing, left } = self;
+        let RandomIds {
+            minter,
+            drawing,
+            left,
+        } = self;
         let count = usize::try_from(*left).unwrap_or(usize::MAX).min(ids.len());
         if count == 0 {
             return 0;
@@ -196,8 +264,15 @@ impl RandomIds {
         let ids = &mut ids[..count];
         let after = *left - u64::try_from(count).expect("a slice is shorter than 2^64");
         minter.randomness.with_words(|words| match drawing {
-            Drawing::Single { base, until_clock_read } => minter.draw_singly(base, until_clock_read, ids, words),
-            Drawing::Ascending { base, numbers, count } => {
+            Drawing::Single {
+                base,
+                until_clock_read,
+            } => minter.draw_singly(base, until_clock_read, ids, words),
+            Drawing::Ascending {
+                base,
+                numbers,
+                count,
+            } => {
                 let piece = numbers.parts(*count - *left, *count - after, *count);
                 minter.draw_ascending(*base, piece, ids, words);
             }
@@ -214,23 +289,34 @@ mod tests {
     use crate::time::{ManualClock, UnixNanos};
 
     fn minter(name: &str, toml: &str) -> Arc<RandomMinter> {
-        let format = FormatDefinition::from_toml(name, toml).expect("a definition").compile(name).expect("a format");
+        let format = FormatDefinition::from_toml(name, toml)
+            .expect("a definition")
+            .compile(name)
+            .expect("a format");
         let clock = ManualClock::at(UnixNanos::from_seconds(1_795_232_161)).clock();
-        Arc::new(RandomMinter::new(Arc::new(format), Arc::new(clock), Randomness::seeded(7)))
+        Arc::new(RandomMinter::new(
+            Arc::new(format),
+            Arc::new(clock),
+            Randomness::seeded(7),
+        ))
     }
 
     /// So many ids, taken off in pieces of `piece`.
     fn minted(minter: &Arc<RandomMinter>, count: usize, piece: usize) -> Vec<u128> {
         let mut ids = vec![0; count];
-        let mut drawn = minter.ids(u64::try_from(count).expect("small")).expect("the format has begun");
-        ids.chunks_mut(piece).for_each(|ids| assert_eq!(drawn.fill(ids), ids.len()));
+        let mut drawn = minter
+            .ids(u64::try_from(count).expect("small"))
+            .expect("the format has begun");
+        ids.chunks_mut(piece)
+            .for_each(|ids| assert_eq!(drawn.fill(ids), ids.len()));
         ids
     }
 
     #[test]
     fn every_random_bit_is_drawn_and_no_other() {
         for preset in PRESETS {
-            let definition = FormatDefinition::from_toml(preset.name, preset.toml).expect("a definition");
+            let definition =
+                FormatDefinition::from_toml(preset.name, preset.toml).expect("a definition");
             let format = definition.compile(preset.name).expect("a format");
             if format.rule != crate::id::Rule::Random {
                 continue;
@@ -238,19 +324,36 @@ mod tests {
             let minter = minter(preset.name, preset.toml);
             let ids = minted(&minter, 1_000, 64);
             let changes = ids.iter().fold(0, |changes, id| changes | (id ^ ids[0]));
-            let fields = format.variants[0].layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
+            let fields = format.variants[0]
+                .layout
+                .fields()
+                .iter()
+                .filter(|field| field.kind == FieldKind::Random);
             // One answer has one moment: what a clock shows below the tick is the same in all of its ids.
-            let fields = fields.filter(|field| format.monotonic != Monotonic::Clock || field.name != "random_a");
-            assert_eq!(changes, fields.map(|field| field.max * field.stride).sum::<u128>(), "{}", preset.name);
+            let fields = fields
+                .filter(|field| format.monotonic != Monotonic::Clock || field.name != "random_a");
+            assert_eq!(
+                changes,
+                fields.map(|field| field.max * field.stride).sum::<u128>(),
+                "{}",
+                preset.name
+            );
             let base = minter.base().expect("the format has begun");
-            assert!(ids.iter().all(|id| id & !changes == base), "{}", preset.name);
+            assert!(
+                ids.iter().all(|id| id & !changes == base),
+                "{}",
+                preset.name
+            );
         }
     }
 
     #[test]
     fn ids_are_the_same_in_pieces_of_any_length() {
         for name in ["flax", "uuid4"] {
-            let preset = PRESETS.iter().find(|preset| preset.name == name).expect("a built-in format");
+            let preset = PRESETS
+                .iter()
+                .find(|preset| preset.name == name)
+                .expect("a built-in format");
             let whole = minted(&minter(name, preset.toml), 10_000, 10_000);
             assert_eq!(minted(&minter(name, preset.toml), 10_000, 7), whole);
             let mut sorted = whole;
@@ -276,27 +379,44 @@ mod tests {
         for id in minted(&minter("digits", digits), 15_000, 64) {
             counts[usize::try_from(id).expect("below 15")] += 1;
         }
-        assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (800..1_200).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]
     fn the_clock_is_read_again_after_so_many_ids_and_all_is_counted_down() {
-        let preset = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
-        let definition = FormatDefinition::from_toml(preset.name, preset.toml).expect("a definition");
+        let preset = PRESETS
+            .iter()
+            .find(|preset| preset.name == "flax")
+            .expect("a built-in format");
+        let definition =
+            FormatDefinition::from_toml(preset.name, preset.toml).expect("a definition");
         let format = Arc::new(definition.compile(preset.name).expect("a format"));
         let start = UnixNanos::from_seconds(1_795_232_161);
         let hand = ManualClock::at(start);
-        let minter = RandomMinter::new(Arc::clone(&format), Arc::new(hand.clock()), Randomness::seeded(7));
+        let minter = RandomMinter::new(
+            Arc::clone(&format),
+            Arc::new(hand.clock()),
+            Randomness::seeded(7),
+        );
         let mut drawn = Arc::new(minter).ids(10_000).expect("the format has begun");
         let mut ids = vec![0; 4096];
         for (left, second) in [(5904, 0), (1808, 1)] {
             assert_eq!(drawn.fill(&mut ids), 4096);
             assert_eq!(drawn.count(), left);
             let time = UnixNanos::from_seconds(1_795_232_161 + second).into();
-            assert!(ids.iter().all(|id| format.split(*id).expect("an id").time == Some(time)));
+            assert!(
+                ids.iter()
+                    .all(|id| format.split(*id).expect("an id").time == Some(time))
+            );
             hand.advance(std::time::Duration::from_secs(1));
         }
-        assert_eq!((drawn.fill(&mut ids), drawn.count(), drawn.fill(&mut ids)), (1808, 0, 0));
+        assert_eq!(
+            (drawn.fill(&mut ids), drawn.count(), drawn.fill(&mut ids)),
+            (1808, 0, 0)
+        );
     }
 
     #[test]
@@ -313,16 +433,36 @@ mod tests {
         );
         let ids = minted(&minter("wide", &wide), 1_000, 64);
         assert!(ids.iter().all(|id| *id < cardinality));
-        let (ones, zeros) = ids.iter().fold((0, u128::MAX), |(ones, zeros), id| (ones | id, zeros & id));
-        assert_eq!((ones, zeros), ((1 << 70) - 1, 0), "each of the 70 bits is one in some and zero in others");
+        let (ones, zeros) = ids
+            .iter()
+            .fold((0, u128::MAX), |(ones, zeros), id| (ones | id, zeros & id));
+        assert_eq!(
+            (ones, zeros),
+            ((1 << 70) - 1, 0),
+            "each of the 70 bits is one in some and zero in others"
+        );
     }
 
     fn following(like: &str, mode: Monotonic, hand: &ManualClock) -> Arc<RandomMinter> {
-        let preset = PRESETS.iter().find(|preset| preset.name == like).expect("a built-in format");
-        let lines = preset.toml.lines().filter(|line| !line.starts_with("monotonic"));
-        let toml = lines.collect::<Vec<_>>().join("\n") + &format!("\nmonotonic = '{}'", mode.name());
-        let format = FormatDefinition::from_toml(like, &toml).expect("a definition").compile(like).expect("a format");
-        Arc::new(RandomMinter::new(Arc::new(format), Arc::new(hand.clock()), Randomness::seeded(7)))
+        let preset = PRESETS
+            .iter()
+            .find(|preset| preset.name == like)
+            .expect("a built-in format");
+        let lines = preset
+            .toml
+            .lines()
+            .filter(|line| !line.starts_with("monotonic"));
+        let toml =
+            lines.collect::<Vec<_>>().join("\n") + &format!("\nmonotonic = '{}'", mode.name());
+        let format = FormatDefinition::from_toml(like, &toml)
+            .expect("a definition")
+            .compile(like)
+            .expect("a format");
+        Arc::new(RandomMinter::new(
+            Arc::new(format),
+            Arc::new(hand.clock()),
+            Randomness::seeded(7),
+        ))
     }
 
     #[test]
@@ -333,7 +473,11 @@ mod tests {
                 let minter = following(like, mode, &hand);
                 for (count, piece) in [(1, 1), (2, 1), (1_000, 7), (1_000, 1_000), (10_000, 512)] {
                     let ids = minted(&minter, count, piece);
-                    assert!(ids.is_sorted_by(|one, next| one < next), "{count} of {like} by {piece}, {}", mode.name());
+                    assert!(
+                        ids.is_sorted_by(|one, next| one < next),
+                        "{count} of {like} by {piece}, {}",
+                        mode.name()
+                    );
                     assert!(ids.iter().all(|id| minter.format().split(*id).is_ok()));
                 }
             }
@@ -347,8 +491,12 @@ mod tests {
         for piece in [512, 4_096, 16_000] {
             let ids = minted(&minter, 16_000, piece);
             let mut counts = [0; 16];
-            ids.iter().for_each(|id| counts[usize::try_from(id >> 76 & 15).expect("four bits")] += 1);
-            assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?} by {piece}");
+            ids.iter()
+                .for_each(|id| counts[usize::try_from(id >> 76 & 15).expect("four bits")] += 1);
+            assert!(
+                counts.iter().all(|count| (800..1_200).contains(count)),
+                "{counts:?} by {piece}"
+            );
         }
     }
 
@@ -367,7 +515,12 @@ mod tests {
                     hand.advance(std::time::Duration::from_nanos(u64::from(step % 5) * 100));
                 }
                 // 20 000 parts are five ticks, of which the clock has come past four.
-                let time = minter.format().split(last).expect("an id").time.expect("a time");
+                let time = minter
+                    .format()
+                    .split(last)
+                    .expect("an id")
+                    .time
+                    .expect("a time");
                 let ahead = time.nanos() - i128::from(hand.wall().get());
                 assert!(ahead < 3_000_000, "{ahead} ns ahead of the clock");
             }
@@ -378,9 +531,12 @@ mod tests {
     fn a_uuid7_carries_the_time_below_its_millisecond_and_the_others_do_not() {
         let start = UnixNanos::from_seconds(1_795_232_161);
         let hand = ManualClock::at(start);
-        let minters = [Monotonic::Clock, Monotonic::Batch].map(|mode| following("uuid7", mode, &hand));
+        let minters =
+            [Monotonic::Clock, Monotonic::Batch].map(|mode| following("uuid7", mode, &hand));
         let mut agreeing = 0;
-        for nanos in [0_u64, 244, 245, 500_000, 999_755, 999_756, 1_000_000, 1_500_000] {
+        for nanos in [
+            0_u64, 244, 245, 500_000, 999_755, 999_756, 1_000_000, 1_500_000,
+        ] {
             hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
             let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
             let parts = minters[0].format().split(id).expect("an id");
@@ -388,7 +544,11 @@ mod tests {
             let taken = nanos == 244 || nanos == 245;
             let nanos = u128::from(nanos);
             assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);
-            assert_eq!(parts.values[2], nanos % 1_000_000 * 4_096 / 1_000_000 + u128::from(taken), "{nanos} ns");
+            assert_eq!(
+                parts.values[2],
+                nanos % 1_000_000 * 4_096 / 1_000_000 + u128::from(taken),
+                "{nanos} ns"
+            );
             agreeing += usize::from(drawn >> 64 & 0xfff == parts.values[2]);
         }
         assert!(agreeing < 3, "the others draw these bits");

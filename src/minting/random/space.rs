@@ -22,9 +22,14 @@ struct Digit {
 impl RandomSpace {
     /// The random fields of a layout, which has one at least.
     pub(super) fn of(layout: &Layout) -> RandomSpace {
-        let fields = layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
+        let fields = layout
+            .fields()
+            .iter()
+            .filter(|field| field.kind == FieldKind::Random);
         let digits: Vec<Digit> = fields.rev().map(Digit::of).collect();
-        let greatest = digits.iter().fold(0, |greatest, digit| greatest * (digit.max + 1) + digit.max);
+        let greatest = digits
+            .iter()
+            .fold(0, |greatest, digit| greatest * (digit.max + 1) + digit.max);
         RandomSpace { digits, greatest }
     }
 
@@ -59,7 +64,11 @@ impl RandomSpace {
 impl Digit {
     fn of(field: &Field) -> Digit {
         let values = field.max + 1;
-        Digit { max: field.max, stride: field.stride, bits: values.is_power_of_two().then_some(values.ilog2()) }
+        Digit {
+            max: field.max,
+            stride: field.stride,
+            bits: values.is_power_of_two().then_some(values.ilog2()),
+        }
     }
 }
 
@@ -80,9 +89,14 @@ mod tests {
             .expect("fits");
         let space = RandomSpace::of(&layout);
         assert_eq!(space.greatest(), 5 * 8 * 3 - 1);
-        let shares: Vec<_> = (0..=space.greatest()).map(|number| space.share_of(number)).collect();
+        let shares: Vec<_> = (0..=space.greatest())
+            .map(|number| space.share_of(number))
+            .collect();
         assert!(shares.is_sorted_by(|one, next| one < next), "{shares:?}");
-        assert_eq!(layout.unpack(shares[3 * 24 + 5 * 3 + 2]), Ok(vec![0, 3, 0, 5, 2]));
+        assert_eq!(
+            layout.unpack(shares[3 * 24 + 5 * 3 + 2]),
+            Ok(vec![0, 3, 0, 5, 2])
+        );
     }
 
     #[test]

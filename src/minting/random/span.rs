@@ -12,7 +12,10 @@ pub(super) struct Span {
 impl Span {
     /// The numbers from 0 to this one.
     pub(super) fn up_to(greatest: u128) -> Span {
-        Span { first: 0, more: greatest }
+        Span {
+            first: 0,
+            more: greatest,
+        }
     }
 
     /// Of `of` parts, as equal as can be, those from `from` to before `to`.
@@ -20,10 +23,16 @@ impl Span {
     /// # Panics
     /// When there are fewer numbers than parts: some would have none.
     pub(super) fn parts(self, from: u64, to: u64, of: u64) -> Span {
-        assert!(self.more >= u128::from(of), "each of {of} parts has numbers");
+        assert!(
+            self.more >= u128::from(of),
+            "each of {of} parts has numbers"
+        );
         let begins = self.begin_of(from, of);
         // Where all 2^128 numbers end is 0.
-        Span { first: self.first + begins, more: self.begin_of(to, of).wrapping_sub(begins).wrapping_sub(1) }
+        Span {
+            first: self.first + begins,
+            more: self.begin_of(to, of).wrapping_sub(begins).wrapping_sub(1),
+        }
     }
 
     /// Where that part begins: as many parts as are before it have so many numbers, rounded down.
@@ -39,7 +48,11 @@ impl Span {
         let mask = u128::MAX >> self.more.leading_zeros().min(127);
         loop {
             let low = u128::from(words.next());
-            let number = if mask > u128::from(u64::MAX) { low | u128::from(words.next()) << 64 } else { low };
+            let number = if mask > u128::from(u64::MAX) {
+                low | u128::from(words.next()) << 64
+            } else {
+                low
+            };
             if number & mask <= self.more {
                 return self.first + (number & mask);
             }
@@ -50,7 +63,9 @@ impl Span {
     ///
     /// There should be many more numbers than are drawn.
     pub(super) fn draw_ascending(self, numbers: &mut [u128], words: &mut Words) {
-        numbers.iter_mut().for_each(|number| *number = self.draw(words));
+        numbers
+            .iter_mut()
+            .for_each(|number| *number = self.draw(words));
         numbers.sort_unstable();
         while let Some(at) = numbers.array_windows().position(|[one, next]| one == next) {
             numbers[at] = self.draw(words);
@@ -70,7 +85,14 @@ mod tests {
 
     #[test]
     fn parts_meet_and_are_as_equal_as_can_be() {
-        for greatest in [6, 99, (1 << 62) - 1, (1 << 80) - 1, u128::MAX - 1, u128::MAX] {
+        for greatest in [
+            6,
+            99,
+            (1 << 62) - 1,
+            (1 << 80) - 1,
+            u128::MAX - 1,
+            u128::MAX,
+        ] {
             let whole = Span::up_to(greatest);
             for of in [1, 2, 3, 5] {
                 let mut expected = 0;
@@ -85,8 +107,18 @@ mod tests {
                 assert_eq!(whole.parts(0, of, of), whole);
             }
         }
-        let within = Span { first: 1000, more: 99 }.parts(3, 5, 10);
-        assert_eq!(within, Span { first: 1030, more: 19 });
+        let within = Span {
+            first: 1000,
+            more: 99,
+        }
+        .parts(3, 5, 10);
+        assert_eq!(
+            within,
+            Span {
+                first: 1030,
+                more: 19
+            }
+        );
     }
 
     #[test]
@@ -96,7 +128,10 @@ mod tests {
                 let mut numbers = [0; 10];
                 Span { first: 5, more: 10 }.draw_ascending(&mut numbers, words);
                 assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
-                assert!(numbers.iter().all(|number| (5..=15).contains(number)), "{numbers:?}");
+                assert!(
+                    numbers.iter().all(|number| (5..=15).contains(number)),
+                    "{numbers:?}"
+                );
             }
         });
     }
@@ -110,7 +145,8 @@ mod tests {
             while from < count {
                 let to = (from + piece).min(count);
                 let [begins, ends] = [from, to].map(|at| usize::try_from(at).expect("small"));
-                all.parts(from, to, count).draw_ascending(&mut numbers[begins..ends], words);
+                all.parts(from, to, count)
+                    .draw_ascending(&mut numbers[begins..ends], words);
                 from = to;
             }
             assert!(numbers.is_sorted_by(|one, next| one < next));
@@ -121,30 +157,49 @@ mod tests {
                 let mut equal = 0;
                 for _ in 0..5_000 {
                     let [one, other] = [answer(count, piece, words), answer(60, 7, words)];
-                    equal += one.iter().filter(|number| other.binary_search(number).is_ok()).count();
+                    equal += one
+                        .iter()
+                        .filter(|number| other.binary_search(number).is_ok())
+                        .count();
                 }
                 // Of 5 000 pairs of answers: a pair of ids is equal once in 65 536 times. 5 standard deviations.
-                let expected = f64::from(u32::try_from(5_000 * count * 60).expect("small")) / 65_536.0;
+                let expected =
+                    f64::from(u32::try_from(5_000 * count * 60).expect("small")) / 65_536.0;
                 let off = (f64::from(u32::try_from(equal).expect("small")) - expected).abs();
-                assert!(off < 5.0 * expected.sqrt(), "{count} by {piece}: {equal}, expected {expected}");
+                assert!(
+                    off < 5.0 * expected.sqrt(),
+                    "{count} by {piece}: {equal}, expected {expected}"
+                );
             }
         });
     }
 
     #[test]
     fn each_number_is_as_likely_as_the_others() {
-        let count = |counts: &mut [u32; 15], number: u128| counts[usize::try_from(number).expect("below 15")] += 1;
+        let count = |counts: &mut [u32; 15], number: u128| {
+            counts[usize::try_from(number).expect("below 15")] += 1
+        };
         let mut counts = [0; 15];
-        with_words(|words| (0..15_000).for_each(|_| count(&mut counts, Span::up_to(14).draw(words))));
-        assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
+        with_words(|words| {
+            (0..15_000).for_each(|_| count(&mut counts, Span::up_to(14).draw(words)))
+        });
+        assert!(
+            counts.iter().all(|count| (800..1_200).contains(count)),
+            "{counts:?}"
+        );
         let mut counts = [0; 15];
         with_words(|words| {
             for _ in 0..3_000 {
                 let mut numbers = [0; 5];
                 Span::up_to(14).draw_ascending(&mut numbers, words);
-                numbers.iter().for_each(|number| count(&mut counts, *number));
+                numbers
+                    .iter()
+                    .for_each(|number| count(&mut counts, *number));
             }
         });
-        assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (800..1_200).contains(count)),
+            "{counts:?}"
+        );
     }
 }

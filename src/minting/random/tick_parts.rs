@@ -31,7 +31,10 @@ pub(super) struct TickPart {
 impl TickParts {
     /// The parts from that tick on.
     pub(super) fn from(base_tick: u128) -> TickParts {
-        TickParts { base_tick, next: AtomicU64::new(0) }
+        TickParts {
+            base_tick,
+            next: AtomicU64::new(0),
+        }
     }
 
     /// Takes a part `ahead` of `floor`, if nobody has that or a later one, else the first that nobody has.
@@ -44,10 +47,22 @@ impl TickParts {
         let floor = ticks.saturating_mul(of_tick).saturating_add(floor.part);
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
-            let part = if next <= floor { floor.saturating_add(ahead) } else { next };
+            let part = if next <= floor {
+                floor.saturating_add(ahead)
+            } else {
+                next
+            };
             let end = part.saturating_add(1);
-            match self.next.compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return TickPart { tick: self.base_tick + u128::from(part / of_tick), part: part % of_tick },
+            match self
+                .next
+                .compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => {
+                    return TickPart {
+                        tick: self.base_tick + u128::from(part / of_tick),
+                        part: part % of_tick,
+                    };
+                }
                 Err(newer) => next = newer,
             }
         }
@@ -69,8 +84,16 @@ mod tests {
         assert_eq!(parts.take(at(100, 7), 0), at(100, 8));
         assert_eq!(parts.take(at(100, 8), 0), at(100, 9));
         assert_eq!(parts.take(at(100, 4095), 0), at(100, 4095));
-        assert_eq!(parts.take(at(100, 4095), 0), at(101, 0), "the next tick begins early");
-        assert_eq!(parts.take(at(3, 0), 0), at(101, 1), "the clock was set back");
+        assert_eq!(
+            parts.take(at(100, 4095), 0),
+            at(101, 0),
+            "the next tick begins early"
+        );
+        assert_eq!(
+            parts.take(at(3, 0), 0),
+            at(101, 1),
+            "the clock was set back"
+        );
     }
 
     #[test]
@@ -97,15 +120,23 @@ mod models {
     fn loom_two_answers_never_have_one_part() {
         explore("both threads took parts at once", |tally| {
             let parts = Arc::new(TickParts::from(0));
-            let take = |parts: &TickParts, part| [0, 1].map(|_| parts.take(TickPart { tick: 0, part }, 0).part);
+            let take = |parts: &TickParts, part| {
+                [0, 1].map(|_| parts.take(TickPart { tick: 0, part }, 0).part)
+            };
             let other = {
                 let parts = Arc::clone(&parts);
                 thread::spawn(move || take(&parts, 1))
             };
             let mine = take(&parts, 0);
             let theirs = other.join().expect("the model does not panic");
-            assert!(mine[0] < mine[1] && theirs[0] < theirs[1], "each only grows: {mine:?} {theirs:?}");
-            assert!(mine.iter().all(|part| !theirs.contains(part)), "{mine:?} {theirs:?}");
+            assert!(
+                mine[0] < mine[1] && theirs[0] < theirs[1],
+                "each only grows: {mine:?} {theirs:?}"
+            );
+            assert!(
+                mine.iter().all(|part| !theirs.contains(part)),
+                "{mine:?} {theirs:?}"
+            );
             tally.count(usize::from(mine[1] > theirs[0] && theirs[1] > mine[0]));
         });
     }

@@ -20,14 +20,19 @@ impl Randomness {
     /// The same bits every time, for tests.
     pub fn seeded(seed: u64) -> Randomness {
         let generator = Some(StdRng::seed_from_u64(seed));
-        Randomness::Seeded(Arc::new(Mutex::new(Words { generator, ..Words::OF_THREAD })))
+        Randomness::Seeded(Arc::new(Mutex::new(Words {
+            generator,
+            ..Words::OF_THREAD
+        })))
     }
 
     /// Runs `draw` with words that nobody else gets: looked for once, however many are drawn.
     pub(super) fn with_words<T>(&self, draw: impl FnOnce(&mut Words) -> T) -> T {
         match self {
             Randomness::Thread => WORDS.with_borrow_mut(draw),
-            Randomness::Seeded(words) => draw(&mut words.lock().expect("no holder of this lock panics")),
+            Randomness::Seeded(words) => {
+                draw(&mut words.lock().expect("no holder of this lock panics"))
+            }
         }
     }
 }
@@ -50,7 +55,11 @@ impl Words {
     const BLOCK: usize = 256;
 
     /// The words of a thread, none of them drawn yet.
-    const OF_THREAD: Words = Words { generator: None, block: [0; Words::BLOCK], used: Words::BLOCK };
+    const OF_THREAD: Words = Words {
+        generator: None,
+        block: [0; Words::BLOCK],
+        used: Words::BLOCK,
+    };
 
     /// The next word.
     #[inline]

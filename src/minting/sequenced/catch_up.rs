@@ -26,17 +26,29 @@ pub struct Moment {
 impl CatchUp {
     /// A session that starts at `start` while the clock shows `now`.
     pub fn new(start: UnixNanos, now: UnixNanos) -> CatchUp {
-        CatchUp { start, began_at: now, caught_up_at: now.after(2 * start.since(now)) }
+        CatchUp {
+            start,
+            began_at: now,
+            caught_up_at: now.after(2 * start.since(now)),
+        }
     }
 
     /// The moment at which the clock shows `now`.
     #[inline]
     pub fn at(&self, now: UnixNanos) -> Moment {
         if now >= self.caught_up_at {
-            return Moment { now, catching_up: None, catch_up: *self };
+            return Moment {
+                now,
+                catching_up: None,
+                catch_up: *self,
+            };
         }
         let reached = self.start.after(now.since(self.began_at) / 2);
-        Moment { now, catching_up: (reached > now).then_some(reached), catch_up: *self }
+        Moment {
+            now,
+            catching_up: (reached > now).then_some(reached),
+            catch_up: *self,
+        }
     }
 }
 
@@ -48,6 +60,8 @@ impl Moment {
 
     /// What the clock shows when a start ahead of it, at half speed, has come to `instant`.
     pub fn catches_up_to(&self, instant: UnixNanos) -> UnixNanos {
-        self.catch_up.began_at.after(instant.since(self.catch_up.start).saturating_mul(2))
+        self.catch_up
+            .began_at
+            .after(instant.since(self.catch_up.start).saturating_mul(2))
     }
 }

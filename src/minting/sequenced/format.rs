@@ -29,20 +29,41 @@ enum Holding {
         in_session: OnceLock<Arc<SequencedMinter>>,
     },
     /// For one session, which ends when the slot is lost; the next one has the numbers of another slot.
-    Leased { lanes: SlotLanes, in_session: LeasedMinter },
+    Leased {
+        lanes: SlotLanes,
+        in_session: LeasedMinter,
+    },
 }
 
 impl SequencedFormat {
     /// A format whose worker numbers stay.
     pub(in crate::minting) fn with_lanes(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
-        let holding = Holding::ForGood { lanes, in_session: OnceLock::new() };
-        SequencedFormat { format, holding, excluded: OnceLock::new() }
+        let holding = Holding::ForGood {
+            lanes,
+            in_session: OnceLock::new(),
+        };
+        SequencedFormat {
+            format,
+            holding,
+            excluded: OnceLock::new(),
+        }
     }
 
     /// A format whose worker numbers come with the slot of each session. `place`: see [`LeasedMinter::at`].
-    pub(in crate::minting) fn with_slot_lanes(format: Arc<Format>, lanes: SlotLanes, place: usize) -> SequencedFormat {
-        let holding = Holding::Leased { lanes, in_session: LeasedMinter::at(place) };
-        SequencedFormat { format, holding, excluded: OnceLock::new() }
+    pub(in crate::minting) fn with_slot_lanes(
+        format: Arc<Format>,
+        lanes: SlotLanes,
+        place: usize,
+    ) -> SequencedFormat {
+        let holding = Holding::Leased {
+            lanes,
+            in_session: LeasedMinter::at(place),
+        };
+        SequencedFormat {
+            format,
+            holding,
+            excluded: OnceLock::new(),
+        }
     }
 
     pub(in crate::minting) fn format(&self) -> &Arc<Format> {
@@ -53,7 +74,9 @@ impl SequencedFormat {
     pub(in crate::minting) fn lanes(&self) -> Option<Lanes> {
         match &self.holding {
             Holding::ForGood { lanes, .. } => Some(lanes.clone()),
-            Holding::Leased { in_session, .. } => in_session.get().map(|minter| minter.lanes().clone()),
+            Holding::Leased { in_session, .. } => {
+                in_session.get().map(|minter| minter.lanes().clone())
+            }
         }
     }
 
@@ -80,7 +103,10 @@ impl SequencedFormat {
     /// # Panics
     /// When others are left out already.
     pub(in crate::minting) fn exclude(&self, ticks: ExcludedTicks) {
-        assert!(self.excluded.set(ticks).is_ok(), "what is left out is read once");
+        assert!(
+            self.excluded.set(ticks).is_ok(),
+            "what is left out is read once"
+        );
     }
 
     /// What would mint it in a session that begins so.
@@ -95,7 +121,10 @@ impl SequencedFormat {
             _ => panic!("a session has a slot exactly if worker numbers are leased"),
         };
         let excluded = self.excluded.get();
-        assert!(excluded.is_some() || self.format.exclude.is_none(), "`exclude` is read before a session begins");
+        assert!(
+            excluded.is_some() || self.format.exclude.is_none(),
+            "`exclude` is read before a session begins"
+        );
         SequencedMinter::new(&self.format, lanes, excluded, beginning)
     }
 
@@ -106,7 +135,10 @@ impl SequencedFormat {
     pub(in crate::minting) fn begin(&self, minter: Arc<SequencedMinter>) {
         match &self.holding {
             Holding::ForGood { in_session, .. } => {
-                assert!(in_session.set(minter).is_ok(), "numbers that are held for good have one session");
+                assert!(
+                    in_session.set(minter).is_ok(),
+                    "numbers that are held for good have one session"
+                );
             }
             Holding::Leased { in_session, .. } => in_session.begin(minter),
         }
@@ -142,7 +174,10 @@ impl SequencedFormat {
     }
 
     /// What `mint` makes of the minter of the session; `None` while there is none.
-    pub(in crate::minting) fn in_session<R>(&self, mint: impl FnOnce(&SequencedMinter) -> R) -> Option<R> {
+    pub(in crate::minting) fn in_session<R>(
+        &self,
+        mint: impl FnOnce(&SequencedMinter) -> R,
+    ) -> Option<R> {
         match &self.holding {
             Holding::ForGood { .. } => self.held_for_good().map(mint),
             Holding::Leased { .. } => self.leased().map(|minter| mint(&minter)),

@@ -64,7 +64,9 @@ pub enum LaneError {
         slots: u32,
     },
     /// The configured shard number is beyond the field.
-    #[error("format `{format}`: worker.shard = {shard} does not fit, the field `{field}` ends at {last}")]
+    #[error(
+        "format `{format}`: worker.shard = {shard} does not fit, the field `{field}` ends at {last}"
+    )]
     ShardTooHigh {
         /// The format.
         format: String,
@@ -84,31 +86,51 @@ impl Lanes {
     /// [`LaneError`] when not even one lane fits, or not as many as were asked for.
     pub fn of(format: &Format, rule: &LaneRule) -> Result<Lanes, LaneError> {
         let layout = &format.variants[0].layout;
-        if let Some(field) = layout.field_of(FieldKind::Shard).filter(|field| u128::from(rule.shard) > field.max) {
+        if let Some(field) = layout
+            .field_of(FieldKind::Shard)
+            .filter(|field| u128::from(rule.shard) > field.max)
+        {
             let (format, name) = (format.name.clone(), field.name.clone());
-            return Err(LaneError::ShardTooHigh { format, field: name, shard: rule.shard, last: field.max });
+            return Err(LaneError::ShardTooHigh {
+                format,
+                field: name,
+                shard: rule.shard,
+                last: field.max,
+            });
         }
         let Some(field) = layout.field_of(FieldKind::Worker) else {
             return match rule.slots {
                 1 => Ok(Lanes { workers: vec![0] }),
-                slots => Err(LaneError::NoWorkerField { format: format.name.clone(), slots }),
+                slots => Err(LaneError::NoWorkerField {
+                    format: format.name.clone(),
+                    slots,
+                }),
             };
         };
-        let last = field.max.min(format.last_worker.map_or(u128::MAX, u128::from));
+        let last = field
+            .max
+            .min(format.last_worker.map_or(u128::MAX, u128::from));
         let (wanted, exact) = match (format.lanes, rule.lanes) {
             (Some(lanes), _) | (None, LaneCount::Exactly(lanes)) => (lanes, true),
             (None, LaneCount::UpTo(lanes)) => (lanes, false),
         };
         let mut workers = Vec::new();
         for lane in 0..wanted.max(1) {
-            let worker =
-                u64::from(format.first_worker) + u64::from(lane) * u64::from(rule.slots) + u64::from(rule.slot);
+            let worker = u64::from(format.first_worker)
+                + u64::from(lane) * u64::from(rule.slots)
+                + u64::from(rule.slot);
             match u32::try_from(worker) {
                 Ok(number) if u128::from(worker) <= last => workers.push(number),
                 _ if !exact && lane > 0 => break,
                 _ => {
                     let (format, slot) = (format.name.clone(), rule.slot);
-                    return Err(LaneError::WorkerTooHigh { format, lane, slot, worker, last });
+                    return Err(LaneError::WorkerTooHigh {
+                        format,
+                        lane,
+                        slot,
+                        worker,
+                        last,
+                    });
                 }
             }
         }
@@ -140,10 +162,29 @@ impl SlotLanes {
     ///
     /// # Errors
     /// [`LaneError`] when the last slot has not even one lane, or not as many as were asked for.
-    pub fn of(format: &Format, slots: NonZeroU32, lanes: LaneCount, shard: u64) -> Result<SlotLanes, LaneError> {
-        let rule = LaneRule { slot: 0, slots: slots.get(), lanes, shard };
-        Lanes::of(format, &LaneRule { slot: slots.get() - 1, ..rule })?;
-        Ok(SlotLanes { rule, most: Lanes::of(format, &rule)? })
+    pub fn of(
+        format: &Format,
+        slots: NonZeroU32,
+        lanes: LaneCount,
+        shard: u64,
+    ) -> Result<SlotLanes, LaneError> {
+        let rule = LaneRule {
+            slot: 0,
+            slots: slots.get(),
+            lanes,
+            shard,
+        };
+        Lanes::of(
+            format,
+            &LaneRule {
+                slot: slots.get() - 1,
+                ..rule
+            },
+        )?;
+        Ok(SlotLanes {
+            rule,
+            most: Lanes::of(format, &rule)?,
+        })
     }
 
     /// As many as any slot has.
@@ -156,8 +197,13 @@ impl SlotLanes {
     /// # Panics
     /// When there is no such slot.
     pub(in crate::minting) fn of_slot(&self, format: &Format, slot: u32) -> Lanes {
-        assert!(slot < self.rule.slots, "slot {slot} is one of {}", self.rule.slots);
-        Lanes::of(format, &LaneRule { slot, ..self.rule }).expect("the last slot fits, so each one before it does")
+        assert!(
+            slot < self.rule.slots,
+            "slot {slot} is one of {}",
+            self.rule.slots
+        );
+        Lanes::of(format, &LaneRule { slot, ..self.rule })
+            .expect("the last slot fits, so each one before it does")
     }
 }
 
@@ -170,29 +216,55 @@ mod tests {
     fn leased_slots_share_no_worker_number_and_the_last_one_is_checked_first() {
         let (format, slots) = (preset("snowflake"), NonZeroU32::new(5).expect("not zero"));
         let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("fits");
-        let mut all: Vec<u32> = (0..5).flat_map(|slot| lanes.of_slot(&format, slot).workers).collect();
+        let mut all: Vec<u32> = (0..5)
+            .flat_map(|slot| lanes.of_slot(&format, slot).workers)
+            .collect();
         all.sort_unstable();
         assert_eq!(all, (0..32).collect::<Vec<_>>());
         assert_eq!(lanes.most().workers().len(), 7);
-        let too_many = SlotLanes::of(&format, NonZeroU32::new(33).expect("not zero"), LaneCount::UpTo(8), 0);
-        assert!(matches!(too_many, Err(LaneError::WorkerTooHigh { slot: 32, .. })));
+        let too_many = SlotLanes::of(
+            &format,
+            NonZeroU32::new(33).expect("not zero"),
+            LaneCount::UpTo(8),
+            0,
+        );
+        assert!(matches!(
+            too_many,
+            Err(LaneError::WorkerTooHigh { slot: 32, .. })
+        ));
     }
 
     fn workers(name: &str, slot: u32, slots: u32, lanes: LaneCount) -> Result<Vec<u32>, LaneError> {
-        Lanes::of(&preset(name), &LaneRule { slot, slots, lanes, shard: 0 }).map(|lanes| lanes.workers)
+        Lanes::of(
+            &preset(name),
+            &LaneRule {
+                slot,
+                slots,
+                lanes,
+                shard: 0,
+            },
+        )
+        .map(|lanes| lanes.workers)
     }
 
     #[test]
     fn alone_a_node_has_eight_lanes_where_they_fit() {
-        assert_eq!(workers("payment", 0, 1, LaneCount::UpTo(8)), Ok((0..8).collect()));
-        assert_eq!(workers("conjunction-v1", 0, 1, LaneCount::UpTo(8)), Ok(vec![1]));
+        assert_eq!(
+            workers("payment", 0, 1, LaneCount::UpTo(8)),
+            Ok((0..8).collect())
+        );
+        assert_eq!(
+            workers("conjunction-v1", 0, 1, LaneCount::UpTo(8)),
+            Ok(vec![1])
+        );
     }
 
     #[test]
     fn nodes_of_different_slots_share_no_worker_number() {
         let slots = 5;
-        let mut all: Vec<u32> =
-            (0..slots).flat_map(|slot| workers("snowflake", slot, slots, LaneCount::UpTo(8)).expect("fits")).collect();
+        let mut all: Vec<u32> = (0..slots)
+            .flat_map(|slot| workers("snowflake", slot, slots, LaneCount::UpTo(8)).expect("fits"))
+            .collect();
         all.sort_unstable();
         assert_eq!(all, (0..32).collect::<Vec<_>>());
     }
@@ -209,7 +281,12 @@ mod tests {
 
     #[test]
     fn a_shard_number_that_does_not_fit_is_refused_with_field_and_limit() {
-        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 32 };
+        let rule = LaneRule {
+            slot: 0,
+            slots: 1,
+            lanes: LaneCount::UpTo(8),
+            shard: 32,
+        };
         let error = Lanes::of(&preset("snowflake"), &rule).expect_err("5 bits");
         assert_eq!(
             error.to_string(),

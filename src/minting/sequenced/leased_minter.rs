@@ -35,7 +35,11 @@ pub(super) struct LeasedMinter {
 impl LeasedMinter {
     /// None yet. `place`: a number that no other format of the same mint has, counted from 0.
     pub(super) fn at(place: usize) -> LeasedMinter {
-        LeasedMinter { place, current: AtomicPtr::default(), minter: Mutex::default() }
+        LeasedMinter {
+            place,
+            current: AtomicPtr::default(),
+            minter: Mutex::default(),
+        }
     }
 
     /// From now on this one mints.
@@ -44,8 +48,12 @@ impl LeasedMinter {
     /// When another one does already.
     pub(super) fn begin(&self, minter: Arc<SequencedMinter>) {
         let mut current = self.minter.lock().expect("no holder of this lock panics");
-        assert!(current.is_none(), "a session begins after the one before has ended");
-        self.current.store(Arc::as_ptr(&minter).cast_mut(), Ordering::Relaxed);
+        assert!(
+            current.is_none(),
+            "a session begins after the one before has ended"
+        );
+        self.current
+            .store(Arc::as_ptr(&minter).cast_mut(), Ordering::Relaxed);
         *current = Some(minter);
     }
 
@@ -75,7 +83,11 @@ impl LeasedMinter {
         if kept.len() <= self.place {
             kept.resize(self.place + 1, None);
         }
-        let minter = self.minter.lock().expect("no holder of this lock panics").clone();
+        let minter = self
+            .minter
+            .lock()
+            .expect("no holder of this lock panics")
+            .clone();
         kept[self.place] = minter.map(Rc::new);
         kept[self.place].clone()
     }

@@ -18,11 +18,21 @@ const START: UnixNanos = UnixNanos::from_seconds(1_795_232_161);
 /// A minter of a format with up to eight lanes, whose horizon is far away.
 fn minter(format: Format, start: SessionStart, hand: &ManualClock) -> Arc<Minter> {
     let format = Arc::new(format);
-    let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+    let rule = LaneRule {
+        slot: 0,
+        slots: 1,
+        lanes: LaneCount::UpTo(8),
+        shard: 0,
+    };
     let lanes = Lanes::of(&format, &rule).expect("room for 8 lanes");
     let clock = Arc::new(hand.clock());
     let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-    let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+    let settings = MintSettings {
+        wait_max,
+        lead_max,
+        window: Duration::from_secs(3),
+        shard: 0,
+    };
     let mut mint = Mint::new(Arc::clone(&clock), settings);
     let minter = mint.add_sequenced(format, lanes);
     let session = mint.prepare(start);
@@ -38,7 +48,11 @@ fn at_start(format: Format) -> Arc<Minter> {
 }
 
 fn reserve(minter: &Minter, count: u32) -> Result<Granted, Denied> {
-    minter.reserve(&minter.request(NonZeroU32::new(count).expect("some"), None).expect("a request"))
+    minter.reserve(
+        &minter
+            .request(NonZeroU32::new(count).expect("some"), None)
+            .expect("a request"),
+    )
 }
 
 fn ids(granted: &mut Granted) -> Vec<u128> {
@@ -52,29 +66,52 @@ fn custom(tick: &str, fields: &str) -> Format {
         "summary = ''\nrule = 'sequenced'\ntick = '{tick}'\nepoch = '2020-01-01T00:00:00Z'\nencodings = ['decimal']\n\
          fields = [{fields}]"
     );
-    FormatDefinition::from_toml("mine", &text).expect("TOML").compile("mine").expect("sound")
+    FormatDefinition::from_toml("mine", &text)
+        .expect("TOML")
+        .compile("mine")
+        .expect("sound")
 }
 
 #[test]
 fn no_request_is_held_while_a_lane_is_free() {
     let minter = at_start(preset("snowflake"));
     // A lane has 4 096 ids for the present tick and for each of the five of the lead.
-    let due = |_| reserve(&minter, 6 * 4096).expect("all lanes together have them").due;
+    let due = |_| {
+        reserve(&minter, 6 * 4096)
+            .expect("all lanes together have them")
+            .due
+    };
     let dues: Vec<_> = (0..17).map(due).collect();
     assert_eq!(dues[..8], [None; 8]);
     // Each lane is free again at the same time, so none is asked twice before all the others.
-    assert!(dues[8].is_some() && dues[8..16].iter().all(|due| *due == dues[8]) && dues[16] > dues[15], "{dues:?}");
-    assert_eq!(minter.counted().counters.exhausted().collect::<Vec<_>>(), [2, 1, 1, 1, 1, 1, 1, 1]);
+    assert!(
+        dues[8].is_some() && dues[8..16].iter().all(|due| *due == dues[8]) && dues[16] > dues[15],
+        "{dues:?}"
+    );
+    assert_eq!(
+        minter.counted().counters.exhausted().collect::<Vec<_>>(),
+        [2, 1, 1, 1, 1, 1, 1, 1]
+    );
 }
 
 #[test]
 fn a_large_batch_takes_every_lane_and_increases_from_its_first_id_to_its_last() {
     let minter = at_start(preset("snowflake"));
     let mut granted = reserve(&minter, 100_000).expect("a fresh node");
-    assert_eq!(granted.due, None, "eight lanes of six ticks have 196 608 ids at once");
+    assert_eq!(
+        granted.due, None,
+        "eight lanes of six ticks have 196 608 ids at once"
+    );
     let ids = ids(&mut granted);
     assert_eq!(ids.len(), 100_000, "as many as were asked for");
-    assert!(minter.counted().counters.exhausted().all(|count| count == 0), "no sequence was used up");
+    assert!(
+        minter
+            .counted()
+            .counters
+            .exhausted()
+            .all(|count| count == 0),
+        "no sequence was used up"
+    );
     assert!(ids.is_sorted_by(|a, b| a < b), "it increases");
     let format = &minter.counted().format;
     let parts = |id: u128| format.split(id).expect("an id").values;
@@ -91,13 +128,22 @@ fn batches_at_once_waste_no_id_of_any_tick() {
     for round in 0..8 {
         if round == 4 {
             let refused = reserve(&minter, 8_388_608).err();
-            assert!(matches!(refused, Some(Denied::Refused(Refusal::SequenceExhausted { .. }))), "{refused:?}");
+            assert!(
+                matches!(
+                    refused,
+                    Some(Denied::Refused(Refusal::SequenceExhausted { .. }))
+                ),
+                "{refused:?}"
+            );
         }
         let mut granted = reserve(&minter, 100_000).expect("within the wait");
         last_due = last_due.max(granted.due.unwrap_or(START));
         all.extend(ids(&mut granted));
     }
-    assert!(minter.counted().counters.exhausted().all(|count| count > 0), "every lane was used up");
+    assert!(
+        minter.counted().counters.exhausted().all(|count| count > 0),
+        "every lane was used up"
+    );
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 800_000, "no id twice");
@@ -115,7 +161,10 @@ fn a_start_ahead_of_its_clock_takes_as_much_of_every_lane() {
     assert!(ids.is_sorted_by(|a, b| a < b));
     // The last of 125 stamps is 124 / 1296 s after the start, to which half speed takes twice as long.
     let due = granted.due.expect("nothing is free yet").since(hand.wall());
-    assert!((Duration::from_millis(191)..Duration::from_millis(193)).contains(&due), "{due:?}");
+    assert!(
+        (Duration::from_millis(191)..Duration::from_millis(193)).contains(&due),
+        "{due:?}"
+    );
 }
 
 #[test]
@@ -129,7 +178,10 @@ fn a_layout_whose_lanes_are_not_in_order_takes_one_lane_for_a_batch() {
     let worker = |id: u128| minter.counted().format.split(id).expect("an id").values[0];
     assert_eq!(worker(ids[0]), worker(ids[99_999]));
     // 24.4 ticks of one lane, of which the present one and five more may leave at once.
-    assert_eq!(granted.due.map(|due| due.since(START)), Some(Duration::from_millis(24 - 5)));
+    assert_eq!(
+        granted.due.map(|due| due.since(START)),
+        Some(Duration::from_millis(24 - 5))
+    );
 }
 
 #[test]
@@ -146,28 +198,59 @@ fn above_a_floor_a_format_begins_with_its_first_whole_tick_and_the_others_do_not
         panic!("the minute that contains the floor may be used up")
     };
     assert_eq!(retry_after, Duration::from_secs(49));
-    assert!(minutes.counted().counters.exhausted().all(|count| count == 0), "no sequence was used up");
+    assert!(
+        minutes
+            .counted()
+            .counters
+            .exhausted()
+            .all(|count| count == 0),
+        "no sequence was used up"
+    );
 
     // A minute later the floor holds nothing back.
     let later = floor.after(Duration::from_secs(60));
     let restarted = SessionStart::at(later).above_floor(Some(floor));
-    let mut granted = reserve(&minter(custom("60s", fields), restarted, &ManualClock::at(later)), 1).expect("at once");
+    let mut granted = reserve(
+        &minter(custom("60s", fields), restarted, &ManualClock::at(later)),
+        1,
+    )
+    .expect("at once");
     assert_eq!((granted.due, ids(&mut granted).len()), (None, 1));
 
     let hand = ManualClock::at(floor.after(retry_after));
     let later = minter(custom("60s", fields), start, &hand);
     let mut granted = reserve(&later, 1024).expect("the whole tick");
-    let tick = |id: u128| later.counted().format.split(id).expect("an id").time.expect("a time");
+    let tick = |id: u128| {
+        later
+            .counted()
+            .format
+            .split(id)
+            .expect("an id")
+            .time
+            .expect("a time")
+    };
     assert_eq!(tick(ids(&mut granted)[0]), floor.after(retry_after).into());
     let refused = reserve(&later, 1024).err();
-    let is_used_up = matches!(refused, Some(Denied::Refused(Refusal::SequenceExhausted { .. })));
-    assert!(is_used_up, "it is open, and its tick is used up: {refused:?}");
+    let is_used_up = matches!(
+        refused,
+        Some(Denied::Refused(Refusal::SequenceExhausted { .. }))
+    );
+    assert!(
+        is_used_up,
+        "it is open, and its tick is used up: {refused:?}"
+    );
 }
 
 #[test]
 fn the_greatest_count_is_what_the_lanes_have_in_the_tick_the_lead_and_the_wait() {
     let fields = "{ name = 'time', kind = 'time', bits = 40 }, { name = 'sequence', kind = 'sequence', bits = 10 }";
     // 250 ms are 256 of these ticks, the lead is five.
-    assert_eq!(at_start(custom("1s/1024", fields)).count_max(0), Some((256 + 5 + 1) * 1024));
-    assert_eq!(at_start(preset("snowflake")).count_max(0), Some((250 + 5 + 1) * 4096 * 8));
+    assert_eq!(
+        at_start(custom("1s/1024", fields)).count_max(0),
+        Some((256 + 5 + 1) * 1024)
+    );
+    assert_eq!(
+        at_start(preset("snowflake")).count_max(0),
+        Some((250 + 5 + 1) * 4096 * 8)
+    );
 }

@@ -111,11 +111,31 @@ impl Sequencer {
     /// `end_tick`: the first tick since the epoch that the format cannot mint.
     pub fn new(line: StampLine, start: SessionStart, end_tick: u128, lead_ticks: u64) -> Sequencer {
         let begins = line.first_stamp_at(start.at);
-        let first = begins.max(start.floor.map_or(0, |floor| line.first_whole_tick_at(floor)));
-        let state =
-            State { next: AtomicU64::new(first), ceiling: AtomicU64::new(begins), refill: AtomicU64::new(begins) };
-        let (end, spread, state) = (line.stamp_of_tick(end_tick), Spread::NONE, CachePadded::new(state));
-        Sequencer { end, line, start, first, lead_ticks, spread, exclusion: None, state }
+        let first = begins.max(
+            start
+                .floor
+                .map_or(0, |floor| line.first_whole_tick_at(floor)),
+        );
+        let state = State {
+            next: AtomicU64::new(first),
+            ceiling: AtomicU64::new(begins),
+            refill: AtomicU64::new(begins),
+        };
+        let (end, spread, state) = (
+            line.stamp_of_tick(end_tick),
+            Spread::NONE,
+            CachePadded::new(state),
+        );
+        Sequencer {
+            end,
+            line,
+            start,
+            first,
+            lead_ticks,
+            spread,
+            exclusion: None,
+            state,
+        }
     }
 
     /// The same, where the first run of a tick begins a few stamps further.
@@ -127,7 +147,9 @@ impl Sequencer {
     /// The same, where the first stamp of all is behind this tick since the epoch.
     #[must_use]
     pub(in crate::minting) fn after_tick(self, tick: u128) -> Sequencer {
-        let first = self.first.max(self.line.stamp_of_tick(tick.saturating_add(1)));
+        let first = self
+            .first
+            .max(self.line.stamp_of_tick(tick.saturating_add(1)));
         // Nobody else has it yet.
         self.state.next.store(first, Ordering::Relaxed);
         Sequencer { first, ..self }
@@ -137,7 +159,10 @@ impl Sequencer {
     #[must_use]
     pub(in crate::minting) fn around(self, ticks: Arc<[Range<u64>]>) -> Sequencer {
         let exclusion = Exclusion::new(ticks, &self.line, self.first);
-        Sequencer { exclusion: Some(Box::new(exclusion)), ..self }
+        Sequencer {
+            exclusion: Some(Box::new(exclusion)),
+            ..self
+        }
     }
 
     /// Whether it leaves out ticks of another generator.
@@ -156,7 +181,12 @@ impl Sequencer {
     /// # Errors
     /// [`Shortage`]: nothing was reserved.
     #[inline]
-    pub fn reserve(&self, count: u64, moment: &Moment, wait_max: Duration) -> Result<Grant, Shortage> {
+    pub fn reserve(
+        &self,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> Result<Grant, Shortage> {
         if moment.now < self.line.base() && moment.reference() < self.line.base() {
             return Err(Shortage::NotBegun);
         }
@@ -171,7 +201,9 @@ impl Sequencer {
             if next < floor {
                 // What is skipped stays a gap. A run that could then not leave at once skips nothing.
                 let spread = end.checked_add(self.spread.of_tick(tick));
-                end = spread.filter(|spread| *spread <= free_until.min(self.end)).unwrap_or(end);
+                end = spread
+                    .filter(|spread| *spread <= free_until.min(self.end))
+                    .unwrap_or(end);
             }
             if end > free_until {
                 due = self.due(end, moment);
@@ -182,13 +214,24 @@ impl Sequencer {
             // Acquire: pairs with the Release in raise_ceiling(): seen means durable.
             if end > self.state.ceiling.load(Ordering::Acquire) {
                 return match &self.exclusion {
-                    None => Err(Shortage::Horizon { needed: self.line.instant_covering(end) }),
+                    None => Err(Shortage::Horizon {
+                        needed: self.line.instant_covering(end),
+                    }),
                     Some(exclusion) => self.reserve_around(exclusion, count, moment, wait_max),
                 };
             }
-            match self.state.next.compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.state.next.compare_exchange_weak(
+                next,
+                end,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
-                    return Ok(Grant { first: end - count, due, refill: self.needs_refill(end) });
+                    return Ok(Grant {
+                        first: end - count,
+                        due,
+                        refill: self.needs_refill(end),
+                    });
                 }
                 Err(newer) => next = newer,
             }
@@ -213,16 +256,30 @@ impl Sequencer {
         let mut next = self.state.next.load(Ordering::Relaxed);
         loop {
             let from = next.max(self.first_free(moment));
-            let Placed { first, free_to, due } = self.place_around(exclusion, from, count, moment, wait_max)?;
+            let Placed {
+                first,
+                free_to,
+                due,
+            } = self.place_around(exclusion, from, count, moment, wait_max)?;
             let end = first + count;
             if end > gate.horizon {
-                return Err(Shortage::Horizon { needed: self.line.instant_covering(end) });
+                return Err(Shortage::Horizon {
+                    needed: self.line.instant_covering(end),
+                });
             }
-            match self.state.next.compare_exchange(next, end, Ordering::Relaxed, Ordering::Relaxed) {
+            match self
+                .state
+                .next
+                .compare_exchange(next, end, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => {
                     gate.barrier = free_to;
                     self.raise_ceiling(gate.horizon.min(gate.barrier));
-                    return Ok(Grant { first, due, refill: self.needs_refill(end) });
+                    return Ok(Grant {
+                        first,
+                        due,
+                        refill: self.needs_refill(end),
+                    });
                 }
                 Err(newer) => next = newer,
             }
@@ -243,13 +300,25 @@ impl Sequencer {
     ) -> Result<Placed, Shortage> {
         let free_until = self.free_until(self.line.tick_at(moment.now), moment);
         for free in exclusion.free_from(&self.line, from) {
-            let end = free.start.checked_add(count).filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
-            let due = if end > free_until { self.due(end, moment) } else { moment.now };
+            let end = free
+                .start
+                .checked_add(count)
+                .filter(|end| *end <= self.end)
+                .ok_or(Shortage::Ended)?;
+            let due = if end > free_until {
+                self.due(end, moment)
+            } else {
+                moment.now
+            };
             if due.since(moment.now) > wait_max {
                 return Err(Shortage::Sequence { due });
             }
             if end <= free.end {
-                return Ok(Placed { first: free.start, free_to: free.end, due });
+                return Ok(Placed {
+                    first: free.start,
+                    free_to: free.end,
+                    due,
+                });
             }
         }
         Err(Shortage::Ended)
@@ -257,12 +326,20 @@ impl Sequencer {
 
     /// The first stamp that nobody has at this moment.
     pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
-        let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
+        let floor = self
+            .line
+            .tick_at(moment.now)
+            .saturating_mul(self.line.per_tick());
         self.state.next.load(Ordering::Relaxed).max(floor)
     }
 
     /// When a run of `count` stamps could leave, or the first place for one that it would have to wait for beyond `wait_max`.
-    pub(in crate::minting) fn due_for(&self, count: u64, moment: &Moment, wait_max: Duration) -> UnixNanos {
+    pub(in crate::minting) fn due_for(
+        &self,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> UnixNanos {
         let from = self.first_free(moment);
         match &self.exclusion {
             None => self.due(from.saturating_add(count), moment),
@@ -283,22 +360,36 @@ impl Sequencer {
         }
         // Acquire: pairs with the Release in raise_ceiling(): seen means durable.
         if end > self.state.ceiling.load(Ordering::Acquire) {
-            return Err(Shortage::Horizon { needed: self.line.instant_covering(end) });
+            return Err(Shortage::Horizon {
+                needed: self.line.instant_covering(end),
+            });
         }
         Ok(())
     }
 
     /// Takes every stamp from the first free one to `until`, which has been checked; `None` when others have them.
     pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
-        assert_eq!(self.check(until), Ok(()), "what is taken is below the horizon and the format's end");
-        let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
+        assert_eq!(
+            self.check(until),
+            Ok(()),
+            "what is taken is below the horizon and the format's end"
+        );
+        let floor = self
+            .line
+            .tick_at(moment.now)
+            .saturating_mul(self.line.per_tick());
         let mut next = self.state.next.load(Ordering::Relaxed);
         loop {
             let first = next.max(floor);
             if first >= until {
                 return None;
             }
-            match self.state.next.compare_exchange_weak(next, until, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.state.next.compare_exchange_weak(
+                next,
+                until,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Some(first..until),
                 Err(newer) => next = newer,
             }
@@ -322,7 +413,9 @@ impl Sequencer {
     /// Only for a horizon that is durable. The callers see to that: see [`Session::raise`](crate::minting::Session::raise).
     pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
         let ceiling = self.line.first_stamp_at(horizon);
-        self.state.refill.store(self.line.first_stamp_at(refill), Ordering::Relaxed);
+        self.state
+            .refill
+            .store(self.line.first_stamp_at(refill), Ordering::Relaxed);
         match &self.exclusion {
             None => self.raise_ceiling(ceiling),
             Some(exclusion) => {
@@ -377,10 +470,13 @@ impl Sequencer {
     /// What the clock shows when every stamp below `end` may leave.
     pub(in crate::minting) fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
         let last_tick = (end - 1) / self.line.per_tick();
-        let by_clock = self.line.tick_start(last_tick.saturating_sub(self.lead_ticks));
+        let by_clock = self
+            .line
+            .tick_start(last_tick.saturating_sub(self.lead_ticks));
         match moment.catching_up {
             None => by_clock,
-            Some(_) => by_clock.min(moment.catches_up_to(self.line.instant_covering(end).before(self.lead()))),
+            Some(_) => by_clock
+                .min(moment.catches_up_to(self.line.instant_covering(end).before(self.lead()))),
         }
     }
 
@@ -410,11 +506,18 @@ mod tests {
     #[test]
     fn a_whole_tick_is_free_as_soon_as_it_has_begun_and_no_more() {
         let (sequencer, catch_up) = payment(START, START);
-        let granted = sequencer.reserve(1296, &catch_up.at(START), NO_WAIT).expect("a fresh second");
+        let granted = sequencer
+            .reserve(1296, &catch_up.at(START), NO_WAIT)
+            .expect("a fresh second");
         assert_eq!((granted.first, granted.due), (0, START));
         let next_second = START.after(Duration::from_secs(1));
-        assert_eq!(sequencer.reserve(1, &catch_up.at(START), NO_WAIT), Err(Shortage::Sequence { due: next_second }));
-        let waited = sequencer.reserve(1, &catch_up.at(START), Duration::from_secs(1)).expect("within the wait");
+        assert_eq!(
+            sequencer.reserve(1, &catch_up.at(START), NO_WAIT),
+            Err(Shortage::Sequence { due: next_second })
+        );
+        let waited = sequencer
+            .reserve(1, &catch_up.at(START), Duration::from_secs(1))
+            .expect("within the wait");
         assert_eq!((waited.first, waited.due), (1296, next_second));
     }
 
@@ -424,14 +527,26 @@ mod tests {
         let (sequencer, catch_up) = payment(START, now);
         let half_a_second_later = catch_up.at(now.after(Duration::from_millis(500)));
         // A quarter of a second of the way, rounded up: 324 stamps.
-        assert!(sequencer.reserve(325, &half_a_second_later, NO_WAIT).is_err());
-        assert!(sequencer.reserve(324, &half_a_second_later, NO_WAIT).is_ok());
+        assert!(
+            sequencer
+                .reserve(325, &half_a_second_later, NO_WAIT)
+                .is_err()
+        );
+        assert!(
+            sequencer
+                .reserve(324, &half_a_second_later, NO_WAIT)
+                .is_ok()
+        );
         let caught_up = now.after(Duration::from_nanos(500_000_000 + 2 * 771_605));
-        let Err(Shortage::Sequence { due }) = sequencer.reserve(1, &half_a_second_later, NO_WAIT) else {
+        let Err(Shortage::Sequence { due }) = sequencer.reserve(1, &half_a_second_later, NO_WAIT)
+        else {
             panic!("it has not come past the next stamp")
         };
         assert_eq!(due.since(caught_up), Duration::ZERO);
-        assert!(sequencer.reserve(1, &catch_up.at(due), NO_WAIT).is_ok(), "it is to be had when it was said to be");
+        assert!(
+            sequencer.reserve(1, &catch_up.at(due), NO_WAIT).is_ok(),
+            "it is to be had when it was said to be"
+        );
     }
 
     #[test]
@@ -443,8 +558,17 @@ mod tests {
             panic!("no horizon was raised yet")
         };
         sequencer.raise(needed, needed);
-        assert_eq!(sequencer.reserve(4096, &moment, NO_WAIT).expect("covered").first, 0);
-        assert!(matches!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Horizon { .. })));
+        assert_eq!(
+            sequencer
+                .reserve(4096, &moment, NO_WAIT)
+                .expect("covered")
+                .first,
+            0
+        );
+        assert!(matches!(
+            sequencer.reserve(1, &moment, NO_WAIT),
+            Err(Shortage::Horizon { .. })
+        ));
     }
 
     #[test]
@@ -454,33 +578,53 @@ mod tests {
         let sequencer = Sequencer::new(line, SessionStart::at(START), last_tick + 1, 5);
         sequencer.raise(FAR, FAR);
         let moment = CatchUp::new(START, START).at(START);
-        assert_eq!(sequencer.reserve(4097, &moment, NO_WAIT), Err(Shortage::Ended));
+        assert_eq!(
+            sequencer.reserve(4097, &moment, NO_WAIT),
+            Err(Shortage::Ended)
+        );
         assert!(sequencer.reserve(4096, &moment, NO_WAIT).is_ok());
         assert_eq!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Ended));
-        assert_eq!(sequencer.reserve(u64::MAX, &moment, NO_WAIT), Err(Shortage::Ended));
+        assert_eq!(
+            sequencer.reserve(u64::MAX, &moment, NO_WAIT),
+            Err(Shortage::Ended)
+        );
     }
 
     #[test]
     fn the_first_run_of_a_tick_that_begins_above_the_last_stamp_is_spread_and_no_other() {
         let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
-        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
+            .with_spread(Spread::over(64));
         sequencer.raise(FAR, FAR);
         let catch_up = CatchUp::new(START, START);
         let first = |millis, count| {
             let moment = catch_up.at(START.after(Duration::from_millis(millis)));
             let grant = sequencer.reserve(count, &moment, Duration::from_millis(1));
-            grant.map(|grant| (grant.first, grant.due.since(moment.now))).expect("within the wait")
+            grant
+                .map(|grant| (grant.first, grant.due.since(moment.now)))
+                .expect("within the wait")
         };
         let at = |tick: u64, sequence| (tick * 4096 + sequence, NO_WAIT);
         assert_eq!(first(0, 1), at(0, 0), "the session begins there");
-        assert_eq!((first(1, 1), first(1, 2), first(1, 1)), (at(1, 39), at(1, 40), at(1, 42)));
+        assert_eq!(
+            (first(1, 1), first(1, 2), first(1, 1)),
+            (at(1, 39), at(1, 40), at(1, 42))
+        );
         assert_eq!(
             (first(2, 4096), first(3, 1)),
             (at(2, 15), at(3, 15)),
             "a batch is spread, and goes on in the next tick"
         );
-        assert_eq!(first(10, 8192), at(10, 0), "with what is skipped not all of it would be free at once");
-        assert_eq!(first(12, 1), at(12, 0), "a lane that is used up goes on where it stands");
+        assert_eq!(
+            first(10, 8192),
+            at(10, 0),
+            "with what is skipped not all of it would be free at once"
+        );
+        assert_eq!(
+            first(12, 1),
+            at(12, 0),
+            "a lane that is used up goes on where it stands"
+        );
         assert_eq!(first(12, 8190), at(12, 1));
         assert_eq!(first(12, 3), (14 * 4096 - 1, Duration::from_millis(1)));
     }
@@ -488,7 +632,8 @@ mod tests {
     #[test]
     fn a_spread_run_needs_a_horizon_that_covers_it_with_all_that_is_skipped() {
         let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
-        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
+            .with_spread(Spread::over(64));
         let tick = START.after(Duration::from_millis(1));
         let moment = CatchUp::new(START, START).at(tick);
         // 39 are skipped: a horizon that covers the first ten stamps of the tick is not enough.
@@ -499,14 +644,26 @@ mod tests {
         };
         assert_eq!(needed, sequencer.line.instant_covering(4096 + 39 + 1));
         sequencer.raise(needed, needed);
-        assert_eq!(sequencer.reserve(1, &moment, NO_WAIT).expect("covered").first, 4096 + 39);
+        assert_eq!(
+            sequencer
+                .reserve(1, &moment, NO_WAIT)
+                .expect("covered")
+                .first,
+            4096 + 39
+        );
     }
 
     #[test]
     fn where_stamps_end_nothing_is_skipped_into_those_of_others() {
         // After 2^64 stamps, as a process that runs for longer than any does.
-        let line = StampLine::new("1ns".parse().expect("a tick"), UnixTime::EPOCH, 1 << 32, START);
-        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
+        let line = StampLine::new(
+            "1ns".parse().expect("a tick"),
+            UnixTime::EPOCH,
+            1 << 32,
+            START,
+        );
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
+            .with_spread(Spread::over(64));
         sequencer.raise(FAR, FAR);
         let moment = CatchUp::new(START, START).at(START.after(Duration::from_secs(3600)));
         assert_eq!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Ended));
@@ -519,38 +676,68 @@ mod tests {
         let sequencer = Sequencer::new(line, SessionStart::at(START), 9, 0);
         sequencer.raise(UnixNanos::new(u64::MAX), FAR);
         let catch_up = CatchUp::new(START, START);
-        assert_eq!(sequencer.reserve(1, &catch_up.at(START), NO_WAIT), Err(Shortage::NotBegun));
-        assert_eq!(sequencer.reached(), START, "nothing was handed out, so nothing above the start need be reserved");
+        assert_eq!(
+            sequencer.reserve(1, &catch_up.at(START), NO_WAIT),
+            Err(Shortage::NotBegun)
+        );
+        assert_eq!(
+            sequencer.reached(),
+            START,
+            "nothing was handed out, so nothing above the start need be reserved"
+        );
         assert!(sequencer.reserve(1, &catch_up.at(FAR), NO_WAIT).is_ok());
     }
 
     /// Four stamps a second, of which these seconds since the start are left out, and where a run begins that is asked for in one.
     fn first_around(left_out: &[Range<u64>], asked: &[(u64, u64)]) -> Vec<Result<u64, Shortage>> {
         let tick = |second: u64| START.get() / 1_000_000_000 + second;
-        let ticks: Vec<_> = left_out.iter().map(|row| tick(row.start)..tick(row.end)).collect();
+        let ticks: Vec<_> = left_out
+            .iter()
+            .map(|row| tick(row.start)..tick(row.end))
+            .collect();
         let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 4, START);
-        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 0).around(ticks.into());
+        let sequencer =
+            Sequencer::new(line, SessionStart::at(START), u128::MAX, 0).around(ticks.into());
         sequencer.raise(FAR, FAR);
         let catch_up = CatchUp::new(START, START);
         let first = |(second, count): &(u64, u64)| {
             let moment = catch_up.at(START.after(Duration::from_secs(*second)));
-            sequencer.reserve(*count, &moment, Duration::from_secs(2)).map(|grant| grant.first)
+            sequencer
+                .reserve(*count, &moment, Duration::from_secs(2))
+                .map(|grant| grant.first)
         };
         asked.iter().map(first).collect()
     }
 
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "one row of ticks is left out")]
-    fn a_run_that_would_touch_an_excluded_tick_begins_behind_it_and_lower_stamps_stay_for_shorter_ones() {
-        let due = |second| Err(Shortage::Sequence { due: START.after(Duration::from_secs(second)) });
+    #[expect(
+        clippy::single_range_in_vec_init,
+        reason = "one row of ticks is left out"
+    )]
+    fn a_run_that_would_touch_an_excluded_tick_begins_behind_it_and_lower_stamps_stay_for_shorter_ones()
+     {
+        let due = |second| {
+            Err(Shortage::Sequence {
+                due: START.after(Duration::from_secs(second)),
+            })
+        };
         // Seconds 1 and 3 are left out: a run of five fits nowhere before second 4, and asked in second 2 it may wait so long.
         assert_eq!(
-            first_around(&[1..2, 3..4], &[(0, 2), (0, 5), (0, 2), (0, 1), (2, 5), (2, 1)]),
+            first_around(
+                &[1..2, 3..4],
+                &[(0, 2), (0, 5), (0, 2), (0, 1), (2, 5), (2, 1)]
+            ),
             [Ok(0), due(3), Ok(2), Ok(8), due(5), Ok(9)]
         );
-        assert_eq!(first_around(&[0..2], &[(0, 1), (5, 4), (5, 1)]), [Ok(8), Ok(20), Ok(24)]);
+        assert_eq!(
+            first_around(&[0..2], &[(0, 1), (5, 4), (5, 1)]),
+            [Ok(8), Ok(20), Ok(24)]
+        );
         // The present tick is left out.
-        assert_eq!(first_around(&[7..9], &[(0, 1), (7, 1), (20, 9)]), [Ok(0), Ok(36), Ok(80)]);
+        assert_eq!(
+            first_around(&[7..9], &[(0, 1), (7, 1), (20, 9)]),
+            [Ok(0), Ok(36), Ok(80)]
+        );
     }
 
     #[test]

@@ -26,7 +26,10 @@ fn stamps(grant: Result<Grant, Shortage>, count: u64) -> Range<u64> {
 }
 
 fn assert_disjoint(a: &Range<u64>, b: &Range<u64>) {
-    assert!(a.is_empty() || b.is_empty() || a.end <= b.start || b.end <= a.start, "{a:?} and {b:?} overlap");
+    assert!(
+        a.is_empty() || b.is_empty() || a.end <= b.start || b.end <= a.start,
+        "{a:?} and {b:?} overlap"
+    );
 }
 
 #[test]
@@ -39,13 +42,22 @@ fn loom_two_reservations_never_overlap() {
             thread::spawn(move || {
                 // The clock of this thread is a tick further: both sides of a tick's end are reserved at once.
                 let moment = CatchUp::new(START, START).at(START.after(TICK));
-                [stamps(sequencer.reserve(3, &moment, TICK), 3), stamps(sequencer.reserve(1, &moment, TICK), 1)]
+                [
+                    stamps(sequencer.reserve(3, &moment, TICK), 3),
+                    stamps(sequencer.reserve(1, &moment, TICK), 1),
+                ]
             })
         };
         let moment = CatchUp::new(START, START).at(START);
-        let mine = [stamps(sequencer.reserve(2, &moment, TICK), 2), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+        let mine = [
+            stamps(sequencer.reserve(2, &moment, TICK), 2),
+            stamps(sequencer.reserve(1, &moment, TICK), 1),
+        ];
         let theirs = other.join().expect("the model does not panic");
-        assert!(mine[0].start <= mine[1].start && theirs[0].start <= theirs[1].start, "each only grows");
+        assert!(
+            mine[0].start <= mine[1].start && theirs[0].start <= theirs[1].start,
+            "each only grows"
+        );
         for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
             assert_disjoint(a, b);
         }
@@ -55,25 +67,36 @@ fn loom_two_reservations_never_overlap() {
 
 #[test]
 fn loom_first_runs_of_a_tick_that_are_spread_never_overlap() {
-    explore("both threads got stamps of a tick of which one is skipped", |tally| {
-        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 8, START);
-        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(2));
-        let sequencer = Arc::new(sequencer);
-        sequencer.raise(START.after(TICK * 10), START);
-        let moment = CatchUp::new(START, START).at(START.after(TICK));
-        let other = {
-            let sequencer = Arc::clone(&sequencer);
-            thread::spawn(move || [2, 1].map(|count| stamps(sequencer.reserve(count, &moment, TICK), count)))
-        };
-        let mine = [1, 3].map(|count| stamps(sequencer.reserve(count, &moment, TICK), count));
-        let theirs = other.join().expect("the model does not panic");
-        assert!(mine[0].end <= mine[1].start && theirs[0].end <= theirs[1].start, "each only grows");
-        for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
-            assert_disjoint(a, b);
-        }
-        let skipped = mine.iter().chain(&theirs).all(|run| run.start > 8);
-        tally.count(usize::from(skipped && mine.iter().chain(&theirs).all(|run| !run.is_empty())));
-    });
+    explore(
+        "both threads got stamps of a tick of which one is skipped",
+        |tally| {
+            let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 8, START);
+            let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
+                .with_spread(Spread::over(2));
+            let sequencer = Arc::new(sequencer);
+            sequencer.raise(START.after(TICK * 10), START);
+            let moment = CatchUp::new(START, START).at(START.after(TICK));
+            let other = {
+                let sequencer = Arc::clone(&sequencer);
+                thread::spawn(move || {
+                    [2, 1].map(|count| stamps(sequencer.reserve(count, &moment, TICK), count))
+                })
+            };
+            let mine = [1, 3].map(|count| stamps(sequencer.reserve(count, &moment, TICK), count));
+            let theirs = other.join().expect("the model does not panic");
+            assert!(
+                mine[0].end <= mine[1].start && theirs[0].end <= theirs[1].start,
+                "each only grows"
+            );
+            for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
+                assert_disjoint(a, b);
+            }
+            let skipped = mine.iter().chain(&theirs).all(|run| run.start > 8);
+            tally.count(usize::from(
+                skipped && mine.iter().chain(&theirs).all(|run| !run.is_empty()),
+            ));
+        },
+    );
 }
 
 #[test]
@@ -86,7 +109,10 @@ fn loom_a_share_of_a_batch_never_overlaps_a_reservation() {
             let sequencer = Arc::clone(&sequencer);
             thread::spawn(move || sequencer.take_until(4, &moment).unwrap_or(0..0))
         };
-        let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+        let mine = [
+            stamps(sequencer.reserve(1, &moment, TICK), 1),
+            stamps(sequencer.reserve(1, &moment, TICK), 1),
+        ];
         let theirs = other.join().expect("the model does not panic");
         mine.iter().for_each(|mine| assert_disjoint(mine, &theirs));
         assert_disjoint(&mine[0], &mine[1]);
@@ -96,57 +122,66 @@ fn loom_a_share_of_a_batch_never_overlaps_a_reservation() {
 
 #[test]
 fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
-    explore("a stamp below a horizon raised by the other thread", |tally| {
-        let sequencer = Arc::new(sequencer());
-        // What is on disk: written before the horizon is raised, so whoever gets a stamp must see it.
-        let durable = Arc::new(AtomicU64::new(START.get()));
-        let keeper = {
-            let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
-            thread::spawn(move || {
-                for ticks in [1, 3] {
-                    let horizon = START.after(TICK * ticks);
-                    durable.store(horizon.get(), Ordering::Relaxed);
-                    sequencer.raise(horizon, horizon);
+    explore(
+        "a stamp below a horizon raised by the other thread",
+        |tally| {
+            let sequencer = Arc::new(sequencer());
+            // What is on disk: written before the horizon is raised, so whoever gets a stamp must see it.
+            let durable = Arc::new(AtomicU64::new(START.get()));
+            let keeper = {
+                let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+                thread::spawn(move || {
+                    for ticks in [1, 3] {
+                        let horizon = START.after(TICK * ticks);
+                        durable.store(horizon.get(), Ordering::Relaxed);
+                        sequencer.raise(horizon, horizon);
+                    }
+                })
+            };
+            let moment = CatchUp::new(START, START).at(START);
+            for _ in 0..2 {
+                if let Ok(grant) = sequencer.reserve(2, &moment, TICK) {
+                    let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+                    let ceiling = sequencer.line().first_stamp_at(horizon);
+                    assert!(grant.first + 2 <= ceiling, "minted above what is durable");
+                    tally.count(1);
                 }
-            })
-        };
-        let moment = CatchUp::new(START, START).at(START);
-        for _ in 0..2 {
-            if let Ok(grant) = sequencer.reserve(2, &moment, TICK) {
-                let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
-                let ceiling = sequencer.line().first_stamp_at(horizon);
-                assert!(grant.first + 2 <= ceiling, "minted above what is durable");
-                tally.count(1);
+                thread::yield_now();
             }
-            thread::yield_now();
-        }
-        keeper.join().expect("the model does not panic");
-    });
+            keeper.join().expect("the model does not panic");
+        },
+    );
 }
 
 #[test]
 fn loom_a_share_that_was_checked_is_below_what_is_durable() {
-    explore("a share below a horizon raised by the other thread", |tally| {
-        let sequencer = Arc::new(sequencer());
-        let durable = Arc::new(AtomicU64::new(START.get()));
-        let keeper = {
-            let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
-            thread::spawn(move || {
-                let horizon = START.after(TICK);
-                durable.store(horizon.get(), Ordering::Relaxed);
-                sequencer.raise(horizon, horizon);
-            })
-        };
-        let moment = CatchUp::new(START, START).at(START);
-        if sequencer.check(2).is_ok()
-            && let Some(taken) = sequencer.take_until(2, &moment)
-        {
-            let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
-            assert!(taken.end <= sequencer.line().first_stamp_at(horizon), "minted above what is durable");
-            tally.count(1);
-        }
-        keeper.join().expect("the model does not panic");
-    });
+    explore(
+        "a share below a horizon raised by the other thread",
+        |tally| {
+            let sequencer = Arc::new(sequencer());
+            let durable = Arc::new(AtomicU64::new(START.get()));
+            let keeper = {
+                let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+                thread::spawn(move || {
+                    let horizon = START.after(TICK);
+                    durable.store(horizon.get(), Ordering::Relaxed);
+                    sequencer.raise(horizon, horizon);
+                })
+            };
+            let moment = CatchUp::new(START, START).at(START);
+            if sequencer.check(2).is_ok()
+                && let Some(taken) = sequencer.take_until(2, &moment)
+            {
+                let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+                assert!(
+                    taken.end <= sequencer.line().first_stamp_at(horizon),
+                    "minted above what is durable"
+                );
+                tally.count(1);
+            }
+            keeper.join().expect("the model does not panic");
+        },
+    );
 }
 
 #[test]
@@ -159,9 +194,16 @@ fn loom_reservations_at_the_ceiling_fill_it_and_never_pass_it() {
             let sequencer = Arc::clone(&sequencer);
             thread::spawn(move || stamps(sequencer.reserve(1, &moment, TICK), 1))
         };
-        let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+        let mine = [
+            stamps(sequencer.reserve(1, &moment, TICK), 1),
+            stamps(sequencer.reserve(1, &moment, TICK), 1),
+        ];
         let theirs = other.join().expect("the model does not panic");
-        let all: Vec<_> = mine.iter().chain([&theirs]).filter(|run| !run.is_empty()).collect();
+        let all: Vec<_> = mine
+            .iter()
+            .chain([&theirs])
+            .filter(|run| !run.is_empty())
+            .collect();
         assert_eq!(all.len(), 2, "a tick of two stamps serves two of three");
         assert_disjoint(all[0], all[1]);
         assert!(all.iter().all(|run| run.end <= 2));
@@ -174,50 +216,62 @@ const FIRST_TICK: u64 = 1_800_000_000_000;
 
 #[test]
 fn loom_no_run_touches_an_excluded_tick() {
-    explore("both threads got stamps, one of them behind the excluded tick", |tally| {
-        // Stamps 2 and 3 are left out, so that there are 0, 1, 4 and 5 within the wait.
-        let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
-        sequencer.raise(START.after(TICK * 10), START);
-        let moment = CatchUp::new(START, START).at(START);
-        let other = {
-            let sequencer = Arc::clone(&sequencer);
-            thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
-        };
-        // Both may ask for two where one is left before the tick.
-        let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(2, &moment, TICK), 2)];
-        let theirs = other.join().expect("the model does not panic");
-        mine.iter().for_each(|mine| assert_disjoint(mine, &theirs));
-        assert_disjoint(&mine[0], &mine[1]);
-        let all = [&mine[0], &mine[1], &theirs];
-        all.iter().for_each(|run| assert_disjoint(run, &(2..4)));
-        let are_there = !theirs.is_empty() && all.iter().any(|run| run.start >= 4);
-        tally.count(usize::from(are_there));
-    });
+    explore(
+        "both threads got stamps, one of them behind the excluded tick",
+        |tally| {
+            // Stamps 2 and 3 are left out, so that there are 0, 1, 4 and 5 within the wait.
+            let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
+            sequencer.raise(START.after(TICK * 10), START);
+            let moment = CatchUp::new(START, START).at(START);
+            let other = {
+                let sequencer = Arc::clone(&sequencer);
+                thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
+            };
+            // Both may ask for two where one is left before the tick.
+            let mine = [
+                stamps(sequencer.reserve(1, &moment, TICK), 1),
+                stamps(sequencer.reserve(2, &moment, TICK), 2),
+            ];
+            let theirs = other.join().expect("the model does not panic");
+            mine.iter().for_each(|mine| assert_disjoint(mine, &theirs));
+            assert_disjoint(&mine[0], &mine[1]);
+            let all = [&mine[0], &mine[1], &theirs];
+            all.iter().for_each(|run| assert_disjoint(run, &(2..4)));
+            let are_there = !theirs.is_empty() && all.iter().any(|run| run.start >= 4);
+            tally.count(usize::from(are_there));
+        },
+    );
 }
 
 #[test]
 fn loom_behind_an_excluded_tick_no_stamp_is_above_a_horizon_that_is_being_raised() {
-    explore("a stamp behind the excluded tick below a horizon raised by the other thread", |tally| {
-        let sequencer = Arc::new(sequencer().around([FIRST_TICK..FIRST_TICK + 1].into()));
-        let durable = Arc::new(AtomicU64::new(START.get()));
-        let keeper = {
-            let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
-            thread::spawn(move || {
-                let horizon = START.after(TICK * 2);
-                durable.store(horizon.get(), Ordering::Relaxed);
-                sequencer.raise(horizon, horizon);
-            })
-        };
-        let moment = CatchUp::new(START, START).at(START);
-        for _ in 0..2 {
-            if let Ok(grant) = sequencer.reserve(1, &moment, TICK) {
-                let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
-                assert!(grant.first >= 2, "the first tick is left out");
-                assert!(grant.first < sequencer.line().first_stamp_at(horizon), "minted above what is durable");
-                tally.count(1);
+    explore(
+        "a stamp behind the excluded tick below a horizon raised by the other thread",
+        |tally| {
+            let sequencer = Arc::new(sequencer().around([FIRST_TICK..FIRST_TICK + 1].into()));
+            let durable = Arc::new(AtomicU64::new(START.get()));
+            let keeper = {
+                let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+                thread::spawn(move || {
+                    let horizon = START.after(TICK * 2);
+                    durable.store(horizon.get(), Ordering::Relaxed);
+                    sequencer.raise(horizon, horizon);
+                })
+            };
+            let moment = CatchUp::new(START, START).at(START);
+            for _ in 0..2 {
+                if let Ok(grant) = sequencer.reserve(1, &moment, TICK) {
+                    let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+                    assert!(grant.first >= 2, "the first tick is left out");
+                    assert!(
+                        grant.first < sequencer.line().first_stamp_at(horizon),
+                        "minted above what is durable"
+                    );
+                    tally.count(1);
+                }
+                thread::yield_now();
             }
-            thread::yield_now();
-        }
-        keeper.join().expect("the model does not panic");
-    });
+            keeper.join().expect("the model does not panic");
+        },
+    );
 }

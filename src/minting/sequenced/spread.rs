@@ -25,7 +25,10 @@ pub struct Spread {
 
 impl Spread {
     /// Every tick begins with its sequence 0.
-    pub(super) const NONE: Spread = Spread { factor: 0, shift: 0 };
+    pub(super) const NONE: Spread = Spread {
+        factor: 0,
+        shift: 0,
+    };
 
     /// 2^64 divided by the golden ratio, made odd.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -35,10 +38,16 @@ impl Spread {
     /// # Panics
     /// When it is none.
     pub fn over(sequences: u32) -> Spread {
-        assert!(sequences.is_power_of_two(), "{sequences} is a power of two, checked when the format was made");
+        assert!(
+            sequences.is_power_of_two(),
+            "{sequences} is a power of two, checked when the format was made"
+        );
         match sequences {
             1 => Spread::NONE,
-            _ => Spread { factor: Spread::GOLDEN, shift: u64::BITS - sequences.ilog2() },
+            _ => Spread {
+                factor: Spread::GOLDEN,
+                shift: u64::BITS - sequences.ilog2(),
+            },
         }
     }
 

@@ -48,11 +48,16 @@ impl StampLine {
         assert!(per_tick > 0, "a sequence has a value");
         let epoch_nanos = epoch.nanos();
         let base = UnixTime::from(start).nanos().max(epoch_nanos);
-        let scaled = u128::try_from((base - epoch_nanos) * i128::from(tick.parts())).expect("not before the epoch");
-        let (base_tick, phase) = (scaled / u128::from(tick.nanos()), scaled % u128::from(tick.nanos()));
+        let scaled = u128::try_from((base - epoch_nanos) * i128::from(tick.parts()))
+            .expect("not before the epoch");
+        let (base_tick, phase) = (
+            scaled / u128::from(tick.nanos()),
+            scaled % u128::from(tick.nanos()),
+        );
         StampLine {
             base: UnixNanos::new(
-                u64::try_from(base).expect("epochs are before 2554, checked when the format was made"),
+                u64::try_from(base)
+                    .expect("epochs are before 2554, checked when the format was made"),
             ),
             phase: u64::try_from(phase).expect("a remainder is less than its divisor"),
             base_tick,
@@ -75,18 +80,28 @@ impl StampLine {
     pub fn tick_and_sequence(&self, stamp: u64) -> (u64, u64) {
         let (tick, sequence) = (stamp / self.per_tick, stamp % self.per_tick);
         let tick = u64::try_from(self.base_tick + u128::from(tick));
-        (tick.expect("a minted stamp lies below the format's end"), sequence)
+        (
+            tick.expect("a minted stamp lies below the format's end"),
+            sequence,
+        )
     }
 
     /// The relative stamp at which tick `tick` since the epoch begins; zero if that is before the start.
     pub fn stamp_of_tick(&self, tick: u128) -> u64 {
-        bounded(tick.saturating_sub(self.base_tick).saturating_mul(u128::from(self.per_tick)))
+        bounded(
+            tick.saturating_sub(self.base_tick)
+                .saturating_mul(u128::from(self.per_tick)),
+        )
     }
 
     /// The first relative stamp of the first tick that begins at `instant` or later; zero if that is before the start.
     pub fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
-        let before_base = u128::from(self.base.get().saturating_sub(instant.get())) * u128::from(self.tick.parts());
-        let ticks = self.scaled(instant).saturating_sub(before_base).div_ceil(u128::from(self.tick.nanos()));
+        let before_base = u128::from(self.base.get().saturating_sub(instant.get()))
+            * u128::from(self.tick.parts());
+        let ticks = self
+            .scaled(instant)
+            .saturating_sub(before_base)
+            .div_ceil(u128::from(self.tick.nanos()));
         bounded(ticks.saturating_mul(u128::from(self.per_tick)))
     }
 
@@ -94,7 +109,8 @@ impl StampLine {
     #[inline]
     pub fn tick_at(&self, instant: UnixNanos) -> u64 {
         let (tick, _) = divided(self.scaled(instant), self.tick.nanos());
-        u64::try_from(tick).expect("no tick is shorter than a nanosecond, and an instant has 64 bits of those")
+        u64::try_from(tick)
+            .expect("no tick is shorter than a nanosecond, and an instant has 64 bits of those")
     }
 
     /// The first relative stamp whose instant is not before `instant`.
@@ -103,7 +119,10 @@ impl StampLine {
     /// restart from that horizon. Rounded up in both, they meet and never overlap, whatever the tick.
     pub fn first_stamp_at(&self, instant: UnixNanos) -> u64 {
         // 64 bits of nanoseconds, 20 of parts and 32 of stamps are fewer than 128.
-        bounded((self.scaled(instant) * u128::from(self.per_tick)).div_ceil(u128::from(self.tick.nanos())))
+        bounded(
+            (self.scaled(instant) * u128::from(self.per_tick))
+                .div_ceil(u128::from(self.tick.nanos())),
+        )
     }
 
     /// The first instant at which relative tick `tick` has begun.
@@ -114,15 +133,20 @@ impl StampLine {
 
     /// The least instant `h` with `first_stamp_at(h) >= end`: a horizon that covers every stamp below `end`.
     pub fn instant_covering(&self, end: u64) -> UnixNanos {
-        let Some(last) = end.checked_sub(1) else { return self.base };
+        let Some(last) = end.checked_sub(1) else {
+            return self.base;
+        };
         // stamp `last` is below the horizon when last x nanos < scaled(h) x per_tick, all exact.
-        let scaled = (u128::from(last) * u128::from(self.tick.nanos())) / u128::from(self.per_tick) + 1;
+        let scaled =
+            (u128::from(last) * u128::from(self.tick.nanos())) / u128::from(self.per_tick) + 1;
         self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
     }
 
     /// How long `ticks` ticks last, rounded down to nanoseconds.
     pub fn ticks_last(&self, ticks: u64) -> Duration {
-        Duration::from_nanos_u128(u128::from(ticks) * u128::from(self.tick.nanos()) / u128::from(self.tick.parts()))
+        Duration::from_nanos_u128(
+            u128::from(ticks) * u128::from(self.tick.nanos()) / u128::from(self.tick.parts()),
+        )
     }
 
     /// Units of `1 / parts` nanoseconds since the beginning of the tick of `base`.
@@ -137,7 +161,9 @@ impl StampLine {
     #[inline]
     fn unscaled(&self, units: u128) -> UnixNanos {
         let (nanos, part) = divided(units, self.tick.parts());
-        let instant = nanos.saturating_add(u128::from(part > 0)).saturating_add(u128::from(self.base.get()));
+        let instant = nanos
+            .saturating_add(u128::from(part > 0))
+            .saturating_add(u128::from(self.base.get()));
         UnixNanos::new(bounded(instant))
     }
 }
@@ -164,8 +190,10 @@ mod tests {
     use super::*;
 
     fn ticks() -> impl Strategy<Value = Tick> {
-        prop::sample::select(vec!["1s", "10ms", "1ms", "7ms", "100ns", "1us", "1s/65536", "1s/3", "3s/1024", "3600s"])
-            .prop_map(|text| text.parse().expect("a tick"))
+        prop::sample::select(vec![
+            "1s", "10ms", "1ms", "7ms", "100ns", "1us", "1s/65536", "1s/3", "3s/1024", "3600s",
+        ])
+        .prop_map(|text| text.parse().expect("a tick"))
     }
 
     fn instants() -> impl Strategy<Value = UnixNanos> {
@@ -181,7 +209,13 @@ mod tests {
     #[test]
     fn ticks_last_as_long_as_they_say_rounded_down() {
         let lasting = |tick: &str, ticks| {
-            StampLine::new(tick.parse().expect("a tick"), UnixTime::EPOCH, 1, UnixNanos::new(0)).ticks_last(ticks)
+            StampLine::new(
+                tick.parse().expect("a tick"),
+                UnixTime::EPOCH,
+                1,
+                UnixNanos::new(0),
+            )
+            .ticks_last(ticks)
         };
         assert_eq!(lasting("7ms", 5), Duration::from_millis(35));
         assert_eq!(lasting("1s/3", 2), Duration::from_nanos(666_666_666));
@@ -189,10 +223,20 @@ mod tests {
 
     #[test]
     fn numbers_of_more_than_64_bits_are_divided_like_others() {
-        for number in [0, 1, 65_535, u128::from(u64::MAX), u128::from(u64::MAX) + 1, 1 << 90] {
+        for number in [
+            0,
+            1,
+            65_535,
+            u128::from(u64::MAX),
+            u128::from(u64::MAX) + 1,
+            1 << 90,
+        ] {
             for divisor in [1, 3, 65_536] {
                 let (quotient, rest) = divided(number, divisor);
-                assert_eq!((quotient * u128::from(divisor) + rest, rest < divisor.into()), (number, true));
+                assert_eq!(
+                    (quotient * u128::from(divisor) + rest, rest < divisor.into()),
+                    (number, true)
+                );
             }
         }
     }

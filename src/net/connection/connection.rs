@@ -22,8 +22,8 @@ use super::timeouts::Timeouts;
 use crate::net::callers::Callers;
 use crate::net::limits::Limits;
 use crate::net::stream::{
-    Activity, CoalescingStream, FlushWhenPending, FrameAllowance, HeadPayment, LINGER_MAX, Outbox, Protocol, Socket,
-    State, TrackedStream, Tracking, detect_protocol,
+    Activity, CoalescingStream, FlushWhenPending, FrameAllowance, HeadPayment, LINGER_MAX, Outbox,
+    Protocol, Socket, State, TrackedStream, Tracking, detect_protocol,
 };
 use crate::net::tls::{Secured, Tls};
 use crate::net::turns::PeerTurns;
@@ -69,38 +69,100 @@ impl<H: Handler> Connection<H, TcpStream> {
     /// Serves it until one side closes it, it takes too long, or it is drained.
     pub(in crate::net) async fn run(self) {
         let head_deadline = self.begin();
-        let Self { stream, peer, handler, callers, limits, activity, stop, turns } = self;
-        let detected = before_request(head_deadline, &stop, &activity, detect_protocol(stream)).await;
+        let Self {
+            stream,
+            peer,
+            handler,
+            callers,
+            limits,
+            activity,
+            stop,
+            turns,
+        } = self;
+        let detected =
+            before_request(head_deadline, &stop, &activity, detect_protocol(stream)).await;
         let Some(Ok(Some((protocol, stream)))) = detected else {
             return debug!("a connection ended before its first request");
         };
-        let connection = Connection { stream, peer, handler, callers, limits, activity, stop, turns };
+        let connection = Connection {
+            stream,
+            peer,
+            handler,
+            callers,
+            limits,
+            activity,
+            stop,
+            turns,
+        };
         connection.serve(protocol, head_deadline).await;
     }
 
     /// The same; each request carries who calls.
     pub(in crate::net) async fn run_named(self) {
-        let Self { stream, peer, handler, callers, limits, activity, stop, turns } = self;
+        let Self {
+            stream,
+            peer,
+            handler,
+            callers,
+            limits,
+            activity,
+            stop,
+            turns,
+        } = self;
         let handler = NamedCaller::new(handler, callers.clone(), peer, None);
-        Connection { stream, peer, handler, callers, limits, activity, stop, turns }.run().await;
+        Connection {
+            stream,
+            peer,
+            handler,
+            callers,
+            limits,
+            activity,
+            stop,
+            turns,
+        }
+        .run()
+        .await;
     }
 
     /// The same with TLS.
     pub(in crate::net) async fn run_tls(self, tls: Arc<Tls>) {
         let head_deadline = self.begin();
-        let Self { stream, peer, handler, callers, limits, activity, stop, turns } = self;
-        let Secured { stream, protocol, certificate } =
-            match before_request(head_deadline, &stop, &activity, tls.accept(stream)).await {
-                Some(Ok(secured)) => secured,
-                None if stop.is_cancelled() => return,
-                failed => {
-                    let shed = callers.load().counts.count(Shed::Handshake);
-                    let error = failed.and_then(Result::err).map_or("it took too long".to_owned(), |e| e.to_string());
-                    return debug!("{shed}: {error}");
-                }
-            };
+        let Self {
+            stream,
+            peer,
+            handler,
+            callers,
+            limits,
+            activity,
+            stop,
+            turns,
+        } = self;
+        let Secured {
+            stream,
+            protocol,
+            certificate,
+        } = match before_request(head_deadline, &stop, &activity, tls.accept(stream)).await {
+            Some(Ok(secured)) => secured,
+            None if stop.is_cancelled() => return,
+            failed => {
+                let shed = callers.load().counts.count(Shed::Handshake);
+                let error = failed
+                    .and_then(Result::err)
+                    .map_or("it took too long".to_owned(), |e| e.to_string());
+                return debug!("{shed}: {error}");
+            }
+        };
         let handler = NamedCaller::new(handler, callers.clone(), peer, certificate);
-        let connection = Connection { stream, peer, handler, callers, limits, activity, stop, turns };
+        let connection = Connection {
+            stream,
+            peer,
+            handler,
+            callers,
+            limits,
+            activity,
+            stop,
+            turns,
+        };
         connection.serve(protocol, head_deadline).await;
     }
 
@@ -142,7 +204,12 @@ impl<H: Handler, S: Socket> Connection<H, S> {
 
     fn handler(&self) -> TrackedHandler<H> {
         let (handler, activity) = (self.handler.clone(), Arc::clone(&self.activity));
-        TrackedHandler { handler, activity, callers: self.callers.clone(), peer: self.peer }
+        TrackedHandler {
+            handler,
+            activity,
+            callers: self.callers.clone(),
+            peer: self.peer,
+        }
     }
 
     async fn run_http1(self, head_deadline: Instant) {
@@ -151,7 +218,10 @@ impl<H: Handler, S: Socket> Connection<H, S> {
         activity.record_bytes_read(0);
         let outbox = Outbox::new(self.stream, Arc::clone(&activity));
         let stream = CoalescingStream(Arc::clone(&outbox));
-        let stream = TrackedStream::new(stream, Tracking::Bytes(Arc::clone(&activity), HeadPayment::default()));
+        let stream = TrackedStream::new(
+            stream,
+            Tracking::Bytes(Arc::clone(&activity), HeadPayment::default()),
+        );
         let http = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(None)
@@ -161,7 +231,10 @@ impl<H: Handler, S: Socket> Connection<H, S> {
             // A caller that has sent all it wants to may close its half and wait for the answer.
             .half_close(true)
             .serve_connection(TokioIo::new(stream), handler);
-        let http = FlushWhenPending { connection: http, outbox: Arc::clone(&outbox) };
+        let http = FlushWhenPending {
+            connection: http,
+            outbox: Arc::clone(&outbox),
+        };
         let timeouts = Timeouts::new(self.limits, activity.snapshot(), head_deadline);
         let ending = drive(pin!(http), &activity, timeouts, self.stop, self.limits).await;
         if ending == Ending::Failed {
@@ -172,24 +245,36 @@ impl<H: Handler, S: Socket> Connection<H, S> {
     }
 
     async fn run_http2(self) {
-        let Ok(_paid) = self.callers.pay_for_connection(self.peer, &self.activity.payer, HTTP2_LEN) else { return };
+        let Ok(_paid) = self
+            .callers
+            .pay_for_connection(self.peer, &self.activity.payer, HTTP2_LEN)
+        else {
+            return;
+        };
         let handler = self.handler();
         let allowance = FrameAllowance::new(Arc::clone(&self.callers.load().counts));
         let activity = self.activity;
         let stream = TrackedStream::new(self.stream, Tracking::Frames(allowance));
-        let http = http2::Builder::new(StreamExecutor { idle_timeout: self.limits.idle_timeout, turns: self.turns })
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS_MAX)
-            .max_pending_accept_reset_streams(RESETS_MAX)
-            .max_local_error_reset_streams(RESETS_MAX)
-            .max_header_list_size(HEAD_LEN_MAX)
-            .initial_stream_window_size(WINDOW_LEN)
-            .initial_connection_window_size(WINDOW_LEN)
-            .max_send_buf_size(SEND_BUFFER_LEN)
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PONG_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), handler);
-        let timeouts = Timeouts::new(self.limits, activity.snapshot(), Instant::now() + self.limits.idle_timeout);
+        let http = http2::Builder::new(StreamExecutor {
+            idle_timeout: self.limits.idle_timeout,
+            turns: self.turns,
+        })
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_pending_accept_reset_streams(RESETS_MAX)
+        .max_local_error_reset_streams(RESETS_MAX)
+        .max_header_list_size(HEAD_LEN_MAX)
+        .initial_stream_window_size(WINDOW_LEN)
+        .initial_connection_window_size(WINDOW_LEN)
+        .max_send_buf_size(SEND_BUFFER_LEN)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PONG_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), handler);
+        let timeouts = Timeouts::new(
+            self.limits,
+            activity.snapshot(),
+            Instant::now() + self.limits.idle_timeout,
+        );
         drive(pin!(http), &activity, timeouts, self.stop, self.limits).await;
     }
 }
@@ -215,7 +300,9 @@ impl<H: Handler, S: Socket> HttpConnection
     }
 }
 
-impl<H: Handler, S: Socket> HttpConnection for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor> {
+impl<H: Handler, S: Socket> HttpConnection
+    for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor>
+{
     // Here both sides agree on the last request.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
@@ -278,14 +365,18 @@ async fn drive<C: HttpConnection>(
         // The connection first: a request that has arrived by now is answered even while draining.
         let event = poll_fn(|context| {
             if let Poll::Ready(ended) = http.as_mut().poll(context) {
-                let Err(error) = ended else { return Poll::Ready(Event::Ended(Ending::Closed)) };
+                let Err(error) = ended else {
+                    return Poll::Ready(Event::Ended(Ending::Closed));
+                };
                 debug!("a connection ended: {error}");
                 return Poll::Ready(Event::Ended(Ending::Failed));
             }
             if !is_draining && drain.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Event::Drain);
             }
-            timeouts.poll_expired(context, activity).map(Event::TimedOut)
+            timeouts
+                .poll_expired(context, activity)
+                .map(Event::TimedOut)
         });
         match event.await {
             Event::Ended(ending) => return ending,

@@ -39,8 +39,12 @@ pub trait Handler:
 }
 
 impl<H> Handler for H where
-    H: tower::Service<Request<Body>, Response = Response<AnswerBody>, Error = Infallible, Future: Send>
-        + Clone
+    H: tower::Service<
+            Request<Body>,
+            Response = Response<AnswerBody>,
+            Error = Infallible,
+            Future: Send,
+        > + Clone
         + Send
         + 'static
 {
@@ -58,11 +62,24 @@ impl<H: Handler> TrackedHandler<H> {
     /// Pays for what the request itself holds.
     fn pay(&self, request: &Request<Incoming>, payer: &Payer) -> Result<Paid, Shed> {
         let length = request.body().size_hint();
-        let has_long_body = length.upper().is_none_or(|length| length > SHORT_BODY_LEN_MAX);
+        let has_long_body = length
+            .upper()
+            .is_none_or(|length| length > SHORT_BODY_LEN_MAX);
         let is_http2 = request.version() == Version::HTTP_2;
-        let stream = if is_http2 { Some(payer.pay_now(STREAM_LEN)?) } else { None };
-        let body = if has_long_body { Some(payer.pay_now(BODY_BUFFER_LEN)?) } else { None };
-        Ok(Paid { stream, _body: body })
+        let stream = if is_http2 {
+            Some(payer.pay_now(STREAM_LEN)?)
+        } else {
+            None
+        };
+        let body = if has_long_body {
+            Some(payer.pay_now(BODY_BUFFER_LEN)?)
+        } else {
+            None
+        };
+        Ok(Paid {
+            stream,
+            _body: body,
+        })
     }
 }
 
@@ -86,14 +103,22 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
         let has_body = !request.body().is_end_stream();
         let guard = self.activity.begin_request(has_body);
         let is_http1 = request.version() < Version::HTTP_2;
-        let other = self.callers.other_payer(self.peer, request.uri(), request.headers());
+        let other = self
+            .callers
+            .other_payer(self.peer, request.uri(), request.headers());
         let payer = other.as_ref().unwrap_or(&self.activity.payer);
         let (paid, refused) = match self.pay(&request, payer) {
             Ok(paid) => (paid, None),
-            Err(shed) => (Paid::default(), Some(turn_away(request.headers(), shed, self.callers.is_test()))),
+            Err(shed) => (
+                Paid::default(),
+                Some(turn_away(request.headers(), shed, self.callers.is_test())),
+            ),
         };
         let mut request = request.map(|body| match has_body {
-            true => Body::new(RequestBody { body, activity: Arc::clone(&self.activity) }),
+            true => Body::new(RequestBody {
+                body,
+                activity: Arc::clone(&self.activity),
+            }),
             false => Body::empty(),
         });
         // Whoever can ask for much pays before it is done.
@@ -101,11 +126,22 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             request.extensions_mut().insert(payer.clone());
         }
         let progress = match refused {
-            Some(answer) => Progress::Refused { answer: Some(answer) },
-            None => Progress::Handled { response: self.handler.clone().call(request) },
+            Some(answer) => Progress::Refused {
+                answer: Some(answer),
+            },
+            None => Progress::Handled {
+                response: self.handler.clone().call(request),
+            },
         };
         let is_test = self.callers.is_test();
-        TrackedResponse { progress, is_http1, is_test, guard: Some(guard), other, paid }
+        TrackedResponse {
+            progress,
+            is_http1,
+            is_test,
+            guard: Some(guard),
+            other,
+            paid,
+        }
     }
 }
 
@@ -144,7 +180,9 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for Tr
             match this.progress.as_mut().project() {
                 ProgressProjection::Handled { response } => {
                     let Ok(mut answer) = ready!(response.poll(context));
-                    let Some(price) = price_of(answer.body()) else { break (answer, None) };
+                    let Some(price) = price_of(answer.body()) else {
+                        break (answer, None);
+                    };
                     let peer = this.guard.as_ref().map(|guard| &guard.payer);
                     let payer = this.other.as_ref().or(peer).expect(polled_again).clone();
                     if let Some(charge) = answer.body_mut().take_charge() {
@@ -157,7 +195,10 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for Tr
                         yield_now().await;
                         Ok((charge, payer))
                     });
-                    this.progress.set(Progress::Paying { paying, answer: Some(answer) });
+                    this.progress.set(Progress::Paying {
+                        paying,
+                        answer: Some(answer),
+                    });
                 }
                 ProgressProjection::Paying { paying, answer } => {
                     let paid = ready!(paying.as_mut().poll(context));
@@ -167,14 +208,22 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for Tr
                         Err(shed) => (turn_away(answer.headers(), shed, *this.is_test), None),
                     };
                 }
-                ProgressProjection::Refused { answer } => break (answer.take().expect(polled_again), None),
+                ProgressProjection::Refused { answer } => {
+                    break (answer.take().expect(polled_again), None);
+                }
             }
         };
         let guard = this.guard.take().expect(polled_again);
         if *this.is_http1 && (guard.closes_after_next_answer() || guard.leaves_body_unread()) {
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        let stream = this.paid.stream.take().and_then(|charge| Some((StreamProgress::current()?, charge)));
+        let stream = this
+            .paid
+            .stream
+            .take()
+            .and_then(|charge| Some((StreamProgress::current()?, charge)));
         Poll::Ready(Ok(response.map(|body| {
             let answer = SentAnswer::new(body, guard, paid);
             match stream {

@@ -33,7 +33,10 @@ where
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let progress = StreamProgress { steps: Arc::default(), idle_timeout: self.idle_timeout };
+        let progress = StreamProgress {
+            steps: Arc::default(),
+            idle_timeout: self.idle_timeout,
+        };
         let stalled = progress.clone().stalled();
         tokio::spawn(self.turns.take(PROGRESS.scope(progress, async {
             tokio::select! {
@@ -75,7 +78,11 @@ impl StreamProgress {
         while looks < LOOKS {
             sleep(self.idle_timeout / LOOKS).await;
             let steps = self.steps.load(Ordering::Relaxed);
-            looks = if steps == seen && steps > 0 { looks + 1 } else { 0 };
+            looks = if steps == seen && steps > 0 {
+                looks + 1
+            } else {
+                0
+            };
             seen = steps;
         }
     }

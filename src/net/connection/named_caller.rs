@@ -29,8 +29,20 @@ struct Connection {
 }
 
 impl<H> NamedCaller<H> {
-    pub(super) fn new(handler: H, callers: Callers, peer: IpAddr, certificate: Option<Arc<ClientCertificate>>) -> Self {
-        Self { handler, connection: Arc::new(Connection { callers, peer, certificate }) }
+    pub(super) fn new(
+        handler: H,
+        callers: Callers,
+        peer: IpAddr,
+        certificate: Option<Arc<ClientCertificate>>,
+    ) -> Self {
+        Self {
+            handler,
+            connection: Arc::new(Connection {
+                callers,
+                peer,
+                certificate,
+            }),
+        }
     }
 }
 
@@ -44,15 +56,35 @@ impl<H: Handler> tower::Service<Request<Body>> for NamedCaller<H> {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> NotedAnswer<H::Future> {
-        let Connection { callers, peer, certificate } = &*self.connection;
+        let Connection {
+            callers,
+            peer,
+            certificate,
+        } = &*self.connection;
         let note = CallerNote::default();
         let address = callers.address_of(*peer, request.headers());
         let auditor = callers.auditor();
-        let audited = auditor
-            .map(|auditor| AuditedRequest::new(auditor, address, request.method(), request.uri(), request.headers()));
+        let audited = auditor.map(|auditor| {
+            AuditedRequest::new(
+                auditor,
+                address,
+                request.method(),
+                request.uri(),
+                request.headers(),
+            )
+        });
         let (certificate, auditor) = (certificate.clone(), auditor.cloned());
-        request.extensions_mut().insert(Caller { address, certificate, note: note.clone(), auditor });
-        NotedAnswer { answer: self.handler.call(request), note, audited }
+        request.extensions_mut().insert(Caller {
+            address,
+            certificate,
+            note: note.clone(),
+            auditor,
+        });
+        NotedAnswer {
+            answer: self.handler.call(request),
+            note,
+            audited,
+        }
     }
 }
 

@@ -54,9 +54,20 @@ pub(super) fn price_of(body: &AnswerBody) -> Option<usize> {
 
 impl SentAnswer {
     /// An answer whose first piece, if it is long, is paid for.
-    pub(super) fn new(body: AnswerBody, request: RequestGuard, paid: Option<(Charge, Payer)>) -> Self {
+    pub(super) fn new(
+        body: AnswerBody,
+        request: RequestGuard,
+        paid: Option<(Charge, Payer)>,
+    ) -> Self {
         let (paid, payer) = paid.unzip();
-        Self { body, request, payer, paid, paying: None, stream: None }
+        Self {
+            body,
+            request,
+            payer,
+            paid,
+            paying: None,
+            stream: None,
+        }
     }
 
     /// The same on a stream of HTTP/2.
@@ -70,11 +81,17 @@ impl SentAnswer {
             last_chunk: Instant::now(),
             _charge: charge,
         };
-        Self { stream: Some(stream), ..self }
+        Self {
+            stream: Some(stream),
+            ..self
+        }
     }
 
     /// The next piece of the body, paid for.
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_piece(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if let Some(payer) = &self.payer
             && self.paid.is_none()
             && let Some(price) = price_of(&self.body)
@@ -95,8 +112,15 @@ impl SentAnswer {
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         self.request.record_progress();
-        let Some(charge) = self.paid.take() else { return Poll::Ready(frame) };
-        let pay = |bytes| Bytes::from_owner(PaidBytes { bytes, _charge: charge });
+        let Some(charge) = self.paid.take() else {
+            return Poll::Ready(frame);
+        };
+        let pay = |bytes| {
+            Bytes::from_owner(PaidBytes {
+                bytes,
+                _charge: charge,
+            })
+        };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(pay))))
     }
 }
@@ -105,7 +129,11 @@ impl Stream {
     fn next_chunk(&mut self, idle_timeout: Duration) -> Bytes {
         let now = Instant::now();
         let is_slow = now - mem::replace(&mut self.last_chunk, now) > idle_timeout / 32;
-        self.chunk_len = if is_slow { PROGRESS_LEN } else { (2 * self.chunk_len).min(CHUNK_LEN_MAX) };
+        self.chunk_len = if is_slow {
+            PROGRESS_LEN
+        } else {
+            (2 * self.chunk_len).min(CHUNK_LEN_MAX)
+        };
         self.progress.record();
         self.rest.split_to(self.chunk_len.min(self.rest.len()))
     }
@@ -120,11 +148,19 @@ impl Body for SentAnswer {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
-        if this.stream.as_ref().is_none_or(|stream| stream.rest.is_empty()) {
+        if this
+            .stream
+            .as_ref()
+            .is_none_or(|stream| stream.rest.is_empty())
+        {
             let frame = ready!(this.poll_piece(context));
-            let Some(stream) = &mut this.stream else { return Poll::Ready(frame) };
+            let Some(stream) = &mut this.stream else {
+                return Poll::Ready(frame);
+            };
             match frame {
-                Some(Ok(frame)) if frame.is_data() => stream.rest = frame.into_data().unwrap_or_default(),
+                Some(Ok(frame)) if frame.is_data() => {
+                    stream.rest = frame.into_data().unwrap_or_default()
+                }
                 other => return Poll::Ready(other),
             }
         }
@@ -134,7 +170,11 @@ impl Body for SentAnswer {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream() && self.stream.as_ref().is_none_or(|stream| stream.rest.is_empty())
+        self.body.is_end_stream()
+            && self
+                .stream
+                .as_ref()
+                .is_none_or(|stream| stream.rest.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {

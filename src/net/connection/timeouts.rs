@@ -21,11 +21,20 @@ pub(super) struct Timeouts {
 impl Timeouts {
     /// Begins with what the connection does now, and the deadline for that.
     pub(super) fn new(limits: Limits, now: Snapshot, deadline: Instant) -> Self {
-        Self { limits, last: now, deadline, timer: Box::pin(sleep_until(deadline)) }
+        Self {
+            limits,
+            last: now,
+            deadline,
+            timer: Box::pin(sleep_until(deadline)),
+        }
     }
 
     /// Ready once the deadline has passed, with what took too long.
-    pub(super) fn poll_expired(&mut self, context: &mut Context<'_>, activity: &Activity) -> Poll<State> {
+    pub(super) fn poll_expired(
+        &mut self,
+        context: &mut Context<'_>,
+        activity: &Activity,
+    ) -> Poll<State> {
         loop {
             self.update(activity);
             ready!(self.timer.as_mut().poll(context));

@@ -130,7 +130,10 @@ impl Activity {
         } else {
             State::Idle
         };
-        Snapshot { state, progress: self.progress.load(Ordering::Relaxed) }
+        Snapshot {
+            state,
+            progress: self.progress.load(Ordering::Relaxed),
+        }
     }
 
     /// So many bytes came from the caller.
@@ -178,7 +181,9 @@ impl Activity {
         self.has_begun_head.store(false, Ordering::Relaxed);
         self.requests_in_flight.fetch_add(1, Ordering::Relaxed);
         self.record_progress();
-        RequestGuard { activity: Arc::clone(self) }
+        RequestGuard {
+            activity: Arc::clone(self),
+        }
     }
 }
 
@@ -201,7 +206,9 @@ impl Drop for RequestGuard {
         // The head of a next request may be begun already, read together with this one. It then counts as not begun
         // until more of it comes: at worst it has the idle timeout first, as any connection has.
         self.activity.has_begun_head.store(false, Ordering::Relaxed);
-        self.activity.requests_in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.activity
+            .requests_in_flight
+            .fetch_sub(1, Ordering::Relaxed);
         self.activity.record_progress();
     }
 }
@@ -216,11 +223,16 @@ impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         self.activity.record_progress();
         if frame.is_none() || self.body.is_end_stream() {
-            self.activity.has_unread_body.store(false, Ordering::Relaxed);
+            self.activity
+                .has_unread_body
+                .store(false, Ordering::Relaxed);
         }
         Poll::Ready(frame)
     }
@@ -253,7 +265,11 @@ mod tests {
     use crate::service::Load;
 
     fn begin() -> Arc<Activity> {
-        Activity::begin(Load::default().memory.payer(IpAddr::V4(Ipv4Addr::LOCALHOST)))
+        Activity::begin(
+            Load::default()
+                .memory
+                .payer(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        )
     }
 
     #[test]
@@ -264,13 +280,21 @@ mod tests {
         let begun = activity.snapshot();
         assert_eq!(begun.state, State::ReadingHead);
         activity.record_bytes_read(1);
-        assert_eq!(activity.snapshot(), begun, "more bytes of a head do not prolong it");
+        assert_eq!(
+            activity.snapshot(),
+            begun,
+            "more bytes of a head do not prolong it"
+        );
 
         let (first, second) = (activity.begin_request(false), activity.begin_request(true));
         let answering = activity.snapshot();
         assert_eq!(answering.state, State::Answering);
         activity.record_bytes_read(1);
-        assert_ne!(activity.snapshot(), answering, "a body that comes in is progress");
+        assert_ne!(
+            activity.snapshot(),
+            answering,
+            "a body that comes in is progress"
+        );
         drop(first);
         assert_eq!(activity.snapshot().state, State::Answering);
         drop(second);

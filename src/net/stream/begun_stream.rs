@@ -25,12 +25,21 @@ pub(in crate::net) struct BegunStream {
 impl BegunStream {
     /// A socket of which the `len` bytes of `first` were read.
     pub(super) fn new(socket: TcpStream, first: [u8; FIRST_LEN], len: usize) -> BegunStream {
-        BegunStream { socket, first, len, given: 0 }
+        BegunStream {
+            socket,
+            first,
+            len,
+            given: 0,
+        }
     }
 }
 
 impl AsyncRead for BegunStream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let again = (self.len - self.given).min(buf.remaining());
         if again == 0 {
             return Pin::new(&mut self.socket).poll_read(context, buf);
@@ -44,7 +53,11 @@ impl AsyncRead for BegunStream {
 }
 
 impl AsyncWrite for BegunStream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.socket).poll_write(context, buf)
     }
 

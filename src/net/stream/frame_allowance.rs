@@ -53,7 +53,15 @@ pub(in crate::net) struct FrameAllowance {
 
 impl FrameAllowance {
     pub(in crate::net) fn new(counts: Arc<ShedCounts>) -> Self {
-        Self { left: FULL, sent: 0, data: 0, skip: PREFACE_LEN, header: [0; HEADER_LEN], header_len: 0, counts }
+        Self {
+            left: FULL,
+            sent: 0,
+            data: 0,
+            skip: PREFACE_LEN,
+            header: [0; HEADER_LEN],
+            header_len: 0,
+            counts,
+        }
     }
 
     /// Looks at the frames in the bytes that came next.
@@ -85,7 +93,11 @@ impl FrameAllowance {
             HEADERS => self.refill(FOR_A_REQUEST),
             CONTINUATION => {}
             DATA => {
-                let padding = if flags & PADDED == 0 { 0 } else { PADDING_LEN_MAX };
+                let padding = if flags & PADDED == 0 {
+                    0
+                } else {
+                    PADDING_LEN_MAX
+                };
                 let data = self.data + self.skip.saturating_sub(padding);
                 self.data = data % DATA_FOR_ONE;
                 self.spend()?;
@@ -98,7 +110,10 @@ impl FrameAllowance {
     }
 
     fn spend(&mut self) -> io::Result<()> {
-        self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other(self.counts.count(Shed::Frames)))?;
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or_else(|| io::Error::other(self.counts.count(Shed::Frames)))?;
         Ok(())
     }
 
@@ -133,17 +148,33 @@ mod tests {
     fn allowance() -> (FrameAllowance, Arc<ShedCounts>) {
         let counts = Arc::new(ShedCounts::default());
         let mut allowance = FrameAllowance::new(Arc::clone(&counts));
-        allowance.spend_on(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("the preface");
+        allowance
+            .spend_on(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .expect("the preface");
         (allowance, counts)
     }
 
     #[test]
     fn frames_without_a_request_are_counted_however_they_are_cut() {
-        let idle = [frame(PING, &[0; 8]), frame(SETTINGS, &[]), frame(DATA, &[]), frame(PRIORITY, &[0; 5])].concat();
+        let idle = [
+            frame(PING, &[0; 8]),
+            frame(SETTINGS, &[]),
+            frame(DATA, &[]),
+            frame(PRIORITY, &[0; 5]),
+        ]
+        .concat();
         for cut in 1..=idle.len() {
             let (mut allowance, counts) = allowance();
-            let frames = std::iter::repeat_n(&idle, FULL / 4).flatten().copied().collect::<Vec<u8>>();
-            assert!(frames.chunks(cut).all(|piece| allowance.spend_on(piece).is_ok()), "in pieces of {cut}");
+            let frames = std::iter::repeat_n(&idle, FULL / 4)
+                .flatten()
+                .copied()
+                .collect::<Vec<u8>>();
+            assert!(
+                frames
+                    .chunks(cut)
+                    .all(|piece| allowance.spend_on(piece).is_ok()),
+                "in pieces of {cut}"
+            );
             assert!(allowance.spend_on(&frame(WINDOW_UPDATE, &[0; 4])).is_err());
             assert_eq!(counts.of(Shed::Frames), 1);
         }
@@ -151,9 +182,15 @@ mod tests {
 
     #[test]
     fn frames_that_cost_only_this_side_are_counted_whatever_their_type() {
-        for idle in [frame(RST_STREAM, &[0, 0, 0, 8]), frame(UNKNOWN, &[]), frame(UNKNOWN, &[7; 100])] {
+        for idle in [
+            frame(RST_STREAM, &[0, 0, 0, 8]),
+            frame(UNKNOWN, &[]),
+            frame(UNKNOWN, &[7; 100]),
+        ] {
             let (mut allowance, counts) = allowance();
-            allowance.spend_on(&idle.repeat(FULL)).expect("as many as may come");
+            allowance
+                .spend_on(&idle.repeat(FULL))
+                .expect("as many as may come");
             assert!(allowance.spend_on(&idle).is_err(), "type {}", idle[3]);
             assert_eq!(counts.of(Shed::Frames), 1);
         }
@@ -168,12 +205,20 @@ mod tests {
         };
         for idle in [frame(DATA, b"x"), padded(201), padded(255)] {
             let (mut allowance, counts) = allowance();
-            allowance.spend_on(&idle.repeat(FULL)).expect("as many as may come");
-            assert!((0..=FULL / 32).any(|_| allowance.spend_on(&idle).is_err()), "{} bytes", idle.len());
+            allowance
+                .spend_on(&idle.repeat(FULL))
+                .expect("as many as may come");
+            assert!(
+                (0..=FULL / 32).any(|_| allowance.spend_on(&idle).is_err()),
+                "{} bytes",
+                idle.len()
+            );
             assert_eq!(counts.of(Shed::Frames), 1);
         }
         let (mut allowance, _) = allowance();
-        allowance.spend_on(&frame(DATA, &[7; DATA_FOR_ONE]).repeat(100_000)).expect("a body");
+        allowance
+            .spend_on(&frame(DATA, &[7; DATA_FOR_ONE]).repeat(100_000))
+            .expect("a body");
         allowance
             .spend_on(&frame(DATA, b"a line of some 40 bytes, as one may send").repeat(2_000))
             .expect("and its lines");
@@ -182,9 +227,15 @@ mod tests {
     #[test]
     fn whoever_cancels_each_request_keeps_the_connection() {
         let (mut allowance, counts) = allowance();
-        let cancelled =
-            [frame(HEADERS, b"a request"), frame(UNKNOWN, b"grease"), frame(RST_STREAM, &[0, 0, 0, 8])].concat();
-        allowance.spend_on(&cancelled.repeat(10_000)).expect("each was a request");
+        let cancelled = [
+            frame(HEADERS, b"a request"),
+            frame(UNKNOWN, b"grease"),
+            frame(RST_STREAM, &[0, 0, 0, 8]),
+        ]
+        .concat();
+        allowance
+            .spend_on(&cancelled.repeat(10_000))
+            .expect("each was a request");
         assert_eq!(counts.of(Shed::Frames), 0);
     }
 
@@ -193,11 +244,17 @@ mod tests {
         let (mut allowance, _) = allowance();
         for _ in 0..10_000 {
             let update = frame(WINDOW_UPDATE, &[0; 4]);
-            allowance.spend_on(&[frame(HEADERS, b"a request"), frame(DATA, b"its body")].concat()).expect("a request");
-            allowance.spend_on(&update.repeat(FOR_A_REQUEST - 1)).expect("a request allows them");
+            allowance
+                .spend_on(&[frame(HEADERS, b"a request"), frame(DATA, b"its body")].concat())
+                .expect("a request");
+            allowance
+                .spend_on(&update.repeat(FOR_A_REQUEST - 1))
+                .expect("a request allows them");
             allowance.refill_for_bytes(3 * BYTES_FOR_ONE / 2);
             allowance.refill_for_bytes(BYTES_FOR_ONE / 2);
-            allowance.spend_on(&update.repeat(2)).expect("2 KiB allow two");
+            allowance
+                .spend_on(&update.repeat(2))
+                .expect("2 KiB allow two");
         }
     }
 }

@@ -43,7 +43,13 @@ mod tests {
         let memory = Load::default().memory;
         let payer = memory.payer(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let mut payment = HeadPayment::default();
-        for (head_len, used) in [(1, 0), (SHORT_LEN_MAX, 0), (SHORT_LEN_MAX + 1, LONG_LEN), (9_999, LONG_LEN), (1, 0)] {
+        for (head_len, used) in [
+            (1, 0),
+            (SHORT_LEN_MAX, 0),
+            (SHORT_LEN_MAX + 1, LONG_LEN),
+            (9_999, LONG_LEN),
+            (1, 0),
+        ] {
             payment.pay_for(head_len, &payer).expect("there is memory");
             assert_eq!(memory.used(), used, "{head_len}");
         }

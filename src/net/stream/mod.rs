@@ -14,7 +14,9 @@ mod outbox;
 mod protocol;
 mod tracked_stream;
 
-pub(super) use activity::{Activity, PROGRESS_LEN, RequestBody, RequestGuard, Snapshot, State, idle_for};
+pub(super) use activity::{
+    Activity, PROGRESS_LEN, RequestBody, RequestGuard, Snapshot, State, idle_for,
+};
 pub(super) use frame_allowance::FrameAllowance;
 pub(super) use head_payment::HeadPayment;
 pub(super) use outbox::{CoalescingStream, FlushWhenPending, Outbox};

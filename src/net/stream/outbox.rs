@@ -67,7 +67,10 @@ impl<S: Socket> Outbox<S> {
             unread: None,
             is_given_up: false,
         };
-        Arc::new(Outbox { contents: Mutex::new(contents), activity })
+        Arc::new(Outbox {
+            contents: Mutex::new(contents),
+            activity,
+        })
     }
 
     /// Sends all that is buffered, at the end of each poll of its connection. Whatever the socket does not take now, the same
@@ -123,7 +126,9 @@ impl<S: Socket> Contents<S> {
     /// The connection was given up.
     fn check(&self) -> io::Result<()> {
         if self.is_given_up {
-            Err(io::Error::other("too little memory for what its caller does not read"))
+            Err(io::Error::other(
+                "too little memory for what its caller does not read",
+            ))
         } else {
             Ok(())
         }
@@ -158,7 +163,8 @@ impl<S: Socket> Contents<S> {
                 polled => polled,
             };
         }
-        bufs.iter().for_each(|buf| self.buffered.extend_from_slice(buf));
+        bufs.iter()
+            .for_each(|buf| self.buffered.extend_from_slice(buf));
         Poll::Ready(Ok(len))
     }
 
@@ -193,7 +199,11 @@ fn beginning_of<'a>(bufs: &'a [IoSlice<'_>], mut len: usize) -> Vec<IoSlice<'a>>
 pub(in crate::net) struct CoalescingStream<S>(pub(in crate::net) Arc<Outbox<S>>);
 
 impl<S: Socket> AsyncRead for CoalescingStream<S> {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let contents = &mut *self.0.contents();
         contents.check()?;
         Pin::new(&mut contents.socket).poll_read(context, buf)
@@ -201,7 +211,11 @@ impl<S: Socket> AsyncRead for CoalescingStream<S> {
 }
 
 impl<S: Socket> AsyncWrite for CoalescingStream<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[IoSlice::new(buf)])
     }
 
@@ -210,7 +224,9 @@ impl<S: Socket> AsyncWrite for CoalescingStream<S> {
         context: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.0.contents().poll_write(context, bufs, &self.0.activity.payer)
+        self.0
+            .contents()
+            .poll_write(context, bufs, &self.0.activity.payer)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -266,10 +282,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_answer_whose_socket_takes_all_of_it_is_written_in_parts_between_which_others_go_on() {
+    async fn a_long_answer_whose_socket_takes_all_of_it_is_written_in_parts_between_which_others_go_on()
+     {
         const LEN: usize = 5 * LEN_AT_ONCE_MAX / 2;
         let (socket, mut caller) = tokio::io::duplex(2 * LEN);
-        let payer = Load::default().memory.payer(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let payer = Load::default()
+            .memory
+            .payer(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let outbox = Outbox::new(socket, Activity::begin(payer));
         let mut stream = CoalescingStream(Arc::clone(&outbox));
         let (answer, mut context) = (vec![7; LEN], Context::from_waker(Waker::noop()));
@@ -288,9 +307,15 @@ mod tests {
             polls.push(written - begun);
             assert!(outbox.poll_send_all(&mut context).is_ready());
         }
-        assert_eq!(polls, [LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX / 2]);
+        assert_eq!(
+            polls,
+            [LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX / 2]
+        );
         let mut received = vec![0; LEN];
-        caller.read_exact(&mut received).await.expect("it is all there");
+        caller
+            .read_exact(&mut received)
+            .await
+            .expect("it is all there");
         assert!(received == answer);
     }
 }

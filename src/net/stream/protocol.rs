@@ -21,7 +21,9 @@ pub(in crate::net) enum Protocol {
 ///
 /// They are read, not looked at: the kernel says "readable" for as long as anything is unread, so it could not be asked to
 /// wait for more, nor for the end.
-pub(in crate::net) async fn detect_protocol(mut socket: TcpStream) -> io::Result<Option<(Protocol, BegunStream)>> {
+pub(in crate::net) async fn detect_protocol(
+    mut socket: TcpStream,
+) -> io::Result<Option<(Protocol, BegunStream)>> {
     let (mut first, mut len) = ([0; FIRST_LEN], 0);
     loop {
         len += match socket.read(&mut first[len..]).await? {
@@ -54,7 +56,9 @@ mod tests {
     /// Both ends of a connection: the caller's, and the one that is served.
     async fn connect() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let caller = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
+        let caller = TcpStream::connect(listener.local_addr().expect("bound"))
+            .await
+            .expect("it listens");
         (caller, listener.accept().await.expect("it was connected").0)
     }
 
@@ -67,25 +71,51 @@ mod tests {
             polls += 1;
             detecting.as_mut().poll(context)
         });
-        assert!(timeout(Duration::from_millis(500), detected).await.is_err(), "it may be either protocol");
+        assert!(
+            timeout(Duration::from_millis(500), detected).await.is_err(),
+            "it may be either protocol"
+        );
         assert!(polls <= 5, "{polls} looks at one byte");
-        caller.write_all(&HTTP2_PREFACE[1..]).await.expect("connected");
+        caller
+            .write_all(&HTTP2_PREFACE[1..])
+            .await
+            .expect("connected");
         caller.write_all(b"frames").await.expect("connected");
         caller.shutdown().await.expect("connected");
-        let (protocol, mut stream) = detecting.await.expect("it goes on").expect("the caller has closed its half only");
+        let (protocol, mut stream) = detecting
+            .await
+            .expect("it goes on")
+            .expect("the caller has closed its half only");
         let mut given = Vec::new();
-        stream.read_to_end(&mut given).await.expect("all of it came");
-        assert_eq!((protocol, given), (Protocol::Http2, [HTTP2_PREFACE, &b"frames"[..]].concat()));
+        stream
+            .read_to_end(&mut given)
+            .await
+            .expect("all of it came");
+        assert_eq!(
+            (protocol, given),
+            (Protocol::Http2, [HTTP2_PREFACE, &b"frames"[..]].concat())
+        );
     }
 
     #[tokio::test]
     async fn a_caller_who_has_closed_is_noticed_behind_any_beginning() {
-        for (sent, protocol) in [("", None), ("PRI * ", None), ("PR", None), ("PRO", Some(Protocol::Http1))] {
+        for (sent, protocol) in [
+            ("", None),
+            ("PRI * ", None),
+            ("PR", None),
+            ("PRO", Some(Protocol::Http1)),
+        ] {
             let (mut caller, served) = connect().await;
             caller.write_all(sent.as_bytes()).await.expect("connected");
             drop(caller);
-            let detected = timeout(Duration::from_secs(60), detect_protocol(served)).await.expect("noticed at once");
-            assert_eq!(detected.expect("no error").map(|(protocol, _)| protocol), protocol, "{sent:?}");
+            let detected = timeout(Duration::from_secs(60), detect_protocol(served))
+                .await
+                .expect("noticed at once");
+            assert_eq!(
+                detected.expect("no error").map(|(protocol, _)| protocol),
+                protocol,
+                "{sent:?}"
+            );
         }
     }
 }

@@ -5,7 +5,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::tls_wire::TlsWire;
 
 /// The lowest stream of a connection.
-pub(in crate::net) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+pub(in crate::net) trait Socket:
+    AsyncRead + AsyncWrite + Unpin + Send + 'static
+{
     /// Whether it keeps bytes that it has taken until it is flushed. A constant, so that a plain socket is never asked.
     const KEEPS_BYTES: bool;
 }

@@ -22,7 +22,10 @@ pub(in crate::net) struct TlsWire {
 
 impl TlsWire {
     pub(in crate::net) fn before_handshake(socket: TcpStream) -> TlsWire {
-        TlsWire { socket, handshake_left: Some(HANDSHAKE_LEN_MAX) }
+        TlsWire {
+            socket,
+            handshake_left: Some(HANDSHAKE_LEN_MAX),
+        }
     }
 
     /// The handshake is done: any number of bytes may come.
@@ -32,19 +35,29 @@ impl TlsWire {
 }
 
 impl AsyncRead for TlsWire {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let filled_before = buf.filled().len();
         ready!(Pin::new(&mut self.socket).poll_read(context, buf))?;
         if let Some(left) = &mut self.handshake_left {
             let came = buf.filled().len() - filled_before;
-            *left = left.checked_sub(came).ok_or_else(|| io::Error::other("the handshake is too long"))?;
+            *left = left
+                .checked_sub(came)
+                .ok_or_else(|| io::Error::other("the handshake is too long"))?;
         }
         Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for TlsWire {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.socket).poll_write(context, buf)
     }
 

@@ -38,12 +38,20 @@ pub(in crate::net) enum Tracking {
 
 impl<S> TrackedStream<S> {
     pub(in crate::net) fn new(stream: S, tracking: Tracking) -> Self {
-        Self { stream, tracking, lingering: None }
+        Self {
+            stream,
+            tracking,
+            lingering: None,
+        }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let filled_before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buf))?;
         let came = &buf.filled()[filled_before..];
@@ -59,7 +67,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, buf));
         self.record_write(written)
     }
@@ -86,7 +98,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
         if this.lingering.is_none() {
             ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
         }
-        let end = this.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER_MAX)));
+        let end = this
+            .lingering
+            .get_or_insert_with(|| Box::pin(sleep(LINGER_MAX)));
         if end.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ok(()));
         }

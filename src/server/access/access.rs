@@ -40,12 +40,27 @@ impl Access {
     /// # Errors
     /// [`AccessError`].
     pub(in crate::server) fn of(config: &Config, service: &Service) -> Result<Access, AccessError> {
-        let formats: Vec<_> = service.formats().iter().map(|served| served.format().name.clone()).collect();
-        let of_events = service.formats().iter().filter(|served| matches!(served.source(), IdSource::Events));
-        let of_events = of_events.map(|served| served.format().name.clone()).collect();
-        let tokens = config.http.tokens.as_ref().map(|path| Tokens::load(path, &formats)).transpose()?;
-        let (tls, clients) =
-            TlsFiles::read(&config.http.tls)?.map(|files| (Tls::new(files.config), files.clients)).unzip();
+        let formats: Vec<_> = service
+            .formats()
+            .iter()
+            .map(|served| served.format().name.clone())
+            .collect();
+        let of_events = service
+            .formats()
+            .iter()
+            .filter(|served| matches!(served.source(), IdSource::Events));
+        let of_events = of_events
+            .map(|served| served.format().name.clone())
+            .collect();
+        let tokens = config
+            .http
+            .tokens
+            .as_ref()
+            .map(|path| Tokens::load(path, &formats))
+            .transpose()?;
+        let (tls, clients) = TlsFiles::read(&config.http.tls)?
+            .map(|files| (Tls::new(files.config), files.clients))
+            .unzip();
         let (clients, rate) = (clients.flatten(), config.http.rate.map(Rate::per_second));
         let is_open = tokens.is_none() && clients.is_none() && rate.is_none();
         let mut guard = Guard::new(of_events, Arc::clone(service.clock()));
@@ -79,12 +94,19 @@ impl Access {
     /// accepted before.
     pub(in crate::server) fn read_again(&mut self, config: Option<&Config>) {
         if let Some(config) = config {
-            self.tls_config.client_scopes.clone_from(&config.http.tls.client_scopes);
+            self.tls_config
+                .client_scopes
+                .clone_from(&config.http.tls.client_scopes);
         }
         if let (Some(guard), Some(path)) = (&self.guard, &self.tokens) {
             match Tokens::load(path, &self.formats) {
                 Ok(tokens) => {
-                    info!(tokens = tokens.count(), "{} tokens of {} are accepted now", tokens.count(), path.display());
+                    info!(
+                        tokens = tokens.count(),
+                        "{} tokens of {} are accepted now",
+                        tokens.count(),
+                        path.display()
+                    );
                     guard.accept_tokens(tokens);
                 }
                 Err(error) => error!("the tokens stay as they were: {}", WithCauses(&error)),
@@ -104,7 +126,10 @@ impl Access {
         if let (Some(guard), Some(clients)) = (&self.guard, files.clients) {
             guard.accept_certificates(clients);
         }
-        info!(names, "the certificates are read again, {names} names of clients are accepted now");
+        info!(
+            names,
+            "the certificates are read again, {names} names of clients are accepted now"
+        );
     }
 }
 
@@ -124,9 +149,21 @@ pub struct Callers {
 pub fn check_access(config: &Config, service: &Service) -> Result<Callers, AccessError> {
     let access = Access::of(config, service)?;
     let guard = access.guard.as_deref();
-    let shown = [(guard.and_then(Guard::tokens), "tokens"), (guard.and_then(Guard::certificates), "certificate names")];
-    let shown = shown.into_iter().filter_map(|(count, what)| Some(format!("{} {what}", count?)));
+    let shown = [
+        (guard.and_then(Guard::tokens), "tokens"),
+        (guard.and_then(Guard::certificates), "certificate names"),
+    ];
+    let shown = shown
+        .into_iter()
+        .filter_map(|(count, what)| Some(format!("{} {what}", count?)));
     let shown: Vec<_> = shown.collect();
-    let shown = if shown.is_empty() { "need no token".to_owned() } else { shown.join(", ") };
-    Ok(Callers { shown, refusals: guard.map(Guard::refusals).unwrap_or_default() })
+    let shown = if shown.is_empty() {
+        "need no token".to_owned()
+    } else {
+        shown.join(", ")
+    };
+    Ok(Callers {
+        shown,
+        refusals: guard.map(Guard::refusals).unwrap_or_default(),
+    })
 }

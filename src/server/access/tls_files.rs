@@ -75,13 +75,25 @@ impl TlsFiles {
     /// # Errors
     /// [`TlsError`] names the setting and the file.
     pub(super) fn read(tls: &TlsConfig) -> Result<Option<TlsFiles>, TlsError> {
-        let (Some(certificate), Some(key)) = (&tls.certificate, &tls.key) else { return Ok(None) };
-        let clients = tls.client_ca.as_ref().map(|path| read_clients(path, tls)).transpose()?;
+        let (Some(certificate), Some(key)) = (&tls.certificate, &tls.key) else {
+            return Ok(None);
+        };
+        let clients = tls
+            .client_ca
+            .as_ref()
+            .map(|path| read_clients(path, tls))
+            .transpose()?;
         let chain = read_chain(certificate)?;
         let secret = read_key(key)?;
-        let unusable = |cause| TlsError::Unusable { certificate: certificate.clone(), key: key.clone(), cause };
+        let unusable = |cause| TlsError::Unusable {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            cause,
+        };
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?;
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?;
         let config = match &clients {
             Some(clients) => {
                 let builder = builder.with_client_cert_verifier(clients.verifier());
@@ -91,7 +103,10 @@ impl TlsFiles {
                 config.send_tls13_tickets = 0;
                 config
             }
-            None => builder.with_no_client_auth().with_single_cert(chain, secret).map_err(unusable)?,
+            None => builder
+                .with_no_client_auth()
+                .with_single_cert(chain, secret)
+                .map_err(unusable)?,
         };
         Ok(Some(TlsFiles { config, clients }))
     }
@@ -99,7 +114,10 @@ impl TlsFiles {
 
 fn read_clients(path: &Path, tls: &TlsConfig) -> Result<ClientCertificates, TlsError> {
     let text = read("http.tls.client_ca", path)?;
-    let unusable = |cause| TlsError::Clients { path: path.to_owned(), cause };
+    let unusable = |cause| TlsError::Clients {
+        path: path.to_owned(),
+        cause,
+    };
     ClientCertificates::new(&text, &tls.client_scopes).map_err(unusable)
 }
 
@@ -107,7 +125,12 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     const KEY: &str = "http.tls.certificate";
     let text = read(KEY, path)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    let not_pem = |cause| TlsError::NotPem { key: KEY, path: path.to_owned(), what: "certificate", cause };
+    let not_pem = |cause| TlsError::NotPem {
+        key: KEY,
+        path: path.to_owned(),
+        what: "certificate",
+        cause,
+    };
     match chain.map_err(not_pem)? {
         chain if chain.is_empty() => Err(not_pem(pem::Error::NoItemsFound)),
         chain => Ok(chain),
@@ -126,5 +149,9 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 }
 
 fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|cause| TlsError::Unreadable { key, path: path.to_owned(), cause })
+    fs::read(path).map_err(|cause| TlsError::Unreadable {
+        key,
+        path: path.to_owned(),
+        cause,
+    })
 }

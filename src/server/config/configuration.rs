@@ -7,7 +7,9 @@ use serde::Deserialize;
 
 use super::error::Origin;
 use super::etcd::{ClusterConfig, EtcdConfig};
-use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, NumbersConfig, SiqConfig, TypeidConfig};
+use super::formats::{
+    ConjunctionConfig, DecodeConfig, FormatsConfig, NumbersConfig, SiqConfig, TypeidConfig,
+};
 use super::http::HttpConfig;
 use super::log::LogConfig;
 use super::mint::{ClockConfig, MintConfig};
@@ -72,10 +74,13 @@ impl Config {
     /// Where the configuration was not loaded, and has no such slots.
     #[must_use]
     pub fn slot_share(&self) -> SlotShare {
-        let slots = NonZeroU32::new(self.worker.slots).expect("at least 1, checked where it was read");
+        let slots =
+            NonZeroU32::new(self.worker.slots).expect("at least 1, checked where it was read");
         match self.cluster.slots {
             None => SlotShare::all(slots),
-            Some(range) => SlotShare::part(slots, range).expect("checked when the configuration was loaded"),
+            Some(range) => {
+                SlotShare::part(slots, range).expect("checked when the configuration was loaded")
+            }
         }
     }
 
@@ -85,7 +90,9 @@ impl Config {
     /// Where the configuration was not loaded, and its rules do not go together.
     #[must_use]
     pub fn number_rules(&self) -> NumberRules {
-        self.numbers.rules().expect("checked when the configuration was loaded")
+        self.numbers
+            .rules()
+            .expect("checked when the configuration was loaded")
     }
 
     /// The engine, as the store opens it.
@@ -96,7 +103,9 @@ impl Config {
     pub fn engine_choice(&self) -> EngineChoice {
         match self.storage.engine {
             Engine::Memory => EngineChoice::Own(OwnEngine::Memory),
-            Engine::Embedded => EngineChoice::Own(OwnEngine::Embedded { data_dir: self.storage.data_dir.clone() }),
+            Engine::Embedded => EngineChoice::Own(OwnEngine::Embedded {
+                data_dir: self.storage.data_dir.clone(),
+            }),
             Engine::Etcd => EngineChoice::Etcd(self.etcd.checked()),
         }
     }

@@ -59,7 +59,10 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::File { path, line: Some(line) } => write!(f, "{}, line {line}", path.display()),
+            Self::File {
+                path,
+                line: Some(line),
+            } => write!(f, "{}, line {line}", path.display()),
             Self::File { path, line: None } => write!(f, "{}", path.display()),
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Flags => f.write_str("command line"),

@@ -61,17 +61,23 @@ impl EtcdConfig {
     /// Where the configuration was not loaded, or `storage.engine` is not `"etcd"`.
     #[must_use]
     pub fn checked(&self) -> EtcdSettings {
-        let settings = self.settings(true).expect("checked when the configuration was loaded");
+        let settings = self
+            .settings(true)
+            .expect("checked when the configuration was loaded");
         settings.expect("there are endpoints in a fleet, checked when the configuration was loaded")
     }
 
     /// `None` without endpoints, where none are needed.
-    fn settings(&self, is_fleet: bool) -> Result<Option<EtcdSettings>, (&'static str, &'static str)> {
+    fn settings(
+        &self,
+        is_fleet: bool,
+    ) -> Result<Option<EtcdSettings>, (&'static str, &'static str)> {
         let access = match (&self.user, &self.password_file) {
             (None, None) => None,
-            (Some(user), Some(password_file)) => {
-                Some(EtcdAccess { user: user.clone(), password_file: password_file.clone() })
-            }
+            (Some(user), Some(password_file)) => Some(EtcdAccess {
+                user: user.clone(),
+                password_file: password_file.clone(),
+            }),
             (Some(_), None) => return Err(("etcd.password_file", "is needed with etcd.user")),
             (None, Some(_)) => return Err(("etcd.user", "is needed with etcd.password_file")),
         };
@@ -83,21 +89,37 @@ impl EtcdConfig {
         };
         let tls = match (&self.ca, identity) {
             (None, None) => None,
-            (Some(ca), identity) => Some(EtcdTls { ca: ca.clone(), identity }),
+            (Some(ca), identity) => Some(EtcdTls {
+                ca: ca.clone(),
+                identity,
+            }),
             (None, Some(_)) => return Err(("etcd.ca", "is needed with etcd.certificate")),
         };
         if self.endpoints.is_empty() {
-            let missing =
-                "names no member of etcd: storage.engine = \"etcd\" needs one such as \"http://127.0.0.1:2379\"";
-            return if is_fleet { Err(("etcd.endpoints", missing)) } else { Ok(None) };
+            let missing = "names no member of etcd: storage.engine = \"etcd\" needs one such as \"http://127.0.0.1:2379\"";
+            return if is_fleet {
+                Err(("etcd.endpoints", missing))
+            } else {
+                Ok(None)
+            };
         }
-        if self.endpoints.iter().any(|endpoint| endpoint.is_tls() != tls.is_some()) {
+        if self
+            .endpoints
+            .iter()
+            .any(|endpoint| endpoint.is_tls() != tls.is_some())
+        {
             let problem = "begin all with https:// where etcd.ca is set, and all with http:// where it is not";
             return Err(("etcd.endpoints", problem));
         }
         let endpoints = self.endpoints.clone();
         let quota = u64::try_from(self.quota).expect("at most 1 TiB");
-        Ok(Some(EtcdSettings { endpoints, namespace: self.namespace.clone(), access, quota, tls }))
+        Ok(Some(EtcdSettings {
+            endpoints,
+            namespace: self.namespace.clone(),
+            access,
+            quota,
+            tls,
+        }))
     }
 }
 
@@ -113,7 +135,9 @@ pub struct ClusterConfig {
 impl ClusterConfig {
     /// Refuses a share of slots that there is not, or that nobody leases.
     pub(super) fn check(&self, slots: u32, is_fleet: bool) -> Result<(), String> {
-        let Some(range) = self.slots else { return Ok(()) };
+        let Some(range) = self.slots else {
+            return Ok(());
+        };
         if !is_fleet {
             return Err(
                 "is the share of an etcd, and nothing is leased without one: set storage.engine = \"etcd\", or \
@@ -142,16 +166,25 @@ struct Endpoint(EtcdEndpoint);
 impl<'de> Deserialize<'de> for Endpoint {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "scheme, host and port such as \"http://127.0.0.1:2379\" or \"https://etcd-0.etcd:2379\"";
-        value::read_text(deserializer, expected, |text| EtcdEndpoint::parse(text).map(Self))
+        value::read_text(deserializer, expected, |text| {
+            EtcdEndpoint::parse(text).map(Self)
+        })
     }
 }
 
 fn endpoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EtcdEndpoint>, D::Error> {
-    Ok(value::distinct::<D, Endpoint>(deserializer)?.into_iter().map(|endpoint| endpoint.0).collect())
+    Ok(value::distinct::<D, Endpoint>(deserializer)?
+        .into_iter()
+        .map(|endpoint| endpoint.0)
+        .collect())
 }
 
 fn namespace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Namespace, D::Error> {
-    value::read_text(deserializer, "1 to 63 of a-z, 0-9 and -, first a letter or a digit", Namespace::parse)
+    value::read_text(
+        deserializer,
+        "1 to 63 of a-z, 0-9 and -, first a letter or a digit",
+        Namespace::parse,
+    )
 }
 
 #[cfg(test)]
@@ -167,14 +200,35 @@ mod tests {
     fn settings_that_do_not_go_together_are_refused() {
         for (text, key) in [
             ("", "etcd.endpoints"),
-            ("endpoints = ['http://a:1', 'https://b:1']", "etcd.endpoints"),
+            (
+                "endpoints = ['http://a:1', 'https://b:1']",
+                "etcd.endpoints",
+            ),
             ("endpoints = ['https://a:1']", "etcd.endpoints"),
-            ("endpoints = ['http://a:1']\nca = 'ca.pem'", "etcd.endpoints"),
-            ("endpoints = ['https://a:1']\nca = 'ca.pem'\ncertificate = 'c.pem'", "etcd.key"),
-            ("endpoints = ['https://a:1']\nca = 'ca.pem'\nkey = 'c.key'", "etcd.certificate"),
-            ("endpoints = ['https://a:1']\ncertificate = 'c.pem'\nkey = 'c.key'", "etcd.ca"),
-            ("endpoints = ['http://a:1']\nuser = 'idmint'", "etcd.password_file"),
-            ("endpoints = ['http://a:1']\npassword_file = 'password'", "etcd.user"),
+            (
+                "endpoints = ['http://a:1']\nca = 'ca.pem'",
+                "etcd.endpoints",
+            ),
+            (
+                "endpoints = ['https://a:1']\nca = 'ca.pem'\ncertificate = 'c.pem'",
+                "etcd.key",
+            ),
+            (
+                "endpoints = ['https://a:1']\nca = 'ca.pem'\nkey = 'c.key'",
+                "etcd.certificate",
+            ),
+            (
+                "endpoints = ['https://a:1']\ncertificate = 'c.pem'\nkey = 'c.key'",
+                "etcd.ca",
+            ),
+            (
+                "endpoints = ['http://a:1']\nuser = 'idmint'",
+                "etcd.password_file",
+            ),
+            (
+                "endpoints = ['http://a:1']\npassword_file = 'password'",
+                "etcd.user",
+            ),
         ] {
             assert_eq!(check(text, true), Err(key), "{text}");
         }
@@ -186,7 +240,11 @@ mod tests {
             assert_eq!(check(text, true), Ok(()), "{text}");
         }
         assert_eq!(check("", false), Ok(()));
-        assert_eq!(check("user = 'idmint'", false), Err("etcd.password_file"), "a slip, with or without effect");
+        assert_eq!(
+            check("user = 'idmint'", false),
+            Err("etcd.password_file"),
+            "a slip, with or without effect"
+        );
     }
 
     #[test]
@@ -195,18 +253,30 @@ mod tests {
             let config: ClusterConfig = toml::from_str(text).expect("a range");
             config.check(slots, is_fleet)
         };
-        for (share, slots) in [("", 1), ("slots = '0-15'", 32), ("slots = '16-31'", 32), ("slots = '0-0'", 1)] {
+        for (share, slots) in [
+            ("", 1),
+            ("slots = '0-15'", 32),
+            ("slots = '16-31'", 32),
+            ("slots = '0-0'", 1),
+        ] {
             assert_eq!(check(share, slots, true), Ok(()), "{share}");
         }
         let beyond = check("slots = '16-32'", 32, true).expect_err("there is no slot 32");
-        assert!(beyond.contains("16-32 goes beyond worker.slots = 32"), "{beyond}");
+        assert!(
+            beyond.contains("16-32 goes beyond worker.slots = 32"),
+            "{beyond}"
+        );
         let alone = check("slots = '0-15'", 32, false).expect_err("nobody leases");
         assert!(alone.contains("storage.engine = \"etcd\""), "{alone}");
         assert_eq!(check("", 1, false), Ok(()));
         for wrong in ["''", "'15-0'", "'3'", "'0-15,20-31'", "3"] {
-            let refused =
-                toml::from_str::<ClusterConfig>(&format!("slots = {wrong}")).expect_err("no range").to_string();
-            assert!(refused.contains("such as \"0-15\", the first not above the last"), "{refused}");
+            let refused = toml::from_str::<ClusterConfig>(&format!("slots = {wrong}"))
+                .expect_err("no range")
+                .to_string();
+            assert!(
+                refused.contains("such as \"0-15\", the first not above the last"),
+                "{refused}"
+            );
         }
     }
 

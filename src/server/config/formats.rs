@@ -11,7 +11,9 @@ use serde::{Deserialize, Deserializer};
 use super::value::{self, distinct, some_between, some_whole, whole};
 use crate::conjunction::{NoteForm, ObjectRules, PairOrder};
 use crate::id::is_type;
-use crate::ledger::{NumberBounds, NumberCheck, NumberKind, NumberRule, NumberRules, NumberTemplate, SeriesPattern};
+use crate::ledger::{
+    NumberBounds, NumberCheck, NumberKind, NumberRule, NumberRules, NumberTemplate, SeriesPattern,
+};
 
 /// The section `formats`: the list `enabled`, and one table a format.
 ///
@@ -47,7 +49,9 @@ impl<'de> Visitor<'de> for FormatsVisitor {
             if name == "enabled" {
                 formats.enabled = Some(map.next_value::<DistinctNames>()?.0);
             } else {
-                formats.definitions.insert(name, map.next_value::<Definition>()?.0);
+                formats
+                    .definitions
+                    .insert(name, map.next_value::<Definition>()?.0);
             }
         }
         Ok(formats)
@@ -104,11 +108,17 @@ pub struct SiqConfig {
 
 fn some_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let expected = "the name of a SIQ type such as \"message\"";
-    value::read_text(deserializer, expected, |text| (!text.is_empty()).then(|| text.to_owned())).map(Some)
+    value::read_text(deserializer, expected, |text| {
+        (!text.is_empty()).then(|| text.to_owned())
+    })
+    .map(Some)
 }
 
 fn domains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(distinct::<D, Domain>(deserializer)?.into_iter().map(|domain| domain.0).collect())
+    Ok(distinct::<D, Domain>(deserializer)?
+        .into_iter()
+        .map(|domain| domain.0)
+        .collect())
 }
 
 #[derive(PartialEq)]
@@ -117,10 +127,16 @@ struct Domain(String);
 impl<'de> Deserialize<'de> for Domain {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let is_domain = |text: &str| {
-            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
         };
-        let expected = "a domain in lower-case ASCII such as \"example.com\" (international ones as xn--)";
-        value::read_text(deserializer, expected, |text| is_domain(text).then(|| Self(text.to_owned())))
+        let expected =
+            "a domain in lower-case ASCII such as \"example.com\" (international ones as xn--)";
+        value::read_text(deserializer, expected, |text| {
+            is_domain(text).then(|| Self(text.to_owned()))
+        })
     }
 }
 
@@ -134,7 +150,10 @@ pub struct TypeidConfig {
 }
 
 fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(distinct::<D, TypeName>(deserializer)?.into_iter().map(|name| name.0).collect())
+    Ok(distinct::<D, TypeName>(deserializer)?
+        .into_iter()
+        .map(|name| name.0)
+        .collect())
 }
 
 #[derive(PartialEq)]
@@ -142,8 +161,11 @@ struct TypeName(String);
 
 impl<'de> Deserialize<'de> for TypeName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a type such as \"user\": 0 to 63 of a-z and _, beginning and ending with a letter";
-        value::read_text(deserializer, expected, |text| is_type(text).then(|| Self(text.to_owned())))
+        let expected =
+            "a type such as \"user\": 0 to 63 of a-z and _, beginning and ending with a letter";
+        value::read_text(deserializer, expected, |text| {
+            is_type(text).then(|| Self(text.to_owned()))
+        })
     }
 }
 
@@ -185,13 +207,19 @@ impl Default for ConjunctionConfig {
 impl ConjunctionConfig {
     /// Which objects the designators of reports stand for.
     pub fn object_rules(&self) -> ObjectRules {
-        let designators = self.designators.iter().map(|(designator, number)| (designator.0.as_str(), number.0));
+        let designators = self
+            .designators
+            .iter()
+            .map(|(designator, number)| (designator.0.as_str(), number.0));
         ObjectRules::new(self.catalogs.iter().map(String::as_str), designators)
     }
 }
 
 fn catalogs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(distinct::<D, Designator>(deserializer)?.into_iter().map(|name| name.0).collect())
+    Ok(distinct::<D, Designator>(deserializer)?
+        .into_iter()
+        .map(|name| name.0)
+        .collect())
 }
 
 /// A name in a message: visible characters of ASCII.
@@ -200,16 +228,21 @@ pub struct Designator(String);
 
 impl<'de> Deserialize<'de> for Designator {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let is_name = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_name =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         let expected = "a name in visible ASCII without spaces such as \"SATCAT\" or \"L3972\"";
-        value::read_text(deserializer, expected, |text| is_name(text).then(|| Self(text.to_owned())))
+        value::read_text(deserializer, expected, |text| {
+            is_name(text).then(|| Self(text.to_owned()))
+        })
     }
 }
 
 /// The number of an object: 1 to 9 007 199 254 740 991. Whether a format has room for it is seen when it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct CatalogueNumber(#[serde(deserialize_with = "whole::<_, _, 1, 9_007_199_254_740_991>")] u64);
+pub struct CatalogueNumber(
+    #[serde(deserialize_with = "whole::<_, _, 1, 9_007_199_254_740_991>")] u64,
+);
 
 /// How a report finds its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -273,18 +306,38 @@ impl NumbersConfig {
     /// The key that is wrong, and why.
     pub(super) fn rules(&self) -> Result<NumberRules, (String, String)> {
         let rule = |(name, config): (&String, &SeriesConfig)| {
-            let SeriesConfig { pattern, kind, reserve, text, start, max, check } = config;
-            let refuse = |key: &str, problem: &str| (format!("numbers.{name}{key}"), problem.to_owned());
-            let pattern = pattern.clone().ok_or_else(|| refuse("", "pattern is missing: the series that it is for"))?;
+            let SeriesConfig {
+                pattern,
+                kind,
+                reserve,
+                text,
+                start,
+                max,
+                check,
+            } = config;
+            let refuse =
+                |key: &str, problem: &str| (format!("numbers.{name}{key}"), problem.to_owned());
+            let pattern = pattern
+                .clone()
+                .ok_or_else(|| refuse("", "pattern is missing: the series that it is for"))?;
             let whole = NumberBounds::default();
-            let bounds = NumberBounds { start: start.unwrap_or(whole.start), max: max.unwrap_or(whole.max) };
+            let bounds = NumberBounds {
+                start: start.unwrap_or(whole.start),
+                max: max.unwrap_or(whole.max),
+            };
             if bounds.start > bounds.max {
-                let problem = format!("is {}, and start is {}: there would be no number", bounds.max, bounds.start);
+                let problem = format!(
+                    "is {}, and start is {}: there would be no number",
+                    bounds.max, bounds.start
+                );
                 return Err(refuse(".max", &problem));
             }
             let kind = match kind {
                 NumberKindName::Gapless if reserve.is_some() => {
-                    return Err(refuse(".reserve", "is for kind = \"blocks\": others are written one by one"));
+                    return Err(refuse(
+                        ".reserve",
+                        "is for kind = \"blocks\": others are written one by one",
+                    ));
                 }
                 NumberKindName::Gapless => NumberKind::Gapless,
                 NumberKindName::Blocks if text.is_some() || check.is_some() => {
@@ -299,7 +352,14 @@ impl NumbersConfig {
                 }
             };
             let template = text.clone().unwrap_or_else(NumberTemplate::plain);
-            Ok(NumberRule { name: name.clone(), pattern, kind, template, check: *check, bounds })
+            Ok(NumberRule {
+                name: name.clone(),
+                pattern,
+                kind,
+                template,
+                check: *check,
+                bounds,
+            })
         };
         let rules = NumberRules::new(self.0.iter().map(rule).collect::<Result<_, _>>()?);
         rules.map_err(|error| (format!("numbers.{}.pattern", error.rule), error.to_string()))
@@ -310,10 +370,14 @@ fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesPa
     value::read_text(deserializer, SeriesPattern::RULE, SeriesPattern::from_text).map(Some)
 }
 
-fn template<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NumberTemplate>, D::Error> {
+fn template<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<NumberTemplate>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let template = NumberTemplate::from_text(&text);
-    template.map(Some).map_err(|error| de::Error::custom(format_args!("{text:?} {error}")))
+    template
+        .map(Some)
+        .map_err(|error| de::Error::custom(format_args!("{text:?} {error}")))
 }
 
 fn check<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NumberCheck>, D::Error> {

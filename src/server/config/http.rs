@@ -89,15 +89,25 @@ impl TlsConfig {
     /// Refuses settings of which one lacks the other, with the key that does.
     pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         match (&self.certificate, &self.key, &self.client_ca) {
-            (Some(_), None, _) => Err(("http.tls", "tls.certificate needs tls.key, its private key")),
-            (None, Some(_), _) => Err(("http.tls", "tls.key needs tls.certificate, the certificate that it is of")),
-            (None, None, Some(_)) => Err(("http.tls", "tls.client_ca needs tls.certificate and tls.key")),
-            (.., None) if !self.client_scopes.is_empty() => {
-                Err(("http.tls", "tls.client_scopes needs tls.client_ca, whose certificates have these names"))
+            (Some(_), None, _) => {
+                Err(("http.tls", "tls.certificate needs tls.key, its private key"))
             }
-            (.., Some(_)) if self.client_scopes.is_empty() => {
-                Err(("http.tls", "tls.client_ca needs tls.client_scopes: no certificate is good for anything without"))
-            }
+            (None, Some(_), _) => Err((
+                "http.tls",
+                "tls.key needs tls.certificate, the certificate that it is of",
+            )),
+            (None, None, Some(_)) => Err((
+                "http.tls",
+                "tls.client_ca needs tls.certificate and tls.key",
+            )),
+            (.., None) if !self.client_scopes.is_empty() => Err((
+                "http.tls",
+                "tls.client_scopes needs tls.client_ca, whose certificates have these names",
+            )),
+            (.., Some(_)) if self.client_scopes.is_empty() => Err((
+                "http.tls",
+                "tls.client_ca needs tls.client_scopes: no certificate is good for anything without",
+            )),
             _ => Ok(()),
         }
     }
@@ -132,7 +142,11 @@ impl HttpConfig {
     /// How URLs of the service begin.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
-        if self.tls.certificate.is_some() { "https" } else { "http" }
+        if self.tls.certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        }
     }
 
     /// Callers have to show a token or a certificate.
@@ -156,12 +170,17 @@ struct Host(HostRule);
 impl<'de> Deserialize<'de> for Host {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a host such as \"ids.example.com\" (no port), or \"*\"";
-        value::read_text(deserializer, expected, |text| HostRule::parse(text).map(Self))
+        value::read_text(deserializer, expected, |text| {
+            HostRule::parse(text).map(Self)
+        })
     }
 }
 
 fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostRule>, D::Error> {
-    Ok(distinct::<D, Host>(deserializer)?.into_iter().map(|host| host.0).collect())
+    Ok(distinct::<D, Host>(deserializer)?
+        .into_iter()
+        .map(|host| host.0)
+        .collect())
 }
 
 #[derive(PartialEq)]
@@ -170,25 +189,33 @@ struct Origin(CorsOrigin);
 impl<'de> Deserialize<'de> for Origin {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "an origin such as \"https://example.com\" (no path), or \"*\"";
-        value::read_text(deserializer, expected, |text| CorsOrigin::parse(text).map(Self))
+        value::read_text(deserializer, expected, |text| {
+            CorsOrigin::parse(text).map(Self)
+        })
     }
 }
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CorsOrigin>, D::Error> {
-    Ok(distinct::<D, Origin>(deserializer)?.into_iter().map(|origin| origin.0).collect())
+    Ok(distinct::<D, Origin>(deserializer)?
+        .into_iter()
+        .map(|origin| origin.0)
+        .collect())
 }
 
 fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
     some_whole::<_, u32, 1, 1_000_000>(deserializer).map(|rate| rate.and_then(NonZeroU32::new))
 }
 
-fn client_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, BTreeSet<Scope>>, D::Error> {
+fn client_scopes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, BTreeSet<Scope>>, D::Error> {
     let by_name = BTreeMap::<String, BTreeSet<Scope>>::deserialize(deserializer)?;
     let read = |(name, scopes): (String, BTreeSet<Scope>)| {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let expected =
-                "a DNS name such as \"billing.example.com\" or a URI such as \"spiffe://example.com/billing\"";
-            return Err(D::Error::custom(format_args!("{name:?} must be {expected}")));
+            let expected = "a DNS name such as \"billing.example.com\" or a URI such as \"spiffe://example.com/billing\"";
+            return Err(D::Error::custom(format_args!(
+                "{name:?} must be {expected}"
+            )));
         }
         if scopes.is_empty() {
             return Err(D::Error::custom(format_args!(
@@ -196,7 +223,14 @@ fn client_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<
             )));
         }
         // Only a URI has a colon; names of hosts are the same in either case.
-        Ok((if name.contains(':') { name } else { name.to_ascii_lowercase() }, scopes))
+        Ok((
+            if name.contains(':') {
+                name
+            } else {
+                name.to_ascii_lowercase()
+            },
+            scopes,
+        ))
     };
     by_name.into_iter().map(read).collect()
 }
@@ -207,8 +241,17 @@ pub struct Network(pub IpNet);
 
 impl<'de> Deserialize<'de> for Network {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from)).map(Self);
-        value::read_text(deserializer, "an address such as \"10.1.2.3\" or a network such as \"10.0.0.0/8\"", read)
+        let read = |text: &str| {
+            text.parse()
+                .ok()
+                .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+                .map(Self)
+        };
+        value::read_text(
+            deserializer,
+            "an address such as \"10.1.2.3\" or a network such as \"10.0.0.0/8\"",
+            read,
+        )
     }
 }
 
@@ -217,7 +260,9 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
     value::read_text(deserializer, expected, |text| text.parse().ok())
 }
 
-fn some_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+fn some_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
     address(deserializer).map(Some)
 }
 
@@ -226,15 +271,28 @@ mod tests {
     use super::*;
 
     fn listening_on(listen: &str) -> HttpConfig {
-        HttpConfig { listen: listen.parse().expect("an address"), ..HttpConfig::default() }
+        HttpConfig {
+            listen: listen.parse().expect("an address"),
+            ..HttpConfig::default()
+        }
     }
 
     #[test]
     fn only_loopback_addresses_are_not_public() {
-        for address in ["127.0.0.1:8080", "127.9.9.9:0", "[::1]:8080", "[::ffff:127.0.0.1]:8080"] {
+        for address in [
+            "127.0.0.1:8080",
+            "127.9.9.9:0",
+            "[::1]:8080",
+            "[::ffff:127.0.0.1]:8080",
+        ] {
             assert!(!listening_on(address).is_public(), "{address}");
         }
-        for address in ["0.0.0.0:8080", "[::]:8080", "10.0.0.1:80", "[::ffff:10.0.0.1]:80"] {
+        for address in [
+            "0.0.0.0:8080",
+            "[::]:8080",
+            "10.0.0.1:80",
+            "[::ffff:10.0.0.1]:80",
+        ] {
             assert!(listening_on(address).is_public(), "{address}");
         }
     }
@@ -242,7 +300,13 @@ mod tests {
     #[test]
     fn a_public_admin_address_makes_the_service_public() {
         let admin_listen = "0.0.0.0:9090".parse().ok();
-        assert!(HttpConfig { admin_listen, ..HttpConfig::default() }.is_public());
+        assert!(
+            HttpConfig {
+                admin_listen,
+                ..HttpConfig::default()
+            }
+            .is_public()
+        );
     }
 
     #[test]

@@ -30,21 +30,40 @@ pub(super) struct Layers {
 impl Layers {
     /// Adds a TOML file.
     pub(super) fn add_file(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let text =
-            fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable { path: path.to_owned(), cause })?;
-        let table: Table = text.parse().map_err(|error: toml::de::Error| ConfigError::NotToml {
+        let text = fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable {
             path: path.to_owned(),
-            line: line_of(&text, &error),
-            problem: error.message().to_owned(),
+            cause,
         })?;
+        let table: Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| ConfigError::NotToml {
+                path: path.to_owned(),
+                line: line_of(&text, &error),
+                problem: error.message().to_owned(),
+            })?;
         // From the text and not from the table: only the text knows its lines.
         read(&text).map_err(|error| {
             let line = Some(error.line);
-            error.of(Origin::File { path: path.to_owned(), line })
+            error.of(Origin::File {
+                path: path.to_owned(),
+                line,
+            })
         })?;
-        let formats = table.get("formats").and_then(Value::as_table).into_iter().flat_map(Table::keys);
-        self.formats = formats.map(|name| (name.clone(), place_of(name, path, &text))).collect();
-        self.layers.push((Origin::File { path: path.to_owned(), line: None }, table));
+        let formats = table
+            .get("formats")
+            .and_then(Value::as_table)
+            .into_iter()
+            .flat_map(Table::keys);
+        self.formats = formats
+            .map(|name| (name.clone(), place_of(name, path, &text)))
+            .collect();
+        self.layers.push((
+            Origin::File {
+                path: path.to_owned(),
+                line: None,
+            },
+            table,
+        ));
         Ok(())
     }
 
@@ -55,13 +74,21 @@ impl Layers {
         kubernetes: bool,
     ) -> Result<(), ConfigError> {
         for (name, raw) in env {
-            let Some(key) = name.strip_prefix(PREFIX) else { continue };
+            let Some(key) = name.strip_prefix(PREFIX) else {
+                continue;
+            };
             if name == INSECURE_PUBLIC || (kubernetes && is_service_link(key)) {
                 continue;
             }
-            let nest = |value, part: &str| Value::Table(Table::from_iter([(part.to_owned(), value)]));
-            let value = key.to_ascii_lowercase().rsplit("__").fold(value_of(raw), nest);
-            let Value::Table(table) = value else { unreachable!("a key has a part") };
+            let nest =
+                |value, part: &str| Value::Table(Table::from_iter([(part.to_owned(), value)]));
+            let value = key
+                .to_ascii_lowercase()
+                .rsplit("__")
+                .fold(value_of(raw), nest);
+            let Value::Table(table) = value else {
+                unreachable!("a key has a part")
+            };
             self.add(Origin::Variable(name.clone()), table)?;
         }
         Ok(())
@@ -83,20 +110,33 @@ impl Layers {
 
     /// What whoever asks where a setting came from can be told.
     pub(super) fn origins(&self) -> Origins {
-        Origins { overruled: self.overruled(), formats: self.formats.clone() }
+        Origins {
+            overruled: self.overruled(),
+            formats: self.formats.clone(),
+        }
     }
 
     /// The settings of the file that variables of the environment give another value, each as a sentence.
     fn overruled(&self) -> Vec<String> {
-        let Some((Origin::File { path, .. }, file)) = self.layers.first() else { return Vec::new() };
-        let variables = self.layers.iter().filter_map(|(origin, table)| match origin {
-            Origin::Variable(name) => Some((name, leaf(table)?)),
-            Origin::File { .. } | Origin::Flags | Origin::Default => None,
+        let Some((Origin::File { path, .. }, file)) = self.layers.first() else {
+            return Vec::new();
+        };
+        let variables = self
+            .layers
+            .iter()
+            .filter_map(|(origin, table)| match origin {
+                Origin::Variable(name) => Some((name, leaf(table)?)),
+                Origin::File { .. } | Origin::Flags | Origin::Default => None,
+            });
+        let overruled = variables.filter(|(_, (key, value))| {
+            value_at(file, key).is_some_and(|in_file| in_file != *value)
         });
-        let overruled =
-            variables.filter(|(_, (key, value))| value_at(file, key).is_some_and(|in_file| in_file != *value));
         let told = |(name, (key, _)): (&String, (Vec<&str>, _))| {
-            format!("{name} of the environment goes over {} of {}", key.join("."), path.display())
+            format!(
+                "{name} of the environment goes over {} of {}",
+                key.join("."),
+                path.display()
+            )
         };
         overruled.map(told).collect()
     }
@@ -107,7 +147,11 @@ impl Layers {
         let sets_it = |table: &Table| value_at(table, &path).is_some();
         let layer = self.layers.iter().rev().find(|(_, table)| sets_it(table));
         let origin = layer.map_or(Origin::Default, |(origin, _)| origin.clone());
-        ConfigError::Setting { key: key.to_owned(), origin, problem }
+        ConfigError::Setting {
+            key: key.to_owned(),
+            origin,
+            problem,
+        }
     }
 
     fn add(&mut self, origin: Origin, table: Table) -> Result<(), ConfigError> {
@@ -126,16 +170,26 @@ struct ReadError {
 
 impl ReadError {
     fn of(self, origin: Origin) -> ConfigError {
-        ConfigError::Setting { key: self.key, origin, problem: self.problem }
+        ConfigError::Setting {
+            key: self.key,
+            origin,
+            problem: self.problem,
+        }
     }
 }
 
 fn read(text: &str) -> Result<Config, ReadError> {
     toml::from_str(text).map_err(|error: toml::de::Error| {
         let place = error.span().map_or(0, |span| span.start);
-        let key = DeTable::parse(text).ok().and_then(|document| key_at(document.get_ref(), place));
+        let key = DeTable::parse(text)
+            .ok()
+            .and_then(|document| key_at(document.get_ref(), place));
         let line = line_of(text, &error);
-        ReadError { key: key.unwrap_or_default(), line, problem: error.message().to_owned() }
+        ReadError {
+            key: key.unwrap_or_default(),
+            line,
+            problem: error.message().to_owned(),
+        }
     })
 }
 
@@ -148,7 +202,11 @@ fn read_table(table: &Table) -> Result<Config, ReadError> {
 fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
     table.iter().find_map(|(name, value)| {
         let is_named = name.span().contains(&place);
-        let below = if is_named { Some(String::new()) } else { below_at(value, place) };
+        let below = if is_named {
+            Some(String::new())
+        } else {
+            below_at(value, place)
+        };
         below.map(|below| format!("{}{below}", name.get_ref()))
     })
 }
@@ -167,7 +225,10 @@ fn below_at(value: &Spanned<DeValue<'_>>, place: usize) -> Option<String> {
 }
 
 fn line_of(text: &str, error: &toml::de::Error) -> usize {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let before = error
+        .span()
+        .and_then(|span| text.get(..span.start))
+        .unwrap_or_default();
     before.matches('\n').count() + 1
 }
 
@@ -183,8 +244,14 @@ fn value_of(raw: &str) -> Value {
 /// Where the file first speaks of this format.
 fn place_of(name: &str, path: &Path, text: &str) -> Origin {
     let key = format!("formats.{name}");
-    let line = text.lines().position(|line| line.contains(&key)).map(|at| at + 1);
-    Origin::File { path: path.to_owned(), line }
+    let line = text
+        .lines()
+        .position(|line| line.contains(&key))
+        .map(|at| at + 1);
+    Origin::File {
+        path: path.to_owned(),
+        line,
+    }
 }
 
 /// The one setting of a table that has no other, and its value.
@@ -201,14 +268,17 @@ fn leaf(table: &Table) -> Option<(Vec<&str>, &Value)> {
 
 fn value_at<'a>(table: &'a Table, key: &[&str]) -> Option<&'a Value> {
     let (section, below) = key.split_first()?;
-    below.iter().try_fold(table.get(*section)?, |value, part| value.get(part))
+    below
+        .iter()
+        .try_fold(table.get(*section)?, |value, part| value.get(part))
 }
 
 /// Kubernetes tells every pod the address of every service, so a service called `idmint` sets `IDMINT_PORT`,
 /// `IDMINT_SERVICE_HOST` and more. They are nobody's mistake; no setting has a name of that shape.
 fn is_service_link(key: &str) -> bool {
     let key = format!("_{key}");
-    let is_of_that_shape = key.ends_with("_SERVICE_HOST") || key.ends_with("_PORT") || key.contains("_PORT_");
+    let is_of_that_shape =
+        key.ends_with("_SERVICE_HOST") || key.ends_with("_PORT") || key.contains("_PORT_");
     is_of_that_shape && !key.contains("__")
 }
 

@@ -42,12 +42,21 @@ impl Config {
 
     /// Refuses settings that are each fine alone and do not go together.
     fn check(&mut self, surroundings: &Surroundings, layers: &Layers) -> Result<(), ConfigError> {
-        self.http.tls.check().map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
+        self.http
+            .tls
+            .check()
+            .map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
         let is_fleet = self.storage.engine == Engine::Etcd;
-        self.numbers.rules().map_err(|(key, problem)| layers.refusal(&key, problem))?;
-        self.etcd.check(is_fleet).map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
+        self.numbers
+            .rules()
+            .map_err(|(key, problem)| layers.refusal(&key, problem))?;
+        self.etcd
+            .check(is_fleet)
+            .map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
         let share = self.cluster.check(self.worker.slots, is_fleet);
         share.map_err(|problem| layers.refusal("cluster.slots", problem))?;
-        self.worker.assign(surroundings, is_fleet).map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
+        self.worker
+            .assign(surroundings, is_fleet)
+            .map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
     }
 }

@@ -19,7 +19,11 @@ pub struct LogConfig {
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { format: LogFormat::Text, level: LogLevel::Info, audit: None }
+        Self {
+            format: LogFormat::Text,
+            level: LogLevel::Info,
+            audit: None,
+        }
     }
 }
 

@@ -69,7 +69,10 @@ pub struct ClockConfig {
 
 impl Default for ClockConfig {
     fn default() -> Self {
-        Self { max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5) }
+        Self {
+            max_ahead: Duration::from_secs(5),
+            skew_max: Duration::from_secs(5),
+        }
     }
 }
 
@@ -81,6 +84,13 @@ mod tests {
     fn refusing_on_exhaustion_waits_for_nothing() {
         let waiting = MintConfig::default();
         assert_eq!(waiting.wait(), Duration::from_millis(250));
-        assert_eq!(MintConfig { on_exhausted: OnExhausted::Refuse, ..waiting }.wait(), Duration::ZERO);
+        assert_eq!(
+            MintConfig {
+                on_exhausted: OnExhausted::Refuse,
+                ..waiting
+            }
+            .wait(),
+            Duration::ZERO
+        );
     }
 }

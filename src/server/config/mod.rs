@@ -26,8 +26,8 @@ pub use configuration::{Config, Origins};
 pub use error::{ConfigError, Origin};
 pub use etcd::{ClusterConfig, EtcdConfig};
 pub use formats::{
-    ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, NumberKindName, NumbersConfig, SeriesConfig,
-    SiqConfig, TypeidConfig,
+    ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, NumberKindName, NumbersConfig,
+    SeriesConfig, SiqConfig, TypeidConfig,
 };
 pub use http::{HttpConfig, TlsConfig};
 pub use layers::INSECURE_PUBLIC;

@@ -25,7 +25,11 @@ pub struct StorageConfig {
 
 impl Default for StorageConfig {
     fn default() -> Self {
-        Self { engine: Engine::Embedded, data_dir: PathBuf::from("./idmint-data"), window: None }
+        Self {
+            engine: Engine::Embedded,
+            data_dir: PathBuf::from("./idmint-data"),
+            window: None,
+        }
     }
 }
 
@@ -53,12 +57,16 @@ pub enum Engine {
 }
 
 fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Engine, D::Error> {
-    let engine = value::read_text(deserializer, "\"memory\", \"embedded\" or \"etcd\"", |text| match text {
-        "memory" => Some(Engine::Memory),
-        "embedded" => Some(Engine::Embedded),
-        "etcd" => Some(Engine::Etcd),
-        _ => None,
-    })?;
+    let engine = value::read_text(
+        deserializer,
+        "\"memory\", \"embedded\" or \"etcd\"",
+        |text| match text {
+            "memory" => Some(Engine::Memory),
+            "embedded" => Some(Engine::Embedded),
+            "etcd" => Some(Engine::Etcd),
+            _ => None,
+        },
+    )?;
     if engine == Engine::Etcd && !cfg!(feature = "etcd") {
         return Err(D::Error::custom(
             "\"etcd\" is not built in: build with --features etcd (needs Debian's protobuf-compiler and libprotobuf-dev), or use \"embedded\"",
@@ -68,5 +76,7 @@ fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Engine, D::Error
 }
 
 fn directory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    value::read_text(deserializer, "the path of a directory", |text| (!text.is_empty()).then(|| PathBuf::from(text)))
+    value::read_text(deserializer, "the path of a directory", |text| {
+        (!text.is_empty()).then(|| PathBuf::from(text))
+    })
 }

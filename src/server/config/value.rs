@@ -15,7 +15,11 @@ pub(super) fn read_number_or_text<'de, D: Deserializer<'de>, V>(
     number: impl Fn(i64) -> Option<V>,
     text: impl Fn(&str) -> Option<V>,
 ) -> Result<V, D::Error> {
-    deserializer.deserialize_any(NumberOrText { expected, number, text })
+    deserializer.deserialize_any(NumberOrText {
+        expected,
+        number,
+        text,
+    })
 }
 
 /// Reads a text that `read` understands.
@@ -28,17 +32,31 @@ pub(super) fn read_text<'de, D: Deserializer<'de>, V>(
 }
 
 /// Reads a whole number from `MIN` to `MAX`, both included.
-pub(super) fn whole<'de, D, N, const MIN: i64, const MAX: i64>(deserializer: D) -> Result<N, D::Error>
+pub(super) fn whole<'de, D, N, const MIN: i64, const MAX: i64>(
+    deserializer: D,
+) -> Result<N, D::Error>
 where
     D: Deserializer<'de>,
     N: TryFrom<i64>,
 {
-    let within = |number: i64| (MIN..=MAX).contains(&number).then(|| N::try_from(number).ok()).flatten();
-    read_number_or_text(deserializer, format_args!("a whole number from {MIN} to {MAX}"), within, |_| None)
+    let within = |number: i64| {
+        (MIN..=MAX)
+            .contains(&number)
+            .then(|| N::try_from(number).ok())
+            .flatten()
+    };
+    read_number_or_text(
+        deserializer,
+        format_args!("a whole number from {MIN} to {MAX}"),
+        within,
+        |_| None,
+    )
 }
 
 /// [`whole`] for a setting that may be left out.
-pub(super) fn some_whole<'de, D, N, const MIN: i64, const MAX: i64>(deserializer: D) -> Result<Option<N>, D::Error>
+pub(super) fn some_whole<'de, D, N, const MIN: i64, const MAX: i64>(
+    deserializer: D,
+) -> Result<Option<N>, D::Error>
 where
     D: Deserializer<'de>,
     N: TryFrom<i64>,
@@ -96,7 +114,9 @@ impl<'de, T: Deserialize<'de> + PartialEq> Visitor<'de> for Distinct<T> {
         while let Some(next) = seq.next_element()? {
             if let Some(first) = list.iter().position(|known| *known == next) {
                 let (first, again) = (first + 1, list.len() + 1);
-                return Err(A::Error::custom(format_args!("entry {again} of the list repeats entry {first}")));
+                return Err(A::Error::custom(format_args!(
+                    "entry {again} of the list repeats entry {first}"
+                )));
             }
             list.push(next);
         }
@@ -105,11 +125,16 @@ impl<'de, T: Deserialize<'de> + PartialEq> Visitor<'de> for Distinct<T> {
 }
 
 /// Reads a duration from `MIN_MS` to `MAX_MS` milliseconds, both included.
-pub(super) fn between<'de, D, const MIN_MS: u64, const MAX_MS: u64>(deserializer: D) -> Result<Duration, D::Error>
+pub(super) fn between<'de, D, const MIN_MS: u64, const MAX_MS: u64>(
+    deserializer: D,
+) -> Result<Duration, D::Error>
 where
     D: Deserializer<'de>,
 {
-    let bounds = Bounds { min: Duration::from_millis(MIN_MS), max: Duration::from_millis(MAX_MS) };
+    let bounds = Bounds {
+        min: Duration::from_millis(MIN_MS),
+        max: Duration::from_millis(MAX_MS),
+    };
     read_text(deserializer, &bounds, |text| {
         parse_duration(text).filter(|duration| (bounds.min..=bounds.max).contains(duration))
     })
@@ -126,15 +151,21 @@ where
 }
 
 /// Reads a size from `MIN_MIB` to `MAX_MIB` mebibytes, both included.
-pub(super) fn mebibytes<'de, D, const MIN_MIB: usize, const MAX_MIB: usize>(deserializer: D) -> Result<usize, D::Error>
+pub(super) fn mebibytes<'de, D, const MIN_MIB: usize, const MAX_MIB: usize>(
+    deserializer: D,
+) -> Result<usize, D::Error>
 where
     D: Deserializer<'de>,
 {
-    let expected = format_args!("a size from \"{MIN_MIB}MiB\" to \"{MAX_MIB}MiB\", a whole number and MiB");
+    let expected =
+        format_args!("a size from \"{MIN_MIB}MiB\" to \"{MAX_MIB}MiB\", a whole number and MiB");
     read_text(deserializer, expected, |text| {
         let number = text.strip_suffix("MiB")?;
         let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        let number = number.parse().ok().filter(|number| is_plain && (MIN_MIB..=MAX_MIB).contains(number))?;
+        let number = number
+            .parse()
+            .ok()
+            .filter(|number| is_plain && (MIN_MIB..=MAX_MIB).contains(number))?;
         number.checked_mul(1024 * 1024)
     })
 }
@@ -147,6 +178,9 @@ struct Bounds {
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (min, max) = (format_duration(self.min), format_duration(self.max));
-        write!(f, "a duration from \"{min}\" to \"{max}\", a whole number and one of us, ms, s, m, h, d")
+        write!(
+            f,
+            "a duration from \"{min}\" to \"{max}\", a whole number and one of us, ms, s, m, h, d"
+        )
     }
 }

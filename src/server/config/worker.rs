@@ -35,7 +35,14 @@ pub struct WorkerConfig {
 
 impl Default for WorkerConfig {
     fn default() -> Self {
-        Self { slot: None, slots: 1, lanes: Lanes::Auto, exclusive: false, shard: 0, assignment: Assignment::default() }
+        Self {
+            slot: None,
+            slots: 1,
+            lanes: Lanes::Auto,
+            exclusive: false,
+            shard: 0,
+            assignment: Assignment::default(),
+        }
     }
 }
 
@@ -49,12 +56,24 @@ impl WorkerConfig {
     /// As settled in a fleet of `slots`, which only builds with etcd load, for tests.
     #[cfg(test)]
     pub(crate) fn leased(slots: u32) -> WorkerConfig {
-        let assignment = Assignment { slot: 0, slots, kind: AssignmentKind::Leased };
-        WorkerConfig { slots, assignment, ..WorkerConfig::default() }
+        let assignment = Assignment {
+            slot: 0,
+            slots,
+            kind: AssignmentKind::Leased,
+        };
+        WorkerConfig {
+            slots,
+            assignment,
+            ..WorkerConfig::default()
+        }
     }
 
     /// `is_fleet`: nodes take their slots from an etcd, which gives each to one of them.
-    pub(super) fn assign(&mut self, here: &Surroundings, is_fleet: bool) -> Result<(), SlotRefusal> {
+    pub(super) fn assign(
+        &mut self,
+        here: &Surroundings,
+        is_fleet: bool,
+    ) -> Result<(), SlotRefusal> {
         if here.kubernetes && !self.exclusive && !is_fleet {
             return Err(SlotRefusal::SharedUnderKubernetes);
         }
@@ -71,9 +90,16 @@ impl WorkerConfig {
             Some(Slot::Ordinal) => (here.ordinal()?, AssignmentKind::Ordinal),
         };
         if slot >= self.slots {
-            return Err(SlotRefusal::BeyondSlots { slot, slots: self.slots });
+            return Err(SlotRefusal::BeyondSlots {
+                slot,
+                slots: self.slots,
+            });
         }
-        self.assignment = Assignment { slot, slots: self.slots, kind };
+        self.assignment = Assignment {
+            slot,
+            slots: self.slots,
+            kind,
+        };
         Ok(())
     }
 }
@@ -90,7 +116,13 @@ pub enum Slot {
 fn some_slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Slot>, D::Error> {
     let number = |number| u32::try_from(number).ok().map(Slot::Number);
     let word = |text: &str| (text == "ordinal").then_some(Slot::Ordinal);
-    read_number_or_text(deserializer, "a slot number from 0 or \"ordinal\"", number, word).map(Some)
+    read_number_or_text(
+        deserializer,
+        "a slot number from 0 or \"ordinal\"",
+        number,
+        word,
+    )
+    .map(Some)
 }
 
 /// How many worker numbers one process has in each format.
@@ -103,9 +135,19 @@ pub enum Lanes {
 }
 
 fn lanes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lanes, D::Error> {
-    let number = |number| u32::try_from(number).ok().and_then(NonZeroU32::new).map(Lanes::Count);
+    let number = |number| {
+        u32::try_from(number)
+            .ok()
+            .and_then(NonZeroU32::new)
+            .map(Lanes::Count)
+    };
     let word = |text: &str| (text == "auto").then_some(Lanes::Auto);
-    read_number_or_text(deserializer, "a number of lanes from 1 or \"auto\"", number, word)
+    read_number_or_text(
+        deserializer,
+        "a number of lanes from 1 or \"auto\"",
+        number,
+        word,
+    )
 }
 
 /// The slot of this process: `slot < slots`, always.
@@ -122,7 +164,11 @@ pub struct Assignment {
 /// Slot 0 of 1: the only process there is.
 impl Default for Assignment {
     fn default() -> Self {
-        Self { slot: 0, slots: 1, kind: AssignmentKind::Alone }
+        Self {
+            slot: 0,
+            slots: 1,
+            kind: AssignmentKind::Alone,
+        }
     }
 }
 
@@ -152,8 +198,13 @@ pub enum AssignmentKind {
 #[must_use]
 pub fn ordinal_of(host: &str) -> Option<u32> {
     let (name, digits) = host.split('.').next()?.rsplit_once('-')?;
-    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-    if name.is_empty() || !is_plain { None } else { digits.parse().ok() }
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit())
+        && (digits == "0" || !digits.starts_with('0'));
+    if name.is_empty() || !is_plain {
+        None
+    } else {
+        digits.parse().ok()
+    }
 }
 
 /// What the environment says about where this process runs.
@@ -166,16 +217,26 @@ pub(super) struct Surroundings {
 impl Surroundings {
     pub(super) fn read(env: &BTreeMap<String, String>) -> Self {
         // A login shell knows HOSTNAME and does not always export it; the kernel always knows.
-        let of_kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim_end().to_owned());
+        let of_kernel = || {
+            fs::read_to_string("/proc/sys/kernel/hostname")
+                .ok()
+                .map(|name| name.trim_end().to_owned())
+        };
         Self {
-            host: env.get("HOSTNAME").filter(|name| !name.is_empty()).cloned().or_else(of_kernel),
+            host: env
+                .get("HOSTNAME")
+                .filter(|name| !name.is_empty())
+                .cloned()
+                .or_else(of_kernel),
             kubernetes: env.contains_key("KUBERNETES_SERVICE_HOST"),
         }
     }
 
     fn ordinal(&self) -> Result<u32, SlotRefusal> {
         let host = self.host.as_deref().unwrap_or_default();
-        ordinal_of(host).ok_or_else(|| SlotRefusal::NoOrdinal { host: host.to_owned() })
+        ordinal_of(host).ok_or_else(|| SlotRefusal::NoOrdinal {
+            host: host.to_owned(),
+        })
     }
 }
 
@@ -198,7 +259,9 @@ pub(super) enum SlotRefusal {
          it loses it. Leave worker.slot out"
     )]
     Leased,
-    #[error("the host name {host:?} has no ordinal: \"ordinal\" needs a name that ends in - and a number, as idmint-3")]
+    #[error(
+        "the host name {host:?} has no ordinal: \"ordinal\" needs a name that ends in - and a number, as idmint-3"
+    )]
     NoOrdinal { host: String },
     #[error(
         "slot {slot} is not below worker.slots = {slots}: slots count from 0, and worker.slots is how many there are"
@@ -211,7 +274,10 @@ impl SlotRefusal {
     pub(super) const fn key(&self) -> &'static str {
         match self {
             Self::SharedUnderKubernetes => "worker.exclusive",
-            Self::NotExclusive | Self::Leased | Self::NoOrdinal { .. } | Self::BeyondSlots { .. } => "worker.slot",
+            Self::NotExclusive
+            | Self::Leased
+            | Self::NoOrdinal { .. }
+            | Self::BeyondSlots { .. } => "worker.slot",
         }
     }
 }
@@ -221,7 +287,10 @@ mod tests {
     use super::*;
 
     fn host(name: &str) -> Surroundings {
-        Surroundings { host: Some(name.to_owned()), kubernetes: false }
+        Surroundings {
+            host: Some(name.to_owned()),
+            kubernetes: false,
+        }
     }
 
     fn assign(mut worker: WorkerConfig, here: &Surroundings) -> Result<Assignment, SlotRefusal> {
@@ -234,57 +303,135 @@ mod tests {
         assert_eq!(ordinal_of("id-mint-12"), Some(12));
         assert_eq!(ordinal_of("idmint-3.idmint.default.svc"), Some(3));
         assert_eq!(ordinal_of("idmint-4294967295"), Some(u32::MAX));
-        for name in ["", "idmint", "idmint-", "-3", "idmint-03", "idmint-x3", "idmint-3x", "idmint-4294967296", "a-+3"]
-        {
+        for name in [
+            "",
+            "idmint",
+            "idmint-",
+            "-3",
+            "idmint-03",
+            "idmint-x3",
+            "idmint-3x",
+            "idmint-4294967296",
+            "a-+3",
+        ] {
             assert_eq!(ordinal_of(name), None, "{name:?}");
         }
     }
 
     #[test]
     fn without_a_slot_the_process_is_alone_and_has_the_first() {
-        let alone = assign(WorkerConfig { slots: 8, ..WorkerConfig::default() }, &host("x"));
-        assert_eq!(alone, Ok(Assignment { slot: 0, slots: 8, kind: AssignmentKind::Alone }));
+        let alone = assign(
+            WorkerConfig {
+                slots: 8,
+                ..WorkerConfig::default()
+            },
+            &host("x"),
+        );
+        assert_eq!(
+            alone,
+            Ok(Assignment {
+                slot: 0,
+                slots: 8,
+                kind: AssignmentKind::Alone
+            })
+        );
     }
 
     #[test]
     fn a_slot_is_the_configured_number_or_the_host_s_ordinal() {
-        let worker = WorkerConfig { slots: 4, exclusive: true, ..WorkerConfig::default() };
-        let configured = WorkerConfig { slot: Some(Slot::Number(2)), ..worker.clone() };
-        let ordinal = WorkerConfig { slot: Some(Slot::Ordinal), ..worker };
+        let worker = WorkerConfig {
+            slots: 4,
+            exclusive: true,
+            ..WorkerConfig::default()
+        };
+        let configured = WorkerConfig {
+            slot: Some(Slot::Number(2)),
+            ..worker.clone()
+        };
+        let ordinal = WorkerConfig {
+            slot: Some(Slot::Ordinal),
+            ..worker
+        };
         assert_eq!(
             assign(configured, &host("idmint-3")),
-            Ok(Assignment { slot: 2, slots: 4, kind: AssignmentKind::Configured })
+            Ok(Assignment {
+                slot: 2,
+                slots: 4,
+                kind: AssignmentKind::Configured
+            })
         );
         assert_eq!(
             assign(ordinal.clone(), &host("idmint-3")),
-            Ok(Assignment { slot: 3, slots: 4, kind: AssignmentKind::Ordinal })
+            Ok(Assignment {
+                slot: 3,
+                slots: 4,
+                kind: AssignmentKind::Ordinal
+            })
         );
-        assert_eq!(assign(ordinal.clone(), &host("idmint-4")), Err(SlotRefusal::BeyondSlots { slot: 4, slots: 4 }));
-        assert_eq!(assign(ordinal.clone(), &host("idmint")), Err(SlotRefusal::NoOrdinal { host: "idmint".into() }));
-        assert_eq!(assign(ordinal, &Surroundings::default()), Err(SlotRefusal::NoOrdinal { host: String::new() }));
+        assert_eq!(
+            assign(ordinal.clone(), &host("idmint-4")),
+            Err(SlotRefusal::BeyondSlots { slot: 4, slots: 4 })
+        );
+        assert_eq!(
+            assign(ordinal.clone(), &host("idmint")),
+            Err(SlotRefusal::NoOrdinal {
+                host: "idmint".into()
+            })
+        );
+        assert_eq!(
+            assign(ordinal, &Surroundings::default()),
+            Err(SlotRefusal::NoOrdinal {
+                host: String::new()
+            })
+        );
     }
 
     #[test]
     fn the_operator_s_word_is_needed_for_a_slot_and_under_kubernetes() {
         let plain = WorkerConfig::default();
-        let slot = WorkerConfig { slot: Some(Slot::Number(0)), ..plain.clone() };
-        let vouched = WorkerConfig { exclusive: true, ..slot.clone() };
-        let kubernetes = Surroundings { host: None, kubernetes: true };
+        let slot = WorkerConfig {
+            slot: Some(Slot::Number(0)),
+            ..plain.clone()
+        };
+        let vouched = WorkerConfig {
+            exclusive: true,
+            ..slot.clone()
+        };
+        let kubernetes = Surroundings {
+            host: None,
+            kubernetes: true,
+        };
         let here = Surroundings::default();
 
         assert_eq!(assign(slot, &here), Err(SlotRefusal::NotExclusive));
         assert!(assign(vouched.clone(), &here).is_ok());
 
-        assert_eq!(assign(plain, &kubernetes), Err(SlotRefusal::SharedUnderKubernetes));
+        assert_eq!(
+            assign(plain, &kubernetes),
+            Err(SlotRefusal::SharedUnderKubernetes)
+        );
         assert!(assign(vouched, &kubernetes).is_ok());
     }
 
     #[test]
     fn in_a_fleet_nobody_vouches_and_nobody_chooses() {
-        let kubernetes = Surroundings { host: Some("idmint-3".to_owned()), kubernetes: true };
-        let mut worker = WorkerConfig { slots: 32, ..WorkerConfig::default() };
+        let kubernetes = Surroundings {
+            host: Some("idmint-3".to_owned()),
+            kubernetes: true,
+        };
+        let mut worker = WorkerConfig {
+            slots: 32,
+            ..WorkerConfig::default()
+        };
         assert_eq!(worker.assign(&kubernetes, true), Ok(()));
-        assert_eq!(worker.assignment(), Assignment { slot: 0, slots: 32, kind: AssignmentKind::Leased });
+        assert_eq!(
+            worker.assignment(),
+            Assignment {
+                slot: 0,
+                slots: 32,
+                kind: AssignmentKind::Leased
+            }
+        );
         worker.slot = Some(Slot::Ordinal);
         assert_eq!(worker.assign(&kubernetes, true), Err(SlotRefusal::Leased));
     }

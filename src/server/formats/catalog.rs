@@ -78,43 +78,83 @@ impl Catalog {
     pub fn of(config: &Config) -> Result<Catalog, CatalogError> {
         let mut tables = tables(&config.formats)?;
         if !config.typeid.types.is_empty() {
-            let types = config.typeid.types.iter().map(|name| toml::Value::from(name.as_str())).collect();
-            tables.entry(TYPEID.to_owned()).or_default().insert("types".to_owned(), toml::Value::Array(types));
+            let types = config
+                .typeid
+                .types
+                .iter()
+                .map(|name| toml::Value::from(name.as_str()))
+                .collect();
+            tables
+                .entry(TYPEID.to_owned())
+                .or_default()
+                .insert("types".to_owned(), toml::Value::Array(types));
         }
         let (mut formats, mut off) = (Vec::new(), Vec::new());
         for name in names_in_order(&tables) {
             let mut table = resolved(&name, &tables)?;
             // What is named here is minted here, however rare it is elsewhere, unless it is said how rare.
             let own = config.formats.definitions.get(&name);
-            let is_enabled = || config.formats.enabled.iter().flatten().any(|of| *of == name);
+            let is_enabled = || {
+                config
+                    .formats
+                    .enabled
+                    .iter()
+                    .flatten()
+                    .any(|of| *of == name)
+            };
             if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
                 table.remove("rarity");
             }
             let compiled = FormatDefinition::from_table(&name, table)
                 .and_then(|written| written.read_salts(&name, read_salt)?.compile(&name));
-            let format = compiled
-                .map_err(|error| CatalogError::Format { place: config.origins.formats.get(&name).cloned(), error })?;
-            let is_on = config.formats.enabled.as_ref().map_or(format.enabled, |enabled| enabled.contains(&name));
+            let format = compiled.map_err(|error| CatalogError::Format {
+                place: config.origins.formats.get(&name).cloned(),
+                error,
+            })?;
+            let is_on = config
+                .formats
+                .enabled
+                .as_ref()
+                .map_or(format.enabled, |enabled| enabled.contains(&name));
             if is_on {
                 formats.push(Arc::new(format));
             } else {
                 off.push(name);
             }
         }
-        let known = |formats: &[Arc<Format>]| formats.iter().map(|format| format.name.clone()).collect::<Vec<_>>();
+        let known = |formats: &[Arc<Format>]| {
+            formats
+                .iter()
+                .map(|format| format.name.clone())
+                .collect::<Vec<_>>()
+        };
         for name in config.formats.enabled.iter().flatten() {
             if !formats.iter().any(|format| format.name == *name) {
                 let known = tables.keys().cloned().collect();
-                return Err(CatalogError::NameUnknown { key: "formats.enabled", name: name.clone(), known });
+                return Err(CatalogError::NameUnknown {
+                    key: "formats.enabled",
+                    name: name.clone(),
+                    known,
+                });
             }
         }
         for name in &config.decode.order {
             if !formats.iter().any(|format| format.name == *name) {
                 let known = known(&formats);
-                return Err(CatalogError::NameUnknown { key: "decode.order", name: name.clone(), known });
+                return Err(CatalogError::NameUnknown {
+                    key: "decode.order",
+                    name: name.clone(),
+                    known,
+                });
             }
         }
-        let place = |format: &Arc<Format>| config.decode.order.iter().position(|name| *name == format.name);
+        let place = |format: &Arc<Format>| {
+            config
+                .decode
+                .order
+                .iter()
+                .position(|name| *name == format.name)
+        };
         formats.sort_by_key(|format| place(format).unwrap_or(usize::MAX));
         Ok(Catalog { formats, off })
     }
@@ -124,15 +164,26 @@ impl Catalog {
 fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, CatalogError> {
     let mut tables = BTreeMap::new();
     for preset in PRESETS {
-        let table: toml::Table = preset
-            .toml
-            .parse()
-            .map_err(|error: toml::de::Error| CatalogError::Preset { name: preset.name, problem: error.to_string() })?;
+        let table: toml::Table =
+            preset
+                .toml
+                .parse()
+                .map_err(|error: toml::de::Error| CatalogError::Preset {
+                    name: preset.name,
+                    problem: error.to_string(),
+                })?;
         tables.insert(preset.name.to_owned(), table);
     }
     for (name, table) in &config.definitions {
-        let base = if table.contains_key("like") { None } else { tables.get(name) };
-        tables.insert(name.clone(), laid_over(base.cloned().unwrap_or_default(), table));
+        let base = if table.contains_key("like") {
+            None
+        } else {
+            tables.get(name)
+        };
+        tables.insert(
+            name.clone(),
+            laid_over(base.cloned().unwrap_or_default(), table),
+        );
     }
     Ok(tables)
 }
@@ -140,19 +191,31 @@ fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, Catal
 /// The built-in formats in their order, then the others by name.
 fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
     let presets = PRESETS.iter().map(|preset| preset.name.to_owned());
-    let others = tables.keys().filter(|name| PRESETS.iter().all(|preset| preset.name != name.as_str())).cloned();
+    let others = tables
+        .keys()
+        .filter(|name| PRESETS.iter().all(|preset| preset.name != name.as_str()))
+        .cloned();
     presets.chain(others).collect()
 }
 
 /// The table of a format with everything that its `like` stands for.
-fn resolved(name: &str, tables: &BTreeMap<String, toml::Table>) -> Result<toml::Table, CatalogError> {
+fn resolved(
+    name: &str,
+    tables: &BTreeMap<String, toml::Table>,
+) -> Result<toml::Table, CatalogError> {
     let mut table = tables[name].clone();
     for _ in 0..LIKE_MAX {
-        let Some(like) = table.remove("like") else { return Ok(table) };
+        let Some(like) = table.remove("like") else {
+            return Ok(table);
+        };
         let like = like.as_str().unwrap_or_default().to_owned();
         let Some(base) = tables.get(&like) else {
             let known = tables.keys().cloned().collect();
-            return Err(CatalogError::LikeUnknown { format: name.to_owned(), like, known });
+            return Err(CatalogError::LikeUnknown {
+                format: name.to_owned(),
+                like,
+                known,
+            });
         };
         let mut base = base.clone();
         // A format that is written down is wanted, even if the one it is like is off.
@@ -162,7 +225,9 @@ fn resolved(name: &str, tables: &BTreeMap<String, toml::Table>) -> Result<toml::
         base.remove("exclude");
         table = laid_over(base, &table);
     }
-    Err(CatalogError::LikeCircle { format: name.to_owned() })
+    Err(CatalogError::LikeCircle {
+        format: name.to_owned(),
+    })
 }
 
 /// The salt in a file: its only line.
@@ -191,32 +256,53 @@ mod tests {
     }
 
     fn names(catalog: &Catalog) -> Vec<&str> {
-        catalog.formats.iter().map(|format| format.name.as_str()).collect()
+        catalog
+            .formats
+            .iter()
+            .map(|format| format.name.as_str())
+            .collect()
     }
 
     #[test]
     fn the_built_in_formats_are_on_in_their_order_but_for_two() {
         let catalog = catalog("").expect("the defaults");
         let off = ["payment-wide", "conjunction-v1-label"];
-        let on = PRESETS.iter().map(|preset| preset.name).filter(|name| !off.contains(name));
+        let on = PRESETS
+            .iter()
+            .map(|preset| preset.name)
+            .filter(|name| !off.contains(name));
         assert_eq!(names(&catalog), on.collect::<Vec<_>>());
     }
 
     #[test]
     fn a_format_like_another_differs_in_what_it_says() {
         let catalog =
-            catalog("[formats.payment-2022]\nlike = 'payment'\nepoch = '2022-01-01T00:00:00Z'").expect("sound");
-        let format = catalog.formats.iter().find(|format| format.name == "payment-2022").expect("is on");
-        assert_eq!(format.epoch.to_text(0).as_deref(), Some("2022-01-01T00:00:00Z"));
+            catalog("[formats.payment-2022]\nlike = 'payment'\nepoch = '2022-01-01T00:00:00Z'")
+                .expect("sound");
+        let format = catalog
+            .formats
+            .iter()
+            .find(|format| format.name == "payment-2022")
+            .expect("is on");
+        assert_eq!(
+            format.epoch.to_text(0).as_deref(),
+            Some("2022-01-01T00:00:00Z")
+        );
         assert_eq!(format.canonical().name(), "base36");
     }
 
     #[test]
     fn a_built_in_format_can_be_changed_key_by_key() {
-        let catalog =
-            catalog("[formats.payment-wide]\nenabled = true\n[formats.snowflake]\nfirst_worker = 3").expect("sound");
+        let catalog = catalog(
+            "[formats.payment-wide]\nenabled = true\n[formats.snowflake]\nfirst_worker = 3",
+        )
+        .expect("sound");
         assert!(names(&catalog).contains(&"payment-wide"));
-        let snowflake = catalog.formats.iter().find(|format| format.name == "snowflake").expect("is on");
+        let snowflake = catalog
+            .formats
+            .iter()
+            .find(|format| format.name == "snowflake")
+            .expect("is on");
         assert_eq!(snowflake.first_worker, 3);
     }
 
@@ -229,8 +315,14 @@ mod tests {
     #[test]
     fn what_names_no_format_is_refused_with_its_key() {
         for (toml, named) in [
-            ("formats.enabled = ['snowflake', 'snowfluke']", "formats.enabled names `snowfluke`"),
-            ("decode.order = ['payment-wide']", "decode.order names `payment-wide`"),
+            (
+                "formats.enabled = ['snowflake', 'snowfluke']",
+                "formats.enabled names `snowfluke`",
+            ),
+            (
+                "decode.order = ['payment-wide']",
+                "decode.order names `payment-wide`",
+            ),
             ("[formats.mine]\nlike = 'yours'", "like = `yours`"),
             ("[formats.mine]\nlike = 'mine'", "in a circle"),
             ("[formats.snowflake]\nepok = 1", "unknown field `epok`"),

@@ -60,14 +60,25 @@ pub enum OtherGeneratorError {
 ///
 /// # Errors
 /// [`OtherGeneratorError::StartAfter`] with the instant.
-pub(in crate::server) fn check_start_after(service: &Service, max_ahead: Duration) -> Result<(), OtherGeneratorError> {
+pub(in crate::server) fn check_start_after(
+    service: &Service,
+    max_ahead: Duration,
+) -> Result<(), OtherGeneratorError> {
     let now = service.clock().now();
     let latest = UnixTime::from(now.after(max_ahead));
     for format in service.formats().iter().map(|served| served.format()) {
-        let (Some(id), Some(starts)) = (&format.start_after, format.starts_at()) else { continue };
+        let (Some(id), Some(starts)) = (&format.start_after, format.starts_at()) else {
+            continue;
+        };
         if starts > latest {
             let (format, id) = (format.name.clone(), id.id.clone());
-            return Err(OtherGeneratorError::StartAfter { format, id, starts, now, max_ahead });
+            return Err(OtherGeneratorError::StartAfter {
+                format,
+                id,
+                starts,
+                now,
+                max_ahead,
+            });
         }
     }
     Ok(())
@@ -77,7 +88,10 @@ pub(in crate::server) fn check_start_after(service: &Service, max_ahead: Duratio
 ///
 /// # Errors
 /// [`OtherGeneratorError`] names the file and the line.
-pub(in crate::server) async fn exclude_ids(service: &Service, from: UnixNanos) -> Result<(), OtherGeneratorError> {
+pub(in crate::server) async fn exclude_ids(
+    service: &Service,
+    from: UnixNanos,
+) -> Result<(), OtherGeneratorError> {
     for minter in excluding(service) {
         let reader = Arc::clone(minter);
         // A file may be long, and meanwhile callers are told that nothing is minted yet.
@@ -98,18 +112,27 @@ pub(in crate::server) async fn exclude_ids(service: &Service, from: UnixNanos) -
 ///
 /// # Errors
 /// [`OtherGeneratorError`], as the start would have it.
-pub fn other_generators(service: &Service, max_ahead: Duration) -> Result<Vec<String>, OtherGeneratorError> {
+pub fn other_generators(
+    service: &Service,
+    max_ahead: Duration,
+) -> Result<Vec<String>, OtherGeneratorError> {
     check_start_after(service, max_ahead)?;
     let formats = service.formats().iter().map(|served| served.format());
     let after = formats.filter_map(|format| {
         let (id, starts) = (&format.start_after.as_ref()?.id, format.starts_at()?);
-        Some(format!("{} mints nothing at or below {id}: its ids begin at {starts}", format.name))
+        Some(format!(
+            "{} mints nothing at or below {id}: its ids begin at {starts}",
+            format.name
+        ))
     });
     let mut lines: Vec<String> = after.collect();
     let now = service.clock().now();
     for minter in excluding(service) {
         let (ticks, format) = (read_excluded(minter, now)?, &minter.counted().format);
-        let path = format.exclude.as_ref().map_or_else(String::new, |path| path.display().to_string());
+        let path = format
+            .exclude
+            .as_ref()
+            .map_or_else(String::new, |path| path.display().to_string());
         lines.push(format!(
             "{} leaves out the {} ids of {path}: {} ticks of its worker numbers from now on",
             format.name,
@@ -122,21 +145,36 @@ pub fn other_generators(service: &Service, max_ahead: Duration) -> Result<Vec<St
 
 /// What mints the formats that have an `exclude`.
 fn excluding(service: &Service) -> impl Iterator<Item = &Arc<Minter>> {
-    let minters = service.formats().iter().filter_map(|served| served.minter());
+    let minters = service
+        .formats()
+        .iter()
+        .filter_map(|served| served.minter());
     minters.filter(|minter| minter.counted().format.exclude.is_some())
 }
 
 fn read_excluded(minter: &Minter, from: UnixNanos) -> Result<ExcludedTicks, OtherGeneratorError> {
     let format = &minter.counted().format;
-    let path: &Path = format.exclude.as_deref().expect("only formats with a file are read");
-    let not_readable =
-        |cause| OtherGeneratorError::NotReadable { format: format.name.clone(), path: path.to_owned(), cause };
+    let path: &Path = format
+        .exclude
+        .as_deref()
+        .expect("only formats with a file are read");
+    let not_readable = |cause| OtherGeneratorError::NotReadable {
+        format: format.name.clone(),
+        path: path.to_owned(),
+        cause,
+    };
     let mut file = BufReader::new(File::open(path).map_err(not_readable)?);
-    let mut ids = minter.excluded_ids(from).expect("a format with `exclude` is sequenced, checked when it was made");
+    let mut ids = minter
+        .excluded_ids(from)
+        .expect("a format with `exclude` is sequenced, checked when it was made");
     let mut line = String::new();
     while file.read_line(&mut line).map_err(not_readable)? > 0 {
         let text = line.trim_end_matches(['\n', '\r']);
-        let refused = |cause| OtherGeneratorError::Line { format: format.name.clone(), path: path.to_owned(), cause };
+        let refused = |cause| OtherGeneratorError::Line {
+            format: format.name.clone(),
+            path: path.to_owned(),
+            cause,
+        };
         ids.read_line(text).map_err(refused)?;
         line.clear();
     }

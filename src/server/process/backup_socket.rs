@@ -52,7 +52,11 @@ pub enum BackupReply {
 impl BackupReply {
     fn to_line(&self) -> String {
         match self {
-            BackupReply::Done(BackedUp { appends, conjunctions, numbers }) => {
+            BackupReply::Done(BackedUp {
+                appends,
+                conjunctions,
+                numbers,
+            }) => {
                 format!("done {appends} {conjunctions} {numbers}\n")
             }
             BackupReply::Refused(why) => format!("refused {}\n", why.replace('\n', " ")),
@@ -76,7 +80,14 @@ impl BackupReply {
                 let mut next = || counts.next().transpose().ok();
                 // A node of an earlier version keeps no numbers, and says nothing of them.
                 let (appends, conjunctions, numbers) = (next()??, next()??, next()?.unwrap_or(0));
-                counts.next().is_none().then_some(BackupReply::Done(BackedUp { appends, conjunctions, numbers }))
+                counts
+                    .next()
+                    .is_none()
+                    .then_some(BackupReply::Done(BackedUp {
+                        appends,
+                        conjunctions,
+                        numbers,
+                    }))
             }
             "refused" => Some(BackupReply::Refused(rest.to_owned())),
             _ => None,
@@ -95,10 +106,17 @@ pub(in crate::server) struct BackupSocket {
 impl BackupSocket {
     /// Listens in the folder of this node, which is locked: a socket that is there was left by a process that has ended.
     /// `None`, with a warning, where it cannot: only backups of the running node are lost.
-    pub(in crate::server) fn bind(data_dir: &Path, audit: Option<Arc<Audit>>) -> Option<BackupSocket> {
+    pub(in crate::server) fn bind(
+        data_dir: &Path,
+        audit: Option<Arc<Audit>>,
+    ) -> Option<BackupSocket> {
         let path = data_dir.join(BACKUP_SOCKET);
         match listen(&path) {
-            Ok(listener) => Some(BackupSocket { listener, path, audit }),
+            Ok(listener) => Some(BackupSocket {
+                listener,
+                path,
+                audit,
+            }),
             Err(error) => {
                 warn!(path = %path.display(), "no backup of the running node: cannot listen on {}: {error}", path.display());
                 None
@@ -142,7 +160,12 @@ impl BackupSocket {
         }
     }
 
-    async fn reply(&self, mut stream: UnixStream, asked: Asked, service: &Arc<Service>) -> io::Result<()> {
+    async fn reply(
+        &self,
+        mut stream: UnixStream,
+        asked: Asked,
+        service: &Arc<Service>,
+    ) -> io::Result<()> {
         let reply = match asked {
             Asked::For(folder) => back_up(folder, service, self.audit.as_deref()).await,
             Asked::InVain(why) => BackupReply::Refused(why),
@@ -189,34 +212,60 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 /// Reads what is asked for.
 async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
     // Between binding and setting the mode anybody who may enter the folder could have connected.
-    let (caller, own) = (stream.peer_cred()?.uid(), rustix::process::geteuid().as_raw());
+    let (caller, own) = (
+        stream.peer_cred()?.uid(),
+        rustix::process::geteuid().as_raw(),
+    );
     if caller != own && caller != 0 {
         let why = format!("user {caller} may not ask for a backup, this process runs as {own}");
         return Ok((stream, Asked::InVain(why)));
     }
     let mut folder = Vec::new();
-    timeout(REQUEST_MAX, (&mut stream).take(PATH_LEN_MAX).read_to_end(&mut folder)).await??;
-    Ok((stream, Asked::For(PathBuf::from(OsString::from_vec(folder)))))
+    timeout(
+        REQUEST_MAX,
+        (&mut stream).take(PATH_LEN_MAX).read_to_end(&mut folder),
+    )
+    .await??;
+    Ok((
+        stream,
+        Asked::For(PathBuf::from(OsString::from_vec(folder))),
+    ))
 }
 
 async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>) -> BackupReply {
     if !folder.is_absolute() {
         return BackupReply::Refused(format!("{} is no absolute path", folder.display()));
     }
-    if let Err(error) = audit.map_or(Ok(()), |audit| audit.tell(&Act::Backup { folder: folder.clone() })) {
+    if let Err(error) = audit.map_or(Ok(()), |audit| {
+        audit.tell(&Act::Backup {
+            folder: folder.clone(),
+        })
+    }) {
         return BackupReply::Refused(WithCauses(&error).to_string());
     }
     let (of_service, to) = (Arc::clone(service), folder.clone());
     let copied = tokio::task::spawn_blocking(move || {
         if fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(format!("{} is not empty: name a folder that is, or one that is to be made", to.display()));
+            return Err(format!(
+                "{} is not empty: name a folder that is, or one that is to be made",
+                to.display()
+            ));
         }
-        let keeper = of_service.record_keeper().ok_or_else(|| "the records are not open yet".to_owned())?;
-        keeper.records().back_up(&to).map_err(|error| WithCauses(&error).to_string())
+        let keeper = of_service
+            .record_keeper()
+            .ok_or_else(|| "the records are not open yet".to_owned())?;
+        keeper
+            .records()
+            .back_up(&to)
+            .map_err(|error| WithCauses(&error).to_string())
     });
     match copied.await {
         Ok(Ok(done)) => {
-            let BackedUp { appends, conjunctions, numbers } = done;
+            let BackedUp {
+                appends,
+                conjunctions,
+                numbers,
+            } = done;
             info!(folder = %folder.display(), appends, conjunctions, numbers, "backed up to {}", folder.display());
             BackupReply::Done(done)
         }

@@ -16,13 +16,17 @@ pub struct InheritedSocket(net::TcpListener);
 #[derive(Debug, thiserror::Error)]
 pub enum InheritedError {
     /// There can be one address only.
-    #[error("LISTEN_FDS hands over {count} sockets, and one can be served: leave one ListenStream in the socket unit")]
+    #[error(
+        "LISTEN_FDS hands over {count} sockets, and one can be served: leave one ListenStream in the socket unit"
+    )]
     Several {
         /// How many there are.
         count: usize,
     },
     /// It is no TCP socket that listens.
-    #[error("LISTEN_FDS hands over what is no listening TCP socket: use ListenStream with an IP address and a port")]
+    #[error(
+        "LISTEN_FDS hands over what is no listening TCP socket: use ListenStream with an IP address and a port"
+    )]
     NotTcp(#[source] io::Error),
 }
 
@@ -35,7 +39,10 @@ impl InheritedSocket {
     pub fn take() -> Result<Option<Self>, InheritedError> {
         let mut handed_over = ListenFd::from_env();
         match handed_over.len() {
-            0 | 1 => handed_over.take_tcp_listener(0).map(|socket| socket.map(Self)).map_err(InheritedError::NotTcp),
+            0 | 1 => handed_over
+                .take_tcp_listener(0)
+                .map(|socket| socket.map(Self))
+                .map_err(InheritedError::NotTcp),
             count => Err(InheritedError::Several { count }),
         }
     }

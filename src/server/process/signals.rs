@@ -28,7 +28,10 @@ impl Hangups {
 impl Signals {
     /// From now on neither of them ends the process by itself.
     pub(in crate::server) fn wait() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// The name of the next one that comes.

@@ -122,11 +122,21 @@ impl Audit {
     /// # Errors
     /// [`AuditError`].
     pub(in crate::server) fn open(path: &Path, clock: Arc<Clock>) -> Result<Audit, AuditError> {
-        let file = open(path).map_err(|cause| AuditError { path: path.to_owned(), cause })?;
+        let file = open(path).map_err(|cause| AuditError {
+            path: path.to_owned(),
+            cause,
+        })?;
         let file = SharedFile(Arc::new(Mutex::new(file)));
         let requests = Output::to(file.clone(), "audit");
         let (lines, lines_dropped) = (requests.lines(), Arc::new(requests.lines_dropped()));
-        Ok(Audit { path: path.to_owned(), file, clock, lines, lines_dropped, requests: Mutex::new(Some(requests)) })
+        Ok(Audit {
+            path: path.to_owned(),
+            file,
+            clock,
+            lines,
+            lines_dropped,
+            requests: Mutex::new(Some(requests)),
+        })
     }
 
     /// Tells of an act, durably where the file is on a disk. Unless this succeeds, it must not be done.
@@ -135,7 +145,10 @@ impl Audit {
     /// [`AuditError`].
     pub(in crate::server) fn tell(&self, act: &Act) -> Result<(), AuditError> {
         let line = line(&self.clock, act);
-        self.file.write_durably(&line).map_err(|cause| AuditError { path: self.path.clone(), cause })
+        self.file.write_durably(&line).map_err(|cause| AuditError {
+            path: self.path.clone(),
+            cause,
+        })
     }
 
     /// Tells of what was done already; if that cannot be told, the log says so.
@@ -150,7 +163,10 @@ impl Audit {
     /// # Errors
     /// [`AuditError`]; then lines go where they went before.
     pub(in crate::server) fn reopen(&self) -> Result<(), AuditError> {
-        let file = open(&self.path).map_err(|cause| AuditError { path: self.path.clone(), cause })?;
+        let file = open(&self.path).map_err(|cause| AuditError {
+            path: self.path.clone(),
+            cause,
+        })?;
         *self.file.lock() = file;
         Ok(())
     }
@@ -160,7 +176,9 @@ impl Audit {
         let (lines, clock) = (self.lines.clone(), Arc::clone(&self.clock));
         Arc::new(move |request| {
             // It fails no one: a queue that is full counts what it drops.
-            let _ = lines.clone().write_all(&line(&clock, &RequestLine::of(request)));
+            let _ = lines
+                .clone()
+                .write_all(&line(&clock, &RequestLine::of(request)));
         })
     }
 
@@ -171,7 +189,11 @@ impl Audit {
 
     /// Writes what still waits, for a second at most. Nothing that callers do is told any more.
     pub(in crate::server) fn close(&self) {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let requests = self
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         requests.into_iter().for_each(Output::close);
     }
 }
@@ -209,7 +231,11 @@ impl SharedFile {
         file.write(line)?;
         let file = file.stream();
         // A pipe has nothing to sync.
-        if file.metadata()?.is_file() { file.sync_data() } else { Ok(()) }
+        if file.metadata()?.is_file() {
+            file.sync_data()
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -223,11 +249,19 @@ impl Write for SharedFile {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "an audit trail is a log, and holds no state")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an audit trail is a log, and holds no state"
+)]
 fn open(path: &Path) -> io::Result<WholeLines<File>> {
     // A pipe whose reader has stopped refuses a line instead of holding up what is told in it.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().append(true).create(true).mode(FILE_MODE).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(FILE_MODE)
+        .custom_flags(flags)
+        .open(path)?;
     let is_torn = file.metadata()?.is_file() && is_torn(path);
     Ok(WholeLines::new(file, is_torn))
 }
@@ -246,7 +280,10 @@ fn is_torn(path: &Path) -> bool {
 }
 
 fn line(clock: &Clock, what: &impl Serialize) -> Vec<u8> {
-    let line = Line { at: clock.now().to_string(), what };
+    let line = Line {
+        at: clock.now().to_string(),
+        what,
+    };
     let mut json = serde_json::to_vec(&line).expect("texts and numbers always serialize");
     json.push(b'\n');
     json
@@ -269,7 +306,9 @@ mod tests {
 
     fn lines(path: &Path) -> Vec<Value> {
         let text = fs::read_to_string(path).expect("readable");
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
     }
 
     #[test]
@@ -277,7 +316,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (path, moved) = (folder.path().join("audit"), folder.path().join("audit.1"));
         let audit = Audit::open(&path, clock()).expect("opens");
-        audit.tell(&Act::Backup { folder: "/copy".into() }).expect("told");
+        audit
+            .tell(&Act::Backup {
+                folder: "/copy".into(),
+            })
+            .expect("told");
         fs::rename(&path, &moved).expect("moved");
         audit.reopen().expect("opens");
         audit.tell(&Act::Reload).expect("told");
@@ -298,7 +341,10 @@ mod tests {
         audit.close();
         assert_eq!(dropped(), 0);
         let at = "2030-03-17T17:46:40.000Z";
-        assert_eq!(lines(&moved), [json!({ "at": at, "act": "backup", "folder": "/copy" })]);
+        assert_eq!(
+            lines(&moved),
+            [json!({ "at": at, "act": "backup", "folder": "/copy" })]
+        );
         let minted = json!({
             "at": at, "request": "a-1", "caller": "127.0.0.1", "shown": "the token `billing`", "method": "POST",
             "path": "/ids/payment", "count": 3, "status": 200
@@ -311,15 +357,27 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("audit");
         let told = "{\"at\":\"2030-03-17T17:46:40.000Z\",\"act\":\"reload\"}\n";
-        for (left, then) in [("", ""), ("{}\n", "{}\n"), ("{\"at\":\"20", "{\"at\":\"20\n")] {
+        for (left, then) in [
+            ("", ""),
+            ("{}\n", "{}\n"),
+            ("{\"at\":\"20", "{\"at\":\"20\n"),
+        ] {
             fs::write(&path, left).expect("written");
             let audit = Audit::open(&path, clock()).expect("opens");
             audit.tell(&Act::Reload).expect("told");
-            assert_eq!(fs::read_to_string(&path).expect("readable"), format!("{then}{told}"), "opened: {left:?}");
+            assert_eq!(
+                fs::read_to_string(&path).expect("readable"),
+                format!("{then}{told}"),
+                "opened: {left:?}"
+            );
             fs::write(&path, left).expect("written");
             audit.reopen().expect("opens");
             audit.tell(&Act::Reload).expect("told");
-            assert_eq!(fs::read_to_string(&path).expect("readable"), format!("{then}{told}"), "opened anew: {left:?}");
+            assert_eq!(
+                fs::read_to_string(&path).expect("readable"),
+                format!("{then}{told}"),
+                "opened anew: {left:?}"
+            );
         }
     }
 

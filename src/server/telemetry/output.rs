@@ -26,10 +26,20 @@ impl Output {
     /// Writes to this stream, in a thread of this name.
     pub(super) fn to(stream: impl Write + Send + 'static, thread_name: &str) -> Self {
         let unwritten = Arc::new(AtomicU64::new(0));
-        let stream = CountedStream { stream, failures: Arc::clone(&unwritten) };
-        let queue = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).thread_name(thread_name);
+        let stream = CountedStream {
+            stream,
+            failures: Arc::clone(&unwritten),
+        };
+        let queue = NonBlockingBuilder::default()
+            .lossy(true)
+            .buffered_lines_limit(LINES_MAX)
+            .thread_name(thread_name);
         let (lines, guard) = queue.finish(stream);
-        Self { lines, unwritten, guard }
+        Self {
+            lines,
+            unwritten,
+            guard,
+        }
     }
 
     /// What writes lines, each by one call.
@@ -52,7 +62,11 @@ impl Output {
             drop(self.guard);
             let _ = closed.send(());
         };
-        if thread::Builder::new().name("output-close".to_owned()).spawn(closing).is_ok() {
+        if thread::Builder::new()
+            .name("output-close".to_owned())
+            .spawn(closing)
+            .is_ok()
+        {
             let _ = is_closed.recv_timeout(CLOSE_MAX);
         }
     }
@@ -70,7 +84,10 @@ struct CountedStream<S> {
 impl<S: Write> Write for CountedStream<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.stream.write(bytes);
-        if written.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted) {
+        if written
+            .as_ref()
+            .is_err_and(|error| error.kind() != io::ErrorKind::Interrupted)
+        {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
         written
@@ -99,7 +116,10 @@ mod tests {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.entered.send(());
             let _ = self.opened.recv();
-            self.written.lock().expect("no panic").extend_from_slice(bytes);
+            self.written
+                .lock()
+                .expect("no panic")
+                .extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -112,7 +132,14 @@ mod tests {
     fn what_finds_the_queue_full_is_dropped_and_counted_and_the_end_does_not_wait_for_it() {
         let ((entered, is_entered), (open, opened)) = (mpsc::channel(), mpsc::channel());
         let written = Arc::default();
-        let output = Output::to(Gate { entered, opened, written: Arc::clone(&written) }, "test");
+        let output = Output::to(
+            Gate {
+                entered,
+                opened,
+                written: Arc::clone(&written),
+            },
+            "test",
+        );
         let (mut lines, dropped) = (output.lines(), output.lines_dropped());
         lines.write_all(b"first\n").expect("it never fails");
         is_entered.recv().expect("the first line is being written");
@@ -121,7 +148,11 @@ mod tests {
         }
         assert_eq!(dropped(), 7);
         output.close();
-        assert_eq!(written.lock().expect("no panic").len(), 0, "the stream is stuck all the time");
+        assert_eq!(
+            written.lock().expect("no panic").len(),
+            0,
+            "the stream is stuck all the time"
+        );
         drop(open);
     }
 
@@ -130,13 +161,23 @@ mod tests {
         let written: Arc<Mutex<Vec<u8>>> = Arc::default();
         let ((entered, _), (open, opened)) = (mpsc::channel(), mpsc::channel());
         drop(open);
-        let output = Output::to(Gate { entered, opened, written: Arc::clone(&written) }, "test");
+        let output = Output::to(
+            Gate {
+                entered,
+                opened,
+                written: Arc::clone(&written),
+            },
+            "test",
+        );
         for _ in 0..100 {
             output.lines().write_all(b"line\n").expect("it never fails");
         }
         let dropped = output.lines_dropped();
         output.close();
-        assert_eq!((dropped(), written.lock().expect("no panic").len()), (0, 500));
+        assert_eq!(
+            (dropped(), written.lock().expect("no panic").len()),
+            (0, 500)
+        );
     }
 
     #[test]

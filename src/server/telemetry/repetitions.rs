@@ -38,14 +38,26 @@ impl Repetitions {
     /// Writes how often each line came again since the last call, and forgets them all.
     pub(super) fn sum_up(&self) {
         let seen = std::mem::take(&mut *self.seen());
-        for (Line { text, .. }, Repeated { level, times }) in seen.into_iter().filter(|(_, again)| again.times > 0) {
+        for (Line { text, .. }, Repeated { level, times }) in
+            seen.into_iter().filter(|(_, again)| again.times > 0)
+        {
             let message = text.message;
             match level {
-                Level::ERROR => error!(target: SUMMARY, times, "{times} more times within a second: {message}"),
-                Level::WARN => warn!(target: SUMMARY, times, "{times} more times within a second: {message}"),
-                Level::INFO => info!(target: SUMMARY, times, "{times} more times within a second: {message}"),
-                Level::DEBUG => debug!(target: SUMMARY, times, "{times} more times within a second: {message}"),
-                Level::TRACE => trace!(target: SUMMARY, times, "{times} more times within a second: {message}"),
+                Level::ERROR => {
+                    error!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                }
+                Level::WARN => {
+                    warn!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                }
+                Level::INFO => {
+                    info!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                }
+                Level::DEBUG => {
+                    debug!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                }
+                Level::TRACE => {
+                    trace!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                }
             }
         }
     }
@@ -77,7 +89,13 @@ impl<S: Subscriber> Layer<S> for Repetitions {
         }
         let mut text = Text::default();
         event.record(&mut text);
-        self.is_news(Line { place: metadata.callsite(), text }, *metadata.level())
+        self.is_news(
+            Line {
+                place: metadata.callsite(),
+                text,
+            },
+            *metadata.level(),
+        )
     }
 }
 
@@ -126,12 +144,20 @@ mod tests {
     fn lines_of(work: impl FnOnce(&Repetitions)) -> Vec<String> {
         let (sink, repetitions) = (Sink::default(), Repetitions::default());
         let writer = sink.clone();
-        let lines = tracing_subscriber::fmt::layer().with_writer(move || writer.clone()).without_time();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(move || writer.clone())
+            .without_time();
         let lines = lines.with_target(false).with_ansi(false);
-        let subscriber = tracing_subscriber::registry().with(repetitions.clone()).with(lines);
+        let subscriber = tracing_subscriber::registry()
+            .with(repetitions.clone())
+            .with(lines);
         tracing::subscriber::with_default(subscriber, || work(&repetitions));
         let written = sink.0.lock().expect("no panic").clone();
-        String::from_utf8(written).expect("text").lines().map(|line| line.trim().to_owned()).collect()
+        String::from_utf8(written)
+            .expect("text")
+            .lines()
+            .map(|line| line.trim().to_owned())
+            .collect()
     }
 
     #[test]

@@ -27,17 +27,24 @@ pub struct Telemetry {
 impl Telemetry {
     /// Begins to write log lines, as the configuration says. Panics are logged, too.
     pub fn start(config: &LogConfig) -> Self {
-        let (log, banner) = (Output::to(io::stderr(), "log"), Output::to(io::stdout(), "banner"));
+        let (log, banner) = (
+            Output::to(io::stderr(), "log"),
+            Output::to(io::stdout(), "banner"),
+        );
         let repetitions = Repetitions::default();
         // Colours are for eyes; in a file or a journal they only get in the way of a search.
         // https://no-color.org
         let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let has_colours = io::stderr().is_terminal() && !wants_none;
-        let lines = tracing_subscriber::fmt::layer().with_writer(log_lines(&log)).with_ansi(has_colours);
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(log_lines(&log))
+            .with_ansi(has_colours);
         // A line that cannot be written is lost. Reporting that would again write to standard error, and panic there.
         let lines = lines.with_target(false).log_internal_errors(false);
         let filter = LevelFilter::from(config.level);
-        let registry = tracing_subscriber::registry().with(filter).with(repetitions.clone());
+        let registry = tracing_subscriber::registry()
+            .with(filter)
+            .with(repetitions.clone());
         let is_ours = match config.format {
             LogFormat::Text => registry.with(lines).try_init(),
             LogFormat::Json => registry.with(lines.json()).try_init(),
@@ -47,7 +54,11 @@ impl Telemetry {
             log_panics();
             sum_up_for_ever(repetitions.clone());
         }
-        Self { log, banner, repetitions }
+        Self {
+            log,
+            banner,
+            repetitions,
+        }
     }
 
     /// Writes what an operator sees first.
@@ -68,7 +79,9 @@ impl Telemetry {
     }
 }
 
-fn log_lines(log: &Output) -> impl Fn() -> tracing_appender::non_blocking::NonBlocking + Send + Sync + 'static {
+fn log_lines(
+    log: &Output,
+) -> impl Fn() -> tracing_appender::non_blocking::NonBlocking + Send + Sync + 'static {
     let lines = log.lines();
     move || lines.clone()
 }
@@ -77,7 +90,9 @@ fn log_lines(log: &Output) -> impl Fn() -> tracing_appender::non_blocking::NonBl
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let message = panic.payload_as_str().unwrap_or("without a message");
-        let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let place = panic
+            .location()
+            .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         error!("a thread panicked at {place}: {message}");
     }));
 }
@@ -89,7 +104,10 @@ fn sum_up_for_ever(repetitions: Repetitions) {
             repetitions.sum_up();
         }
     };
-    if let Err(error) = thread::Builder::new().name("log-repetitions".to_owned()).spawn(work) {
+    if let Err(error) = thread::Builder::new()
+        .name("log-repetitions".to_owned())
+        .spawn(work)
+    {
         error!("repeated log lines will not be counted: {error}");
     }
 }

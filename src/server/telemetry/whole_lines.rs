@@ -36,7 +36,11 @@ impl<W: Write> WholeLines<W> {
                 failed => {
                     self.is_torn = rest.len() < line.len();
                     let is_told = self.is_torn && rest == b"\n";
-                    return if is_told { Ok(()) } else { Err(failed.err().unwrap_or(ErrorKind::WriteZero.into())) };
+                    return if is_told {
+                        Ok(())
+                    } else {
+                        Err(failed.err().unwrap_or(ErrorKind::WriteZero.into()))
+                    };
                 }
             }
         }
@@ -75,26 +79,49 @@ mod tests {
     fn wherever_a_line_was_cut_the_next_one_is_whole() {
         const LINE: &[u8] = b"{\"a\":1}\n";
         for room in 0..LINE.len() {
-            let mut lines = WholeLines::new(Disk { room, ..Disk::default() }, false);
+            let mut lines = WholeLines::new(
+                Disk {
+                    room,
+                    ..Disk::default()
+                },
+                false,
+            );
             let is_told = lines.write(LINE).is_ok();
-            assert_eq!(is_told, room == LINE.len() - 1, "all but the newline is a line: {room}");
+            assert_eq!(
+                is_told,
+                room == LINE.len() - 1,
+                "all but the newline is a line: {room}"
+            );
             assert!(lines.write(b"lost\n").is_err(), "there is no room: {room}");
             lines.stream.room = 100;
             lines.write(b"next\n").expect("there is room");
             lines.write(b"last\n").expect("there is room");
             let end = if room == 0 { "" } else { "\n" };
             let cut = String::from_utf8_lossy(&LINE[..room]);
-            assert_eq!(String::from_utf8_lossy(&lines.stream.written), format!("{cut}{end}next\nlast\n"), "{room}");
+            assert_eq!(
+                String::from_utf8_lossy(&lines.stream.written),
+                format!("{cut}{end}next\nlast\n"),
+                "{room}"
+            );
         }
     }
 
     #[test]
     fn a_line_that_somebody_else_left_torn_is_closed_once() {
         for (is_torn, before) in [(true, "\n"), (false, "")] {
-            let mut lines = WholeLines::new(Disk { room: 100, ..Disk::default() }, is_torn);
+            let mut lines = WholeLines::new(
+                Disk {
+                    room: 100,
+                    ..Disk::default()
+                },
+                is_torn,
+            );
             lines.write(b"one\n").expect("there is room");
             lines.write(b"two\n").expect("there is room");
-            assert_eq!(String::from_utf8_lossy(&lines.stream.written), format!("{before}one\ntwo\n"));
+            assert_eq!(
+                String::from_utf8_lossy(&lines.stream.written),
+                format!("{before}one\ntwo\n")
+            );
         }
     }
 }

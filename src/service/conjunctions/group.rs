@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::register::near;
-use crate::conjunction::{ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, SentReport, Tca};
+use crate::conjunction::{
+    ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, SentReport, Tca,
+};
 use crate::service::error::{GroupFailure, ServiceError};
 use crate::service::formats::ServedFormat;
 use crate::service::service::{Conjunctions, Service};
@@ -35,7 +37,8 @@ impl Service {
         externals: &[(usize, ExternalId)],
         noted_rule: NotedRule,
     ) -> Result<GroupedReports, GroupFailure> {
-        let request = GroupRequest::new(Arc::clone(minter), sent_reports).map_err(GroupFailure::Report)?;
+        let request =
+            GroupRequest::new(Arc::clone(minter), sent_reports).map_err(GroupFailure::Report)?;
         let request = request.with_noted_rule(noted_rule);
         let outcome = match self.conjunctions() {
             Conjunctions::Pure => request.decide_ungrouped().map_err(RecordError::Group),
@@ -50,12 +53,27 @@ impl Service {
         });
         self.counters().count_reports(sent_reports.len(), &grouped);
         let grouped = grouped?;
-        if let Some(keeper) = self.record_keeper().filter(|_| !externals.is_empty() && self.check_stored().is_ok()) {
+        if let Some(keeper) = self
+            .record_keeper()
+            .filter(|_| !externals.is_empty() && self.check_stored().is_ok())
+        {
             let external = |(at, external): &(usize, ExternalId)| {
-                let (format, pair) = (minter.format_name().to_owned(), minter.pair_of(&sent_reports[*at].report));
-                (AnchorKey { format, pair, tca: grouped[*at].anchor }, external.clone())
+                let (format, pair) = (
+                    minter.format_name().to_owned(),
+                    minter.pair_of(&sent_reports[*at].report),
+                );
+                (
+                    AnchorKey {
+                        format,
+                        pair,
+                        tca: grouped[*at].anchor,
+                    },
+                    external.clone(),
+                )
             };
-            let kept = keeper.add_externals(externals.iter().map(external).collect()).await;
+            let kept = keeper
+                .add_externals(externals.iter().map(external).collect())
+                .await;
             kept.map_err(|error| GroupFailure::Service(ServiceError::Records(error)))?;
         }
         let count = u64::try_from(grouped.len()).expect("a list is shorter than 2^64");
@@ -77,12 +95,22 @@ impl Service {
             .iter()
             .enumerate()
             .filter(is_created)
-            .map(|(at, grouped)| (at, (minter.pair_of(&sent_reports[at].report), grouped.anchor)))
+            .map(|(at, grouped)| {
+                (
+                    at,
+                    (minter.pair_of(&sent_reports[at].report), grouped.anchor),
+                )
+            })
             .collect();
         let places: Vec<(Pair, Tca)> = created.iter().map(|(_, place)| *place).collect();
-        let Some(keeper) = self.record_keeper().filter(|_| !places.is_empty()) else { return HashMap::new() };
+        let Some(keeper) = self.record_keeper().filter(|_| !places.is_empty()) else {
+            return HashMap::new();
+        };
         let minter = Arc::clone(minter);
-        let near = keeper.read_aside(move |records| near(records, &minter, &places)).await.unwrap_or_default();
+        let near = keeper
+            .read_aside(move |records| near(records, &minter, &places))
+            .await
+            .unwrap_or_default();
         let found = created.into_iter().map(|(at, _)| at).zip(near);
         found.filter(|(_, near)| !near.is_empty()).collect()
     }

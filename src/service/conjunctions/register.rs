@@ -3,7 +3,9 @@
 use crate::conjunction::{Anchor, ExternalId, GroupedMinter, Pair, Tca};
 use crate::service::error::ServiceError;
 use crate::service::service::{Conjunctions, Service};
-use crate::storage::{AnchorKey, ListPlace, ListRange, RecordStore, StoredConjunction, log_unreadable};
+use crate::storage::{
+    AnchorKey, ListPlace, ListRange, RecordStore, StoredConjunction, log_unreadable,
+};
 
 /// How many conjunctions are listed at once.
 pub const CONJUNCTIONS_MAX: usize = 1_000;
@@ -56,7 +58,9 @@ pub struct ConjunctionList {
 impl ListQuery {
     fn matches(&self, pair: Pair) -> bool {
         self.primary.is_none_or(|primary| primary == pair.primary)
-            && self.secondary.is_none_or(|secondary| secondary == pair.secondary)
+            && self
+                .secondary
+                .is_none_or(|secondary| secondary == pair.secondary)
     }
 }
 
@@ -74,7 +78,12 @@ impl Service {
         let last = Tca(query.to.map_or(i64::MAX, |to| to.0.saturating_sub(1)));
         let times = query.from.unwrap_or(Tca(i64::MIN))..=last;
         let format = minter.format_name().to_owned();
-        let mut range = ListRange { format, times, after: query.after, latest_first: query.from.is_none() };
+        let mut range = ListRange {
+            format,
+            times,
+            after: query.after,
+            latest_first: query.from.is_none(),
+        };
         let (mut found, mut looked_through, mut next) = (Vec::new(), 0, None);
         'reading: loop {
             let rows = self.records()?.conjunctions(&range, STEP_LEN);
@@ -101,7 +110,10 @@ impl Service {
             }
         }
         let next = next.and_then(|(tca, pair)| minter.id_at(pair, tca).ok());
-        Ok(ConjunctionList { items: self.with_near(minter, found)?, next })
+        Ok(ConjunctionList {
+            items: self.with_near(minter, found)?,
+            next,
+        })
     }
 
     /// The conjunctions that an id of another originator was sent with, of those that a query asks for: the latest first, all
@@ -118,10 +130,13 @@ impl Service {
         self.check_stored()?;
         let unreadable = |error| ServiceError::Records(log_unreadable(&error));
         let records = self.records()?;
-        let anchors =
-            records.anchors_of_external(minter.format_name(), external, CONJUNCTIONS_MAX).map_err(unreadable)?;
+        let anchors = records
+            .anchors_of_external(minter.format_name(), external, CONJUNCTIONS_MAX)
+            .map_err(unreadable)?;
         let times = query.from.unwrap_or(Tca(i64::MIN))..query.to.unwrap_or(Tca(i64::MAX));
-        let asked = anchors.into_iter().filter(|anchor| times.contains(&anchor.tca) && query.matches(anchor.pair));
+        let asked = anchors
+            .into_iter()
+            .filter(|anchor| times.contains(&anchor.tca) && query.matches(anchor.pair));
         let mut found = Vec::new();
         for AnchorKey { pair, tca, .. } in asked.take(query.limit) {
             // What was forgotten meanwhile is not there.
@@ -134,14 +149,22 @@ impl Service {
     ///
     /// # Errors
     /// [`ServiceError::UnknownConjunction`] among others.
-    pub fn conjunction(&self, minter: &GroupedMinter, id: u128) -> Result<ListedConjunction, ServiceError> {
+    pub fn conjunction(
+        &self,
+        minter: &GroupedMinter,
+        id: u128,
+    ) -> Result<ListedConjunction, ServiceError> {
         self.check_stored()?;
         let unknown = || ServiceError::UnknownConjunction;
         let (pair, times) = minter.event_of(id).ok_or_else(unknown)?;
-        let spans = self.records()?.anchors_within(minter.format_name(), &mut std::iter::once((pair, times)));
+        let spans = self
+            .records()?
+            .anchors_within(minter.format_name(), &mut std::iter::once((pair, times)));
         let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
         let anchor = spans.into_iter().flatten().next().ok_or_else(unknown)?;
-        let row = self.stored_at(minter, pair, anchor.tca)?.ok_or_else(unknown)?;
+        let row = self
+            .stored_at(minter, pair, anchor.tca)?
+            .ok_or_else(unknown)?;
         self.with_near(minter, vec![row])?.pop().ok_or_else(unknown)
     }
 
@@ -153,9 +176,20 @@ impl Service {
         tca: Tca,
     ) -> Result<Option<StoredConjunction>, ServiceError> {
         // The row of the pair is the first behind the object before it.
-        let after = pair.secondary.checked_sub(1).map(|secondary| (tca, Pair { secondary, ..pair }));
+        let after = pair
+            .secondary
+            .checked_sub(1)
+            .map(|secondary| (tca, Pair { secondary, ..pair }));
         let format = minter.format_name().to_owned();
-        let rows = self.records()?.conjunctions(&ListRange { format, times: tca..=tca, after, latest_first: false }, 1);
+        let rows = self.records()?.conjunctions(
+            &ListRange {
+                format,
+                times: tca..=tca,
+                after,
+                latest_first: false,
+            },
+            1,
+        );
         let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
         Ok(rows.into_iter().find(|row| row.pair == pair))
     }
@@ -166,18 +200,39 @@ impl Service {
         mut found: Vec<StoredConjunction>,
     ) -> Result<Vec<ListedConjunction>, ServiceError> {
         if let Some(keeper) = self.record_keeper() {
-            found.iter_mut().for_each(|stored| keeper.tallies().complete(minter.format_name(), stored));
+            found
+                .iter_mut()
+                .for_each(|stored| keeper.tallies().complete(minter.format_name(), stored));
         }
-        let places: Vec<(Pair, Tca)> = found.iter().map(|stored| (stored.pair, stored.anchor.tca)).collect();
+        let places: Vec<(Pair, Tca)> = found
+            .iter()
+            .map(|stored| (stored.pair, stored.anchor.tca))
+            .collect();
         let near = near(self.records()?, minter, &places)?;
         let format = minter.format_name();
-        let key = |(pair, tca): &(Pair, Tca)| AnchorKey { format: format.to_owned(), pair: *pair, tca: *tca };
-        let externals = self.records()?.externals(&places.iter().map(key).collect::<Vec<_>>());
+        let key = |(pair, tca): &(Pair, Tca)| AnchorKey {
+            format: format.to_owned(),
+            pair: *pair,
+            tca: *tca,
+        };
+        let externals = self
+            .records()?
+            .externals(&places.iter().map(key).collect::<Vec<_>>());
         let externals = externals.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
-        let listed = found.into_iter().zip(near).zip(externals).filter_map(|((stored, near), externals)| {
-            let id = minter.id_at(stored.pair, stored.anchor.tca).ok()?;
-            Some(ListedConjunction { id, stored, near, externals })
-        });
+        let listed =
+            found
+                .into_iter()
+                .zip(near)
+                .zip(externals)
+                .filter_map(|((stored, near), externals)| {
+                    let id = minter.id_at(stored.pair, stored.anchor.tca).ok()?;
+                    Some(ListedConjunction {
+                        id,
+                        stored,
+                        near,
+                        externals,
+                    })
+                });
         Ok(listed.collect())
     }
 
@@ -198,16 +253,22 @@ pub(super) fn near(
     if places.is_empty() {
         return Ok(Vec::new());
     }
-    let both = |(pair, tca): &(Pair, Tca)| [(*pair, tca.vicinity()), (pair.swapped(), tca.vicinity())];
+    let both =
+        |(pair, tca): &(Pair, Tca)| [(*pair, tca.vicinity()), (pair.swapped(), tca.vicinity())];
     let spans = records.anchors_within(minter.format_name(), &mut places.iter().flat_map(both));
     let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
     let (of_both, _) = spans.as_chunks::<2>();
     let near = |((pair, tca), [same, swapped]): (&(Pair, Tca), &[Vec<Anchor>; 2])| {
-        let same = same.iter().filter(|anchor| anchor.tca != *tca).map(|anchor| (*pair, anchor.tca));
+        let same = same
+            .iter()
+            .filter(|anchor| anchor.tca != *tca)
+            .map(|anchor| (*pair, anchor.tca));
         let swapped = swapped.iter().map(|anchor| (pair.swapped(), anchor.tca));
         let mut near: Vec<(Pair, Tca)> = same.chain(swapped).collect();
         near.sort_by_key(|(_, other)| other.since(*tca).abs());
-        near.into_iter().filter_map(|(pair, tca)| minter.id_at(pair, tca).ok()).collect()
+        near.into_iter()
+            .filter_map(|(pair, tca)| minter.id_at(pair, tca).ok())
+            .collect()
     };
     Ok(places.iter().zip(of_both).map(near).collect())
 }

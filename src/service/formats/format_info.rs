@@ -16,12 +16,21 @@ impl Service {
     pub fn format_json(&self, served: &ServedFormat) -> Arc<str> {
         let (workers, count_max) = (served.workers(), self.count_max(served));
         let mut told = served.told();
-        if let Some(told) = told.as_ref().filter(|told| told.workers == workers && told.count_max == count_max) {
+        if let Some(told) = told
+            .as_ref()
+            .filter(|told| told.workers == workers && told.count_max == count_max)
+        {
             return Arc::clone(&told.json);
         }
         let info = FormatInfo::new(served.format(), &workers, count_max);
-        let json: Arc<str> = serde_json::to_string(&info).expect("texts, numbers and lists of them").into();
-        *told = Some(ToldFormat { workers, count_max, json: Arc::clone(&json) });
+        let json: Arc<str> = serde_json::to_string(&info)
+            .expect("texts, numbers and lists of them")
+            .into();
+        *told = Some(ToldFormat {
+            workers,
+            count_max,
+            json: Arc::clone(&json),
+        });
         json
     }
 
@@ -29,7 +38,11 @@ impl Service {
     fn count_max(&self, served: &ServedFormat) -> Option<u64> {
         let configured = u64::from(self.limits().batch_max);
         match served.source() {
-            IdSource::Count(minter) => Some(minter.count_max(0).map_or(configured, |most| most.min(configured))),
+            IdSource::Count(minter) => Some(
+                minter
+                    .count_max(0)
+                    .map_or(configured, |most| most.min(configured)),
+            ),
             IdSource::Reports(_) => Some(configured),
             // Events are limited by the length of the body.
             IdSource::Events | IdSource::DecodeOnly => None,

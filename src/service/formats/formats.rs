@@ -39,7 +39,10 @@ pub enum UnknownFormat {
 impl UnknownFormat {
     /// That none of these has this name.
     pub fn among<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> UnknownFormat {
-        UnknownFormat::NotThere { name: name.to_owned(), known: names.collect::<Vec<_>>().join(", ") }
+        UnknownFormat::NotThere {
+            name: name.to_owned(),
+            known: names.collect::<Vec<_>>().join(", "),
+        }
     }
 }
 
@@ -54,7 +57,11 @@ impl Formats {
         let named = |served: &Arc<ServedFormat>| (served.format().name.clone(), Arc::clone(served));
         let mut by_name: Vec<_> = in_order.iter().map(named).collect();
         by_name.sort_by(|(one, _), (other, _)| shortlex(one, other));
-        Formats { in_order, by_name, off }
+        Formats {
+            in_order,
+            by_name,
+            off,
+        }
     }
 
     /// All of them, in order.
@@ -67,12 +74,19 @@ impl Formats {
     /// # Errors
     /// [`UnknownFormat`] says which there are.
     pub fn named(&self, name: &str) -> Result<&Arc<ServedFormat>, UnknownFormat> {
-        let found = self.by_name.binary_search_by(|(known, _)| shortlex(known, name));
+        let found = self
+            .by_name
+            .binary_search_by(|(known, _)| shortlex(known, name));
         found.map(|at| &self.by_name[at].1).map_err(|_| {
             if self.off.iter().any(|off| off == name) {
-                return UnknownFormat::Off { name: name.to_owned() };
+                return UnknownFormat::Off {
+                    name: name.to_owned(),
+                };
             }
-            UnknownFormat::among(self.iter().map(|served| served.format().name.as_str()), name)
+            UnknownFormat::among(
+                self.iter().map(|served| served.format().name.as_str()),
+                name,
+            )
         })
     }
 }

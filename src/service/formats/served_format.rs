@@ -45,7 +45,12 @@ impl ServedFormat {
     pub fn of_count(minter: Arc<Minter>) -> ServedFormat {
         let turns = minter.long_requests_max().unwrap_or(Semaphore::MAX_PERMITS);
         let counted = Arc::clone(minter.counted());
-        ServedFormat { counted, source: IdSource::Count(minter), turns: Semaphore::new(turns), told: Mutex::default() }
+        ServedFormat {
+            counted,
+            source: IdSource::Count(minter),
+            turns: Semaphore::new(turns),
+            told: Mutex::default(),
+        }
     }
 
     /// A format whose ids are made of events.
@@ -112,6 +117,8 @@ impl ServedFormat {
 
     /// The worker numbers that this node mints it with now.
     pub fn workers(&self) -> Vec<u32> {
-        self.minter().and_then(|minter| minter.lanes()).map_or(Vec::new(), |lanes| lanes.workers().to_vec())
+        self.minter()
+            .and_then(|minter| minter.lanes())
+            .map_or(Vec::new(), |lanes| lanes.workers().to_vec())
     }
 }

@@ -49,7 +49,11 @@ struct Places {
 impl AwaitedBodies {
     /// So many at once.
     pub fn new(places_max: usize, counts: Arc<ShedCounts>) -> Arc<AwaitedBodies> {
-        Arc::new(AwaitedBodies { places_max: places_max.max(1), places: Mutex::default(), counts })
+        Arc::new(AwaitedBodies {
+            places_max: places_max.max(1),
+            places: Mutex::default(),
+            counts,
+        })
     }
 
     /// A place for a request of this sender, until it is dropped. Where all are taken, the sender that has most loses the one
@@ -65,7 +69,12 @@ impl AwaitedBodies {
         places.next_number += 1;
         places.change(&sender, |own| drop(own.insert(number, give_up)));
         drop(places);
-        AwaitedBody { bodies: Arc::clone(self), sender, number, given_up }
+        AwaitedBody {
+            bodies: Arc::clone(self),
+            sender,
+            number,
+            given_up,
+        }
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
@@ -75,7 +84,11 @@ impl AwaitedBodies {
 
 impl Places {
     /// Changes which places a sender has.
-    fn change(&mut self, sender: &Sender, change: impl FnOnce(&mut BTreeMap<u64, oneshot::Sender<()>>)) {
+    fn change(
+        &mut self,
+        sender: &Sender,
+        change: impl FnOnce(&mut BTreeMap<u64, oneshot::Sender<()>>),
+    ) {
         let own = self.by_sender.entry(sender.clone()).or_default();
         let before = own.len();
         change(own);
@@ -91,7 +104,9 @@ impl Places {
     }
 
     fn give_one_up(&mut self) {
-        let Some((_, most)) = self.by_count.last().cloned() else { return };
+        let Some((_, most)) = self.by_count.last().cloned() else {
+            return;
+        };
         self.change(&most, |own| {
             if let Some((_, give_up)) = own.pop_first() {
                 // Its request may have ended just now.
@@ -113,13 +128,17 @@ pub struct AwaitedBody {
 impl AwaitedBody {
     /// Ready once somebody else has the place.
     pub fn poll_given_up(&mut self, context: &mut Context<'_>) -> Poll<Shed> {
-        Pin::new(&mut self.given_up).poll(context).map(|_| Shed::Bodies)
+        Pin::new(&mut self.given_up)
+            .poll(context)
+            .map(|_| Shed::Bodies)
     }
 }
 
 impl Drop for AwaitedBody {
     fn drop(&mut self) {
-        self.bodies.places().change(&self.sender, |own| drop(own.remove(&self.number)));
+        self.bodies
+            .places()
+            .change(&self.sender, |own| drop(own.remove(&self.number)));
     }
 }
 
@@ -142,16 +161,24 @@ mod tests {
 
     /// Which of these have lost their places since that was asked last.
     fn given_up(places: &mut [AwaitedBody]) -> Vec<usize> {
-        (0..places.len()).filter(|place| places[*place].given_up.try_recv().is_ok()).collect()
+        (0..places.len())
+            .filter(|place| places[*place].given_up.try_recv().is_ok())
+            .collect()
     }
 
     #[test]
     fn who_is_alone_has_all_places_and_beyond_them_the_first_goes() {
         let (bodies, counts) = bodies(16);
         let mut places: Vec<_> = (0..16).map(|_| bodies.enter(peer(1))).collect();
-        assert_eq!((given_up(&mut places), counts.of(Shed::Bodies)), (vec![], 0));
+        assert_eq!(
+            (given_up(&mut places), counts.of(Shed::Bodies)),
+            (vec![], 0)
+        );
         places.push(bodies.enter(peer(1)));
-        assert_eq!((given_up(&mut places), counts.of(Shed::Bodies)), (vec![0], 1));
+        assert_eq!(
+            (given_up(&mut places), counts.of(Shed::Bodies)),
+            (vec![0], 1)
+        );
     }
 
     #[test]
@@ -165,10 +192,16 @@ mod tests {
             many.push(bodies.enter(peer(1)));
         }
         assert_eq!(given_up(&mut many), (4..104).collect::<Vec<_>>(), "its own");
-        assert_eq!((given_up(&mut few), given_up(&mut others)), (vec![], vec![]));
+        assert_eq!(
+            (given_up(&mut few), given_up(&mut others)),
+            (vec![], vec![])
+        );
         drop((few, others));
         many.extend((0..8).map(|_| bodies.enter(peer(1))));
-        assert!(given_up(&mut many).is_empty(), "what the others have left is its own");
+        assert!(
+            given_up(&mut many).is_empty(),
+            "what the others have left is its own"
+        );
     }
 
     #[test]
@@ -178,6 +211,9 @@ mod tests {
         assert_eq!(given_up(&mut places).len(), 48);
         drop(places);
         let places = bodies.places();
-        assert!(places.taken == 0 && places.by_sender.is_empty() && places.by_count.is_empty(), "{places:?}");
+        assert!(
+            places.taken == 0 && places.by_sender.is_empty() && places.by_count.is_empty(),
+            "{places:?}"
+        );
     }
 }

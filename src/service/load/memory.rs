@@ -81,7 +81,11 @@ impl Pool {
     fn of(units: usize) -> Pool {
         let small = units / PARTS;
         let [for_small, rest] = [small, units - small].map(|units| Arc::new(Semaphore::new(units)));
-        Pool { units, for_small, rest }
+        Pool {
+            units,
+            for_small,
+            rest,
+        }
     }
 
     /// The most that one can wait for.
@@ -95,7 +99,9 @@ impl Pool {
     }
 
     fn buy_now(&self, units: u32) -> Option<OwnedSemaphorePermit> {
-        let small = Arc::clone(&self.for_small).try_acquire_many_owned(units).ok();
+        let small = Arc::clone(&self.for_small)
+            .try_acquire_many_owned(units)
+            .ok();
         small.or_else(|| self.buy_if_free(units))
     }
 
@@ -104,7 +110,10 @@ impl Pool {
     }
 
     async fn buy(&self, units: u32) -> OwnedSemaphorePermit {
-        Arc::clone(&self.rest).acquire_many_owned(units).await.expect("nobody closes a budget")
+        Arc::clone(&self.rest)
+            .acquire_many_owned(units)
+            .await
+            .expect("nobody closes a budget")
     }
 }
 
@@ -129,9 +138,16 @@ impl MemoryBudget {
     }
 
     fn of(bytes: usize, bytes_per_peer: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
-        let units = (bytes / UNIT).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
+        let units = (bytes / UNIT)
+            .min(Semaphore::MAX_PERMITS)
+            .min(u32::MAX as usize);
         let units_per_peer = (bytes_per_peer / UNIT).min(units);
-        Arc::new(MemoryBudget { all: Pool::of(units), units_per_peer, peers: Mutex::default(), counts })
+        Arc::new(MemoryBudget {
+            all: Pool::of(units),
+            units_per_peer,
+            peers: Mutex::default(),
+            counts,
+        })
     }
 
     /// Who pays for what this peer asks for.
@@ -146,7 +162,11 @@ impl MemoryBudget {
             peers.insert(peer, Arc::downgrade(&share));
             share
         });
-        Payer { peer, budget: Arc::clone(self), share }
+        Payer {
+            peer,
+            budget: Arc::clone(self),
+            share,
+        }
     }
 
     /// How much is paid for now, in bytes.
@@ -171,16 +191,27 @@ impl Payer {
             let units = units_of(bytes, self.share.rest_units());
             // Its own share first: a peer that has used it up must not make others wait.
             let from_share = self.share.buy(units).await;
-            Charge { from_share, from_all: self.budget.all.buy(units).await, _share: Arc::clone(&self.share) }
+            Charge {
+                from_share,
+                from_all: self.budget.all.buy(units).await,
+                _share: Arc::clone(&self.share),
+            }
         };
-        timeout(WAIT_MAX, paying).await.map_err(|_| self.budget.counts.count(Shed::Memory))
+        timeout(WAIT_MAX, paying)
+            .await
+            .map_err(|_| self.budget.counts.count(Shed::Memory))
     }
 
     /// Pays for `bytes` as [`pay`](Self::pay) does, if it would not have to wait.
     pub fn pay_if_free(&self, bytes: usize) -> Option<Charge> {
         let units = units_of(bytes, self.share.rest_units());
-        let [from_share, from_all] = [&self.share, &self.budget.all].map(|pool| pool.buy_if_free(units));
-        Some(Charge { from_share: from_share?, from_all: from_all?, _share: Arc::clone(&self.share) })
+        let [from_share, from_all] =
+            [&self.share, &self.budget.all].map(|pool| pool.buy_if_free(units));
+        Some(Charge {
+            from_share: from_share?,
+            from_all: from_all?,
+            _share: Arc::clone(&self.share),
+        })
     }
 
     /// Pays for `bytes` at once.
@@ -188,7 +219,8 @@ impl Payer {
     /// # Errors
     /// [`Shed::Memory`]: nothing was paid.
     pub fn pay_now(&self, bytes: usize) -> Result<Charge, Shed> {
-        self.try_pay(bytes).ok_or_else(|| self.budget.counts.count(Shed::Memory))
+        self.try_pay(bytes)
+            .ok_or_else(|| self.budget.counts.count(Shed::Memory))
     }
 
     /// Pays for `bytes` at once, if that can be done; without it the caller does with less.
@@ -196,7 +228,11 @@ impl Payer {
         let units = units_of(bytes, self.share.units);
         let from_share = self.share.buy_now(units)?;
         let from_all = self.budget.all.buy_now(units)?;
-        Some(Charge { from_share, from_all, _share: Arc::clone(&self.share) })
+        Some(Charge {
+            from_share,
+            from_all,
+            _share: Arc::clone(&self.share),
+        })
     }
 }
 
@@ -236,7 +272,10 @@ mod tests {
             while let Ok(charge) = payer.pay_now(MIB) {
                 charges.push(charge);
             }
-            assert_eq!(charges.len(), [32, 64, 96, 112, 112, 112, 112, 112][usize::from(number)]);
+            assert_eq!(
+                charges.len(),
+                [32, 64, 96, 112, 112, 112, 112, 112][usize::from(number)]
+            );
         }
         assert_eq!((budget.used(), counts.of(Shed::Memory)), (112 * MIB, 8));
         drop(charges);
@@ -259,10 +298,15 @@ mod tests {
     fn a_network_of_ipv6_is_one_peer() {
         let (budget, _) = budget(128 * MIB);
         let payer = |address: &str| budget.payer(address.parse().expect("an address"));
-        let _charges = [28, 4].map(|mib| payer("2001:db8::1").pay_now(mib * MIB).expect("a quarter"));
+        let _charges =
+            [28, 4].map(|mib| payer("2001:db8::1").pay_now(mib * MIB).expect("a quarter"));
         assert!(payer("2001:db8::ffff:2").pay_now(1).is_err());
         assert!(payer("2001:db8:0:1::1").pay_now(1).is_ok());
-        let _mapped = [28, 4].map(|mib| payer("::ffff:10.0.0.1").pay_now(mib * MIB).expect("a quarter"));
+        let _mapped = [28, 4].map(|mib| {
+            payer("::ffff:10.0.0.1")
+                .pay_now(mib * MIB)
+                .expect("a quarter")
+        });
         assert!(payer("10.0.0.1").pay_now(1).is_err());
     }
 
@@ -270,7 +314,9 @@ mod tests {
     async fn who_would_have_to_wait_gets_nothing_of_what_is_for_connections_and_passes_nobody() {
         let (budget, counts) = budget(128 * MIB);
         let payer = budget.payer(peer(1));
-        let charge = payer.pay_if_free(28 * MIB).expect("all of its share that can be waited for");
+        let charge = payer
+            .pay_if_free(28 * MIB)
+            .expect("all of its share that can be waited for");
         assert!(payer.pay_if_free(1).is_none());
         let _small = payer.pay_now(MIB).expect("connections have more");
         let waiting = tokio::spawn({
@@ -289,7 +335,10 @@ mod tests {
     async fn who_finds_too_little_waits_a_second() {
         let (budget, counts) = budget(128 * MIB);
         let payer = budget.payer(peer(1));
-        let charge = payer.pay(28 * MIB).await.expect("all of its share that can be waited for");
+        let charge = payer
+            .pay(28 * MIB)
+            .await
+            .expect("all of its share that can be waited for");
         let small = payer.pay_now(4 * MIB).expect("the rest");
         let began = tokio::time::Instant::now();
         assert_eq!(payer.pay(1).await.err(), Some(Shed::Memory));
@@ -304,7 +353,10 @@ mod tests {
         drop((charge, small));
         assert!(waiting.await.expect("it does not panic"));
         assert_eq!(budget.used(), 0);
-        let _charge = payer.pay(1024 * MIB).await.expect("no more than all of its share");
+        let _charge = payer
+            .pay(1024 * MIB)
+            .await
+            .expect("no more than all of its share");
         assert_eq!(budget.used(), 28 * MIB);
     }
 }

@@ -90,12 +90,17 @@ impl Requests {
     /// [`Shed::Bulk`]: there is more of it than this node can do soon, or half of all requests are long already.
     pub fn enter_bulk(self: &Arc<Self>, estimate: Duration) -> Result<BulkPass, Shed> {
         let nanos = nanos_of(estimate);
-        let pass = BulkPass { work: Some(Work::begin(self, nanos)), nanos, requests: Arc::clone(self) };
+        let pass = BulkPass {
+            work: Some(Work::begin(self, nanos)),
+            nanos,
+            requests: Arc::clone(self),
+        };
         let bulk = self.bulk.fetch_add(1, Ordering::Relaxed) + 1;
         let others_working = self.working.load(Ordering::Relaxed) - 1;
         let others_backlog = self.backlog.load(Ordering::Relaxed).saturating_sub(nanos);
         let is_soon = others_working < BULK_PER_CORE * self.cores
-            || Duration::from_nanos(others_backlog) < BACKLOG_MAX * u32::try_from(self.cores).unwrap_or(1);
+            || Duration::from_nanos(others_backlog)
+                < BACKLOG_MAX * u32::try_from(self.cores).unwrap_or(1);
         if bulk <= self.in_flight_max.div_ceil(2) && is_soon {
             return Ok(pass);
         }
@@ -108,7 +113,11 @@ impl Requests {
     ///
     /// # Errors
     /// As [`Requests::enter_bulk`].
-    pub fn go_on(self: &Arc<Self>, pass: Option<BulkPass>, estimate: Duration) -> Result<Option<BulkPass>, Shed> {
+    pub fn go_on(
+        self: &Arc<Self>,
+        pass: Option<BulkPass>,
+        estimate: Duration,
+    ) -> Result<Option<BulkPass>, Shed> {
         match pass {
             None if estimate <= SHORT_MAX => Ok(None),
             None => self.enter_bulk(estimate).map(Some),
@@ -122,19 +131,29 @@ impl Requests {
 
     /// The turn of one of the largest requests, which is worked on alone among its kind until this is dropped.
     pub async fn turn_of_largest(&self) -> OwnedSemaphorePermit {
-        Arc::clone(&self.largest).acquire_owned().await.expect("nobody closes it")
+        Arc::clone(&self.largest)
+            .acquire_owned()
+            .await
+            .expect("nobody closes it")
     }
 
     /// Does a part of long work on a thread where nobody waits for it, when a core is free for that.
-    pub async fn work_aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub async fn work_aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         let _core = self.cores_free.acquire().await.expect("nobody closes it");
-        tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody aborts it")
+        tokio::task::spawn_blocking(work)
+            .await
+            .expect("it does not panic, and nobody aborts it")
     }
 
     /// Goes on with work whose caller has gone.
     pub fn work_unheard(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         // Without a runtime the process ends, and so does the work.
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
         self.unheard.fetch_add(1, Ordering::Relaxed);
         let unheard = Unheard(Arc::clone(self));
         runtime.spawn(async move {
@@ -172,7 +191,9 @@ impl Drop for Unheard {
 
 /// No estimate is so long that a thousand of them overflow.
 fn nanos_of(estimate: Duration) -> u64 {
-    u64::try_from(estimate.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX / 1_000_000)
+    u64::try_from(estimate.as_nanos())
+        .unwrap_or(u64::MAX)
+        .min(u64::MAX / 1_000_000)
 }
 
 /// A mint that is held.
@@ -228,13 +249,18 @@ impl Work {
     fn begin(requests: &Arc<Requests>, nanos: u64) -> Work {
         requests.backlog.fetch_add(nanos, Ordering::Relaxed);
         requests.working.fetch_add(1, Ordering::Relaxed);
-        Work { nanos, requests: Arc::clone(requests) }
+        Work {
+            nanos,
+            requests: Arc::clone(requests),
+        }
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.requests.backlog.fetch_sub(self.nanos, Ordering::Relaxed);
+        self.requests
+            .backlog
+            .fetch_sub(self.nanos, Ordering::Relaxed);
         self.requests.working.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -273,7 +299,9 @@ mod tests {
     #[test]
     fn long_requests_are_at_most_half_of_all() {
         let (requests, counts) = requests(5);
-        let passes: Vec<_> = (0..3).map(|_| requests.enter_bulk(Duration::ZERO)).collect();
+        let passes: Vec<_> = (0..3)
+            .map(|_| requests.enter_bulk(Duration::ZERO))
+            .collect();
         assert!(passes.iter().all(Result::is_ok));
         assert_eq!(requests.enter_bulk(Duration::ZERO).err(), Some(Shed::Bulk));
         drop(passes);
@@ -285,10 +313,17 @@ mod tests {
     fn work_is_judged_by_what_it_takes_and_short_work_needs_no_leave() {
         let (requests, counts) = requests(100_000);
         let few = BULK_PER_CORE * requests.cores;
-        let long: Vec<_> = (0..few).map(|_| requests.go_on(None, Duration::from_secs(1))).collect();
+        let long: Vec<_> = (0..few)
+            .map(|_| requests.go_on(None, Duration::from_secs(1)))
+            .collect();
         assert!(long.iter().all(|pass| matches!(pass, Ok(Some(_)))));
         assert!(matches!(requests.go_on(None, SHORT_MAX), Ok(None)));
-        assert_eq!(requests.go_on(None, SHORT_MAX + Duration::from_nanos(1)).err(), Some(Shed::Bulk));
+        assert_eq!(
+            requests
+                .go_on(None, SHORT_MAX + Duration::from_nanos(1))
+                .err(),
+            Some(Shed::Bulk)
+        );
         assert_eq!(counts.of(Shed::Bulk), 1);
     }
 
@@ -296,12 +331,19 @@ mod tests {
     fn an_idle_node_takes_on_anything_and_a_busy_one_what_it_can_do_soon() {
         let (requests, _) = requests(100_000);
         let few = BULK_PER_CORE * requests.cores;
-        let mut long: Vec<_> = (0..few).map(|_| requests.enter_bulk(Duration::from_secs(1))).collect();
+        let mut long: Vec<_> = (0..few)
+            .map(|_| requests.enter_bulk(Duration::from_secs(1)))
+            .collect();
         assert!(long.iter().all(Result::is_ok));
-        assert_eq!(requests.enter_bulk(Duration::from_nanos(1)).err(), Some(Shed::Bulk));
+        assert_eq!(
+            requests.enter_bulk(Duration::from_nanos(1)).err(),
+            Some(Shed::Bulk)
+        );
         long.iter_mut().flatten().for_each(BulkPass::pause);
         // Short ones are many until they are long together.
-        let short: Vec<_> = (0..10_000).map_while(|_| requests.enter_bulk(Duration::from_micros(100)).ok()).collect();
+        let short: Vec<_> = (0..10_000)
+            .map_while(|_| requests.enter_bulk(Duration::from_micros(100)).ok())
+            .collect();
         let soon = (BACKLOG_MAX.as_micros() / 100) as usize * requests.cores;
         assert_eq!(short.len(), soon.max(few));
         drop((long, short));

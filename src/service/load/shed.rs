@@ -91,6 +91,9 @@ mod tests {
             assert_eq!(shed as usize, at);
             (0..=at).for_each(|_| assert_eq!(counts.count(shed), shed));
         }
-        assert_eq!(Shed::ALL.map(|shed| counts.of(shed)), [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(
+            Shed::ALL.map(|shed| counts.of(shed)),
+            [1, 2, 3, 4, 5, 6, 7, 8]
+        );
     }
 }

@@ -44,14 +44,23 @@ impl Blocks {
     ) -> Result<u64, RecordError> {
         let shared = self.of(reservation.series);
         let mut reserve = shared.lock().await;
-        if !reserve.session.as_ref().is_some_and(|of| Arc::ptr_eq(of, &session)) {
-            *reserve = Reserve { rest: 0..0, session: Some(session) };
+        if !reserve
+            .session
+            .as_ref()
+            .is_some_and(|of| Arc::ptr_eq(of, &session))
+        {
+            *reserve = Reserve {
+                rest: 0..0,
+                session: Some(session),
+            };
         }
         if let Some(first) = reserve.take(reservation.count) {
             return Ok(first);
         }
         reserve.rest = reservation.more_than(reserve.rest.clone()).await?;
-        Ok(reserve.take(reservation.count).expect("so many were reserved"))
+        Ok(reserve
+            .take(reservation.count)
+            .expect("so many were reserved"))
     }
 
     fn of(&self, series: &SeriesName) -> SharedReserve {
@@ -96,7 +105,10 @@ pub(in crate::service) struct Reservation<'a> {
 impl Reservation<'_> {
     /// At least so many numbers as are asked for, with the `rest` in front where nobody else has reserved in between.
     async fn more_than(&self, rest: Range<u64>) -> Result<Range<u64>, RecordError> {
-        let (count, size) = (u64::from(self.count.get()), u64::from(self.reserve.max(self.count).get()));
+        let (count, size) = (
+            u64::from(self.count.get()),
+            u64::from(self.reserve.max(self.count).get()),
+        );
         let more = self.reserve(size - len(&rest), len(&rest)).await?;
         match more {
             more if more.start == rest.end => Ok(rest.start..more.end),
@@ -114,16 +126,27 @@ impl Reservation<'_> {
         let (series, max, count) = (self.series.clone(), self.bounds.max, self.count.get());
         match left {
             1.. if rest + left >= u64::from(count) => self.ask(left).await,
-            _ => Err(RecordError::Number(NumberRefusal::SeriesEnded { series, max, left: rest + left, count })),
+            _ => Err(RecordError::Number(NumberRefusal::SeriesEnded {
+                series,
+                max,
+                left: rest + left,
+                count,
+            })),
         }
     }
 
     async fn ask(&self, count: u64) -> Result<Range<u64>, RecordError> {
-        let count = u32::try_from(count).ok().and_then(NonZeroU32::new).expect("some, and no more than are reserved");
+        let count = u32::try_from(count)
+            .ok()
+            .and_then(NonZeroU32::new)
+            .expect("some, and no more than are reserved");
         let key = Entropy::of_kernel().nonce().to_string();
         let request = NumberRequest::new(self.series.clone(), count, self.bounds, &key, None);
         let given = self.keeper.give(request).await?;
-        assert!(!given.is_replayed, "a key of this reservation alone was given numbers before");
+        assert!(
+            !given.is_replayed,
+            "a key of this reservation alone was given numbers before"
+        );
         Ok(given.stored.first..given.stored.last + 1)
     }
 }
@@ -153,12 +176,26 @@ mod tests {
 
     impl Bench {
         fn new() -> Bench {
-            let store = ready(OwnEngine::Memory.open(0, None).expect("memory suffices"), NOON, &[]);
+            let store = ready(
+                OwnEngine::Memory.open(0, None).expect("memory suffices"),
+                NOON,
+                &[],
+            );
             let clock = Arc::new(ManualClock::at(NOON).clock());
-            let keeper = RecordKeeper::start(store.records().expect("it reads"), Arc::clone(&clock), None);
+            let keeper =
+                RecordKeeper::start(store.records().expect("it reads"), Arc::clone(&clock), None);
             let wait_max = Duration::from_secs(3);
-            let settings = MintSettings { wait_max, lead_max: Duration::ZERO, window: wait_max, shard: 0 };
-            Bench { keeper, mint: Mint::new(clock, settings), blocks: Default::default() }
+            let settings = MintSettings {
+                wait_max,
+                lead_max: Duration::ZERO,
+                window: wait_max,
+                shard: 0,
+            };
+            Bench {
+                keeper,
+                mint: Mint::new(clock, settings),
+                blocks: Default::default(),
+            }
         }
 
         fn session(&self) -> Arc<Session> {
@@ -175,7 +212,10 @@ mod tests {
                 count: number(count),
                 reserve: number(10),
             };
-            let first = self.blocks[process].take(reservation, Arc::clone(session)).await.expect("there is room");
+            let first = self.blocks[process]
+                .take(reservation, Arc::clone(session))
+                .await
+                .expect("there is room");
             first..first + u64::from(count)
         }
     }
@@ -193,7 +233,10 @@ mod tests {
         }
         let given = u64::try_from(taken.len()).expect("fits");
         println!("{given} numbers up to {last}");
-        assert!(given > 2_000 && last > given, "both came between each other");
+        assert!(
+            given > 2_000 && last > given,
+            "both came between each other"
+        );
         assert!(last < 3 * given, "{given} of {last}");
     }
 

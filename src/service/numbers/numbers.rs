@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 
 use super::blocks::Reservation;
-use crate::ledger::{GivenNumbers, NumberRequest, NumberRules, SeriesName, SeriesPattern, VoidRequest, VoidedNumber};
+use crate::ledger::{
+    GivenNumbers, NumberRequest, NumberRules, SeriesName, SeriesPattern, VoidRequest, VoidedNumber,
+};
 use crate::service::error::ServiceError;
 use crate::service::ledgers::{PAGE_LEN, Page, page, unavailable};
 use crate::service::service::Service;
@@ -19,7 +21,10 @@ impl Service {
     ///
     /// # Errors
     /// [`ServiceError`]: nothing was given, or that is not known.
-    pub async fn give_numbers(&self, request: NumberRequest) -> Result<Numbered<GivenNumbers>, ServiceError> {
+    pub async fn give_numbers(
+        &self,
+        request: NumberRequest,
+    ) -> Result<Numbered<GivenNumbers>, ServiceError> {
         let keeper = self.record_keeper().ok_or_else(|| self.not_begun())?;
         let outcome = keeper.give(request).await;
         self.counters().count_numbers(&outcome);
@@ -41,7 +46,19 @@ impl Service {
         keeper.can_append()?;
         let session = self.session()?;
         let bounds = self.number_rules().bounds(series);
-        let outcome = self.blocks.take(Reservation { keeper, series, bounds, count, reserve }, session).await;
+        let outcome = self
+            .blocks
+            .take(
+                Reservation {
+                    keeper,
+                    series,
+                    bounds,
+                    count,
+                    reserve,
+                },
+                session,
+            )
+            .await;
         self.counters().count_block(count, &outcome);
         Ok(outcome?)
     }
@@ -50,7 +67,10 @@ impl Service {
     ///
     /// # Errors
     /// [`ServiceError`]: it was not made void, or that is not known.
-    pub async fn make_void(&self, request: VoidRequest) -> Result<Numbered<VoidedNumber>, ServiceError> {
+    pub async fn make_void(
+        &self,
+        request: VoidRequest,
+    ) -> Result<Numbered<VoidedNumber>, ServiceError> {
         let keeper = self.record_keeper().ok_or_else(|| self.not_begun())?;
         let outcome = keeper.make_void(request).await;
         self.counters().count_void(&outcome);
@@ -68,11 +88,17 @@ impl Service {
     ) -> Result<Page<SeriesSummary>, ServiceError> {
         let records = self.records()?;
         let is_among = |summary: &SeriesSummary| {
-            among.is_none_or(|among| among.iter().any(|pattern| pattern.matches(summary.series.as_str())))
+            among.is_none_or(|among| {
+                among
+                    .iter()
+                    .any(|pattern| pattern.matches(summary.series.as_str()))
+            })
         };
         let (mut found, mut behind) = (Vec::new(), after);
         loop {
-            let more = records.series(behind.as_ref(), PAGE_LEN + 1).map_err(unavailable)?;
+            let more = records
+                .series(behind.as_ref(), PAGE_LEN + 1)
+                .map_err(unavailable)?;
             let is_last = more.len() <= PAGE_LEN;
             behind = more.last().map(|summary| summary.series.clone());
             found.extend(more.into_iter().filter(is_among));
@@ -97,17 +123,27 @@ impl Service {
             return Err(ServiceError::UnknownSeries(series.clone()));
         };
         let from = after.map_or(0, |after| after.saturating_add(1));
-        let given = records.given(series, from, limit + 1).map_err(unavailable)?;
+        let given = records
+            .given(series, from, limit + 1)
+            .map_err(unavailable)?;
         let of_given = |given: &GivenNumbers| {
             let given = given.clone();
             (from.max(given.first)..=given.last).map(move |number| (number, given.clone()))
         };
         let found: Vec<_> = given.iter().flat_map(of_given).take(limit + 1).collect();
         let to = found.last().map_or(head.last, |(number, _)| *number);
-        let mut voids = records.voids(series, from..=to.max(from)).map_err(unavailable)?.into_iter().peekable();
+        let mut voids = records
+            .voids(series, from..=to.max(from))
+            .map_err(unavailable)?
+            .into_iter()
+            .peekable();
         let listed = found.into_iter().map(|(number, given)| {
             let void = voids.next_if(|void| void.number == number);
-            NumberRecord { number, given, void }
+            NumberRecord {
+                number,
+                given,
+                void,
+            }
         });
         Ok(page(listed.collect(), limit))
     }

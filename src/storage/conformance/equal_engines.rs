@@ -11,8 +11,12 @@ use crate::ledger::{KeyHash, LedgerId};
 use crate::storage::coordinator::MemoryCoordinator;
 use crate::storage::embedded::simulation::SimulatedDatabase;
 use crate::storage::fleet::FleetRecords;
-use crate::storage::records::{NumberStore, RecordPlan, RecordStore, SeriesSummary, TalliedAnchor, WriteError};
-use crate::storage::samples::{NOW, anchor_of, append, at, create, given_plan, plan, series, void_plan};
+use crate::storage::records::{
+    NumberStore, RecordPlan, RecordStore, SeriesSummary, TalliedAnchor, WriteError,
+};
+use crate::storage::samples::{
+    NOW, anchor_of, append, at, create, given_plan, plan, series, void_plan,
+};
 
 const SEEDS: u64 = 40;
 const STEPS: u64 = 60;
@@ -27,18 +31,38 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
     for number in 0..random.random_range(1..4_u128) {
         let key = u128::from(step) * 10 + number;
         plans.push(match random.random_range(0..6) {
-            0 => RecordPlan::Append(plan(&create(&format!("ledger {}", random.random_range(0..9)), key), None, micros)),
+            0 => RecordPlan::Append(plan(
+                &create(&format!("ledger {}", random.random_range(0..9)), key),
+                None,
+                micros,
+            )),
             1..4 if !ledgers.is_empty() => {
                 let head = ledgers[random.random_range(0..ledgers.len())].head;
                 let names = &["a", "b", "c"][..random.random_range(1..4)];
                 // The second append to one ledger in a call is stale: it was not made for the first.
-                RecordPlan::Append(plan(&append(head.id.ledger(), names, key), Some(head), micros))
+                RecordPlan::Append(plan(
+                    &append(head.id.ledger(), names, key),
+                    Some(head),
+                    micros,
+                ))
             }
             _ => {
-                let (delta, secondary) = (random.random_range(0..20) * 700_000, random.random_range(1..3));
-                let near = (Pair { primary: 1, secondary }, Tca(delta));
-                let near = records.neighbours("conjunction", &mut std::iter::once(near)).expect("reads");
-                let rank = Anchor::create(Tca(delta), &near[0]).rank + u32::from(random.random_bool(0.1));
+                let (delta, secondary) = (
+                    random.random_range(0..20) * 700_000,
+                    random.random_range(1..3),
+                );
+                let near = (
+                    Pair {
+                        primary: 1,
+                        secondary,
+                    },
+                    Tca(delta),
+                );
+                let near = records
+                    .neighbours("conjunction", &mut std::iter::once(near))
+                    .expect("reads");
+                let rank =
+                    Anchor::create(Tca(delta), &near[0]).rank + u32::from(random.random_bool(0.1));
                 anchor_of("conjunction", (1, secondary), delta, rank)
             }
         });
@@ -53,11 +77,18 @@ fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> 
         let name = series(&format!("series-{}", random.random_range(0..4)));
         let head = numbers.series_head(&name).expect("reads");
         plans.push(match head {
-            Some(head) if random.random_bool(0.3) => {
-                void_plan(&name, random.random_range(1..=head.last), &format!("reason {number}"))
-            }
+            Some(head) if random.random_bool(0.3) => void_plan(
+                &name,
+                random.random_range(1..=head.last),
+                &format!("reason {number}"),
+            ),
             // The second plan for one series in a call is stale: it was not made for the first.
-            head => given_plan(&name, random.random_range(1..5), &format!("{step}-{number}"), head),
+            head => given_plan(
+                &name,
+                random.random_range(1..5),
+                &format!("{step}-{number}"),
+                head,
+            ),
         });
     }
     plans
@@ -69,9 +100,18 @@ fn all_numbers(numbers: &dyn NumberStore) -> String {
     let mut text = format!("{summaries:?}");
     for SeriesSummary { series, .. } in &summaries {
         let given = numbers.given(series, 0, 1_000).expect("reads");
-        let keys: Vec<_> = given.iter().map(|given| (series.clone(), given.mark.key)).collect();
-        assert_eq!(numbers.given_to(&keys).expect("reads"), given.iter().cloned().map(Some).collect::<Vec<_>>());
-        text += &format!("{given:?} {:?}\n", numbers.voids(series, 0..=u64::MAX).expect("reads"));
+        let keys: Vec<_> = given
+            .iter()
+            .map(|given| (series.clone(), given.mark.key))
+            .collect();
+        assert_eq!(
+            numbers.given_to(&keys).expect("reads"),
+            given.iter().cloned().map(Some).collect::<Vec<_>>()
+        );
+        text += &format!(
+            "{given:?} {:?}\n",
+            numbers.voids(series, 0..=u64::MAX).expect("reads")
+        );
     }
     text
 }
@@ -80,7 +120,11 @@ fn all_numbers(numbers: &dyn NumberStore) -> String {
 fn is_written_by_all(all: [&dyn RecordStore; 3], plans: &[RecordPlan], place: &str) -> bool {
     match all.map(|records| records.write(plans)) {
         [Ok(()), Ok(()), Ok(())] => true,
-        [Err(WriteError::Stale), Err(WriteError::Stale), Err(WriteError::Stale)] => false,
+        [
+            Err(WriteError::Stale),
+            Err(WriteError::Stale),
+            Err(WriteError::Stale),
+        ] => false,
         differing => panic!("{place}: {differing:?}"),
     }
 }
@@ -91,7 +135,9 @@ fn engines_that_are_asked_for_the_same_numbers_store_the_same() {
     for seed in 0..SEEDS {
         let random = &mut StdRng::seed_from_u64(seed);
         let memory = FleetRecords::in_memory();
-        let embedded = SimulatedDatabase::new(seed).open_records().expect("the disk works");
+        let embedded = SimulatedDatabase::new(seed)
+            .open_records()
+            .expect("the disk works");
         let fleet = fleet_records(Arc::new(MemoryCoordinator::default()));
         let all: [&dyn RecordStore; 3] = [&memory, &*embedded, &fleet];
         for step in 0..STEPS {
@@ -101,9 +147,15 @@ fn engines_that_are_asked_for_the_same_numbers_store_the_same() {
             stale += u32::from(!is_written);
         }
         let texts = all.map(|records| all_numbers(records));
-        assert!(texts.iter().all(|text| *text == texts[0]), "seed {seed}: {texts:#?}");
+        assert!(
+            texts.iter().all(|text| *text == texts[0]),
+            "seed {seed}: {texts:#?}"
+        );
     }
-    assert!(written > 500 && stale > 200, "{written} written, {stale} stale");
+    assert!(
+        written > 500 && stale > 200,
+        "{written} written, {stale} stale"
+    );
 }
 
 /// All that can be read, as one text.
@@ -114,20 +166,48 @@ fn everything(records: &dyn RecordStore, random: &mut StdRng) -> String {
         let id = ledger.head.id.ledger();
         let chain = records.chain(id, None, 1_000).expect("reads");
         let some = chain[random.random_range(0..chain.len())].id;
-        text += &format!("{:?} {:?} {chain:?}\n", records.head(id), records.ledger(id));
-        text += &format!("{:?}\n", records.chain(id, Some(some), random.random_range(0..5)));
-        text += &format!("{:?} {:?} {:?}\n", records.link(some), records.append(some), records.append(ledger.head.id));
+        text += &format!(
+            "{:?} {:?} {chain:?}\n",
+            records.head(id),
+            records.ledger(id)
+        );
+        text += &format!(
+            "{:?}\n",
+            records.chain(id, Some(some), random.random_range(0..5))
+        );
+        text += &format!(
+            "{:?} {:?} {:?}\n",
+            records.link(some),
+            records.append(some),
+            records.append(ledger.head.id)
+        );
         text += &format!("{:?}\n", records.ledgers(Some(id), 2));
     }
-    text += &format!("{:?}\n", LedgerId::from_bits(0).map(|none| records.ledger(none)));
+    text += &format!(
+        "{:?}\n",
+        LedgerId::from_bits(0).map(|none| records.ledger(none))
+    );
     for secondary in 1..3 {
-        let times = (0..20).map(|at| (Pair { primary: 1, secondary }, Tca(at * 700_000)));
+        let times = (0..20).map(|at| {
+            (
+                Pair {
+                    primary: 1,
+                    secondary,
+                },
+                Tca(at * 700_000),
+            )
+        });
         text += &format!("{:?}\n", records.neighbours("conjunction", &mut { times }));
     }
     let days = records.request_days().expect("reads");
     text += &format!("{:?}\n", &days[days.len().saturating_sub(3)..]);
     let request = |key| records.request(KeyHash(key)).expect("reads");
-    text + &format!("{:?}", (0..u128::from(STEPS) * 10).filter_map(request).collect::<Vec<_>>())
+    text + &format!(
+        "{:?}",
+        (0..u128::from(STEPS) * 10)
+            .filter_map(request)
+            .collect::<Vec<_>>()
+    )
 }
 
 #[test]
@@ -136,7 +216,9 @@ fn engines_that_are_asked_for_the_same_store_the_same() {
     for seed in 0..SEEDS {
         let random = &mut StdRng::seed_from_u64(seed);
         let memory = FleetRecords::in_memory();
-        let embedded = SimulatedDatabase::new(seed).open_records().expect("the disk works");
+        let embedded = SimulatedDatabase::new(seed)
+            .open_records()
+            .expect("the disk works");
         let fleet = fleet_records(Arc::new(MemoryCoordinator::default()));
         let all: [&dyn RecordStore; 3] = [&memory, &*embedded, &fleet];
         for step in 0..STEPS {
@@ -153,22 +235,37 @@ fn engines_that_are_asked_for_the_same_store_the_same() {
                     records.forget_anchors(&old).expect("works");
                     listed
                 });
-                assert!(lists.iter().all(|list| *list == lists[0]), "seed {seed}, step {step}: {lists:?}");
+                assert!(
+                    lists.iter().all(|list| *list == lists[0]),
+                    "seed {seed}, step {step}: {lists:?}"
+                );
             }
             if random.random_bool(0.1) {
                 let since = at(NOW + random.random_range(0..=step) * STEP_MICROS);
                 // A day at a time, or all of them.
                 let has_forgotten = |records: &dyn RecordStore| {
                     let forget = || records.forget_requests(since, 1_000).expect("works");
-                    std::iter::repeat_with(forget).take_while(|has_old| *has_old).count() > 0
+                    std::iter::repeat_with(forget)
+                        .take_while(|has_old| *has_old)
+                        .count()
+                        > 0
                 };
                 let outcomes = all.map(has_forgotten);
-                assert!(outcomes.iter().all(|one| *one == outcomes[0]), "seed {seed}, step {step}: {outcomes:?}");
+                assert!(
+                    outcomes.iter().all(|one| *one == outcomes[0]),
+                    "seed {seed}, step {step}: {outcomes:?}"
+                );
             }
         }
         let read = random.random();
         let texts = all.map(|records| everything(records, &mut StdRng::seed_from_u64(read)));
-        assert!(texts.iter().all(|text| *text == texts[0]), "seed {seed}: {texts:#?}");
+        assert!(
+            texts.iter().all(|text| *text == texts[0]),
+            "seed {seed}: {texts:#?}"
+        );
     }
-    assert!(written > 500 && stale > 200, "{written} written, {stale} stale");
+    assert!(
+        written > 500 && stale > 200,
+        "{written} written, {stale} stale"
+    );
 }

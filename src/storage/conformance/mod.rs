@@ -42,14 +42,19 @@ enum EngineUnderTest {
 impl EngineUnderTest {
     fn every() -> [EngineUnderTest; 2] {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        [EngineUnderTest::Memory(MemoryEngine::new()), EngineUnderTest::Embedded(folder)]
+        [
+            EngineUnderTest::Memory(MemoryEngine::new()),
+            EngineUnderTest::Embedded(folder),
+        ]
     }
 
     fn open(&self) -> Opened {
         match self {
             EngineUnderTest::Memory(engine) => engine.open(),
             EngineUnderTest::Embedded(folder) => {
-                let choice = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
+                let choice = OwnEngine::Embedded {
+                    data_dir: folder.path().to_owned(),
+                };
                 // Other tests start programs, and until a child is one it holds the locks of this process.
                 for _ in 0..10_000 {
                     match choice.open(0, None) {
@@ -92,7 +97,13 @@ fn connect(cluster: &etcd_cluster::EtcdCluster) -> Arc<dyn Coordinator> {
 
     let endpoint = |text: &String| EtcdEndpoint::parse(text).expect("scheme, host and port");
     let endpoints = cluster.endpoints().iter().map(endpoint).collect();
-    let settings = EtcdSettings { endpoints, namespace: Namespace::default(), access: None, quota: 2 << 30, tls: None };
+    let settings = EtcdSettings {
+        endpoints,
+        namespace: Namespace::default(),
+        access: None,
+        quota: 2 << 30,
+        tls: None,
+    };
     settings.connect().expect("there is nothing to read")
 }
 
@@ -109,7 +120,10 @@ fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
 
 /// Nothing of these plans may be written, since something was meanwhile.
 fn assert_stale(records: &dyn RecordStore, plans: &[RecordPlan]) {
-    assert!(matches!(records.write(plans), Err(WriteError::Stale)), "{plans:?}");
+    assert!(
+        matches!(records.write(plans), Err(WriteError::Stale)),
+        "{plans:?}"
+    );
 }
 
 /// Writes plans that were all made from what stands now, each by a thread of its own, all at one moment: one of them is written,
@@ -125,8 +139,14 @@ fn written_of(records: &dyn RecordStore, plans: &[RecordPlan]) -> usize {
         }
     };
     let written: Vec<bool> = thread::scope(|scope| {
-        let writers: Vec<_> = plans.iter().map(|plan| scope.spawn(|| is_written(plan))).collect();
-        writers.into_iter().map(|writer| writer.join().expect("no writer panics")).collect()
+        let writers: Vec<_> = plans
+            .iter()
+            .map(|plan| scope.spawn(|| is_written(plan)))
+            .collect();
+        writers
+            .into_iter()
+            .map(|writer| writer.join().expect("no writer panics"))
+            .collect()
     });
     let places: Vec<usize> = (0..plans.len()).filter(|at| written[*at]).collect();
     assert!(matches!(places[..], [_]), "{written:?} of {plans:?}");

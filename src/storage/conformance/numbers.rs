@@ -19,33 +19,62 @@ fn head_of(numbers: &dyn NumberStore, name: &SeriesName) -> Option<SeriesHead> {
 }
 
 fn given_to(numbers: &dyn NumberStore, name: &SeriesName, key: &str) -> Option<GivenNumbers> {
-    numbers.given_to(&[(name.clone(), KeyHash::of_series(name, key))]).expect("reads").remove(0)
+    numbers
+        .given_to(&[(name.clone(), KeyHash::of_series(name, key))])
+        .expect("reads")
+        .remove(0)
 }
 
 #[test]
 fn numbers_are_read_as_they_were_written_and_found_by_their_keys() {
     on_all_numbers(|records, numbers| {
         let (acme, other) = (series("acme-2026"), series("acme-202"));
-        assert_eq!((head_of(numbers, &acme), given_to(numbers, &acme, "a")), (None, None));
-        let all: Vec<GivenNumbers> =
-            [("a", 1), ("b", 3), ("c", 1), ("d", 1_000)].map(|(key, count)| give(records, &acme, count, key)).to_vec();
+        assert_eq!(
+            (head_of(numbers, &acme), given_to(numbers, &acme, "a")),
+            (None, None)
+        );
+        let all: Vec<GivenNumbers> = [("a", 1), ("b", 3), ("c", 1), ("d", 1_000)]
+            .map(|(key, count)| give(records, &acme, count, key))
+            .to_vec();
         let beside = give(records, &other, 2, "a");
         let bounds: Vec<_> = all.iter().map(|given| (given.first, given.last)).collect();
         assert_eq!(bounds, [(1, 1), (2, 4), (5, 5), (6, 1_005)]);
-        assert_eq!((beside.first, beside.last), (1, 2), "another series, and another key of the same name");
+        assert_eq!(
+            (beside.first, beside.last),
+            (1, 2),
+            "another series, and another key of the same name"
+        );
         assert_eq!(head_of(numbers, &acme), Some(all[3].head()));
         for given in all.iter().chain([&beside]) {
-            let found = numbers.given_to(&[(given.series.clone(), given.mark.key)]).expect("reads");
+            let found = numbers
+                .given_to(&[(given.series.clone(), given.mark.key)])
+                .expect("reads");
             assert_eq!(found, [Some(given.clone())]);
         }
-        let keys: Vec<_> = all.iter().map(|given| (acme.clone(), given.mark.key)).collect();
-        assert_eq!(numbers.given_to(&keys).expect("reads"), all.iter().cloned().map(Some).collect::<Vec<_>>());
-        assert_eq!((given_to(numbers, &acme, "z"), given_to(numbers, &other, "b")), (None, None));
+        let keys: Vec<_> = all
+            .iter()
+            .map(|given| (acme.clone(), given.mark.key))
+            .collect();
+        assert_eq!(
+            numbers.given_to(&keys).expect("reads"),
+            all.iter().cloned().map(Some).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (
+                given_to(numbers, &acme, "z"),
+                given_to(numbers, &other, "b")
+            ),
+            (None, None)
+        );
 
         let given = |from, count_max| numbers.given(&acme, from, count_max).expect("reads");
         assert_eq!(given(0, 9), all);
         for (from, first) in [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (6, 3), (1_005, 3)] {
-            assert_eq!(given(from, 2), all[first..(first + 2).min(4)], "from {from}");
+            assert_eq!(
+                given(from, 2),
+                all[first..(first + 2).min(4)],
+                "from {from}"
+            );
         }
         assert_eq!((given(1_006, 9), given(u64::MAX, 9)), (vec![], vec![]));
         assert_eq!(numbers.given(&series("none"), 0, 9).expect("reads"), []);
@@ -60,21 +89,40 @@ fn a_plan_for_another_head_writes_nothing_nor_do_those_before_it() {
         let head = one.head();
         let late = given_plan(&acme, 1, "b", Some(SeriesHead { last: 0, ..head }));
         let anew = given_plan(&acme, 1, "c", None);
-        let earlier = given_plan(&acme, 1, "d", Some(SeriesHead { recorded: at(NOW - 1), ..head }));
+        let earlier = given_plan(
+            &acme,
+            1,
+            "d",
+            Some(SeriesHead {
+                recorded: at(NOW - 1),
+                ..head
+            }),
+        );
         let twice = given_plan(&acme, 1, "e", Some(head));
         let ledger = RecordPlan::Append(plan(&create("genesis", 1), None, NOW));
         let before = given_plan(&series("before"), 1, "a", None);
         let void = void_plan(&acme, 1, "cancelled");
-        for stale in
-            [vec![late], vec![anew], vec![earlier], vec![twice.clone(), twice], vec![void.clone(), void.clone()]]
-        {
+        for stale in [
+            vec![late],
+            vec![anew],
+            vec![earlier],
+            vec![twice.clone(), twice],
+            vec![void.clone(), void.clone()],
+        ] {
             assert_stale(records, &stale);
-            assert_stale(records, &[vec![ledger.clone(), before.clone(), void.clone()], stale].concat());
+            assert_stale(
+                records,
+                &[vec![ledger.clone(), before.clone(), void.clone()], stale].concat(),
+            );
             assert_eq!(numbers.series(None, 9).expect("reads").len(), 1);
             assert_eq!(head_of(numbers, &acme), Some(head));
             assert_eq!(numbers.voids(&acme, 0..=9).expect("reads"), []);
             assert_eq!(records.ledgers(None, 9).expect("reads"), []);
-            assert!(["b", "c", "d", "e"].iter().all(|key| given_to(numbers, &acme, key).is_none()));
+            assert!(
+                ["b", "c", "d", "e"]
+                    .iter()
+                    .all(|key| given_to(numbers, &acme, key).is_none())
+            );
         }
     });
 }
@@ -88,7 +136,9 @@ fn plans_that_follow_each_other_are_written_in_one_call() {
             let mut head = None;
             for key in 0..40 {
                 let plan = given_plan(name, 2, &key.to_string(), head);
-                let RecordPlan::Number(numbers) = &plan else { panic!("{plan:?}") };
+                let RecordPlan::Number(numbers) = &plan else {
+                    panic!("{plan:?}")
+                };
                 head = Some(numbers.given.head());
                 plans.push(plan);
             }
@@ -96,7 +146,9 @@ fn plans_that_follow_each_other_are_written_in_one_call() {
         let mut rest = plans.as_slice();
         while !rest.is_empty() {
             let (now, later) = rest.split_at(records.fitting(rest));
-            records.write(now).expect("each is on top of the one before");
+            records
+                .write(now)
+                .expect("each is on top of the one before");
             rest = later;
         }
         for name in [&one, &other] {
@@ -112,17 +164,33 @@ fn a_number_is_void_once_and_listed_with_its_reason() {
         let acme = series("acme");
         give(records, &acme, 100, "a");
         for number in [7, 3, 50] {
-            records.write(&[void_plan(&acme, number, "cancelled")]).expect("it is not void");
+            records
+                .write(&[void_plan(&acme, number, "cancelled")])
+                .expect("it is not void");
             assert_stale(records, &[void_plan(&acme, number, "lost")]);
         }
         let voids = |from, to| -> Vec<u64> {
             let found = numbers.voids(&acme, from..=to).expect("reads");
-            assert!(found.iter().all(|void| void.reason.as_str() == "cancelled" && void.recorded == at(NOW)));
+            assert!(
+                found
+                    .iter()
+                    .all(|void| void.reason.as_str() == "cancelled" && void.recorded == at(NOW))
+            );
             found.iter().map(|void| void.number).collect()
         };
-        assert_eq!((voids(0, 100), voids(4, 50), voids(4, 49)), (vec![3, 7, 50], vec![7, 50], vec![7]));
-        assert_eq!(numbers.voids(&series("acm"), 0..=u64::MAX).expect("reads"), []);
-        assert_eq!(head_of(numbers, &acme).map(|head| head.last), Some(100), "it stays used");
+        assert_eq!(
+            (voids(0, 100), voids(4, 50), voids(4, 49)),
+            (vec![3, 7, 50], vec![7, 50], vec![7])
+        );
+        assert_eq!(
+            numbers.voids(&series("acm"), 0..=u64::MAX).expect("reads"),
+            []
+        );
+        assert_eq!(
+            head_of(numbers, &acme).map(|head| head.last),
+            Some(100),
+            "it stays used"
+        );
     });
 }
 
@@ -134,7 +202,12 @@ fn series_are_listed_in_their_order_page_by_page() {
         for name in ["b", "a-1", "a", "a.1", "A", "z_", "7", &"x".repeat(64)].map(series) {
             give(records, &name, 2, "first");
             let last = give(records, &name, 3, "second");
-            all.push(SeriesSummary { series: name, first: 1, last: 5, updated: last.recorded });
+            all.push(SeriesSummary {
+                series: name,
+                first: 1,
+                last: 5,
+                updated: last.recorded,
+            });
         }
         all.sort_by(|one, other| one.series.cmp(&other.series));
         assert_eq!(numbers.series(None, 100).expect("reads"), all);
@@ -160,14 +233,21 @@ fn many_writers_at_once_make_one_series_without_a_gap() {
             let head = records.series_head(&acme).expect("reads");
             let of_writer = |writer: &str| given_plan(&acme, 1, &format!("{writer}-{round}"), head);
             let plans = ["a", "b", "c", "d"].map(of_writer);
-            let RecordPlan::Number(NumberPlan { given, .. }) = &plans[written_of(records, &plans)] else {
+            let RecordPlan::Number(NumberPlan { given, .. }) = &plans[written_of(records, &plans)]
+            else {
                 panic!("it gives")
             };
             keys.push(given.mark.key);
         }
         let given = records.given(&acme, 0, 99).expect("reads");
-        assert_eq!(given.iter().map(|given| given.first).collect::<Vec<_>>(), (1..=ROUNDS).collect::<Vec<_>>());
-        assert_eq!(given.iter().map(|given| given.mark.key).collect::<Vec<_>>(), keys);
+        assert_eq!(
+            given.iter().map(|given| given.first).collect::<Vec<_>>(),
+            (1..=ROUNDS).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            given.iter().map(|given| given.mark.key).collect::<Vec<_>>(),
+            keys
+        );
     });
 }
 
@@ -178,7 +258,9 @@ fn a_store_that_is_opened_again_has_all_numbers_and_no_key_is_ever_forgotten() {
         let store = ready(engine.open(), horizon, &[]);
         let records = store.records().expect("the store works");
         let given = give(&*records, &acme, 3, "a");
-        records.write(&[void_plan(&acme, 2, "cancelled")]).expect("it is not void");
+        records
+            .write(&[void_plan(&acme, 2, "cancelled")])
+            .expect("it is not void");
         drop((records, store));
 
         let store = ready(engine.open(), horizon, &[]);

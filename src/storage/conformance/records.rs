@@ -1,9 +1,13 @@
 //! What every engine does with records: with ledgers and keys here, with both of them and anchors where they come together.
 
 use super::{assert_stale, on_all_records, on_every_engine, written_of};
-use crate::ledger::{AppendPlan, EventId, Head, ImportPart, KeyHash, LedgerId, LedgerRequest, Link};
+use crate::ledger::{
+    AppendPlan, EventId, Head, ImportPart, KeyHash, LedgerId, LedgerRequest, Link,
+};
 use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, RecordStore, WrittenDay};
-use crate::storage::samples::{NOW, absent, anchor, append, at, create, links, near, plan, ready, write, write_ledger};
+use crate::storage::samples::{
+    NOW, absent, anchor, append, at, create, links, near, plan, ready, write, write_ledger,
+};
 use crate::time::UnixNanos;
 
 /// How often writers come at one moment.
@@ -18,19 +22,31 @@ fn appends_are_read_as_they_were_written() {
         let (ledger, head) = (plans[0].ledger(), plans[2].head());
         assert_eq!((head.place, head.recorded), (6, at(NOW + 2_000_000)));
         assert_eq!(records.head(ledger).expect("reads"), Some(head));
-        let summary = LedgerSummary { genesis: plans[0].head().id, head };
+        let summary = LedgerSummary {
+            genesis: plans[0].head().id,
+            head,
+        };
         assert_eq!(records.ledger(ledger).expect("reads"), Some(summary));
-        assert_eq!(records.chain(ledger, None, 100).expect("reads"), links(&plans));
+        assert_eq!(
+            records.chain(ledger, None, 100).expect("reads"),
+            links(&plans)
+        );
         for link in links(&plans) {
             assert_eq!(records.link(link.id).expect("reads"), Some(link));
         }
         for plan in &plans {
-            let (stored, links) = records.append(plan.head().id).expect("reads").expect("is there");
+            let (stored, links) = records
+                .append(plan.head().id)
+                .expect("reads")
+                .expect("is there");
             assert_eq!(
                 (stored.first_place, stored.recorded, stored.mark),
                 (plan.first_place(), plan.recorded, plan.mark)
             );
-            assert_eq!((stored.head(), &stored.entries), (plan.head(), &plan.entries));
+            assert_eq!(
+                (stored.head(), &stored.entries),
+                (plan.head(), &plan.entries)
+            );
             assert_eq!(links, plan.links().collect::<Vec<_>>());
         }
     });
@@ -42,29 +58,59 @@ fn a_long_append_is_one_append_and_read_from_anywhere_within() {
         let genesis = plan(&create("genesis", 10), None, NOW);
         let names: Vec<String> = (0..1_000).map(|number| format!("event {number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let long = plan(&append(genesis.ledger(), &names, 11), Some(genesis.head()), NOW + 1_000_000);
-        let short = plan(&append(genesis.ledger(), &["short"], 12), Some(long.head()), NOW + 2_000_000);
+        let long = plan(
+            &append(genesis.ledger(), &names, 11),
+            Some(genesis.head()),
+            NOW + 1_000_000,
+        );
+        let short = plan(
+            &append(genesis.ledger(), &["short"], 12),
+            Some(long.head()),
+            NOW + 2_000_000,
+        );
         let plans = [genesis, long, short];
         write(records, &plans[..2]);
-        assert_eq!(records.head(plans[0].ledger()).expect("reads"), Some(plans[1].head()));
+        assert_eq!(
+            records.head(plans[0].ledger()).expect("reads"),
+            Some(plans[1].head())
+        );
         write(records, &plans[2..]);
 
         let [genesis, long, short] = &plans;
         let (ledger, expected) = (genesis.ledger(), links(&plans));
-        let summary = LedgerSummary { genesis: genesis.head().id, head: short.head() };
+        let summary = LedgerSummary {
+            genesis: genesis.head().id,
+            head: short.head(),
+        };
         assert_eq!(records.ledgers(None, 9).expect("reads"), [summary]);
         for (at, link) in expected.iter().enumerate() {
             assert_eq!(records.link(link.id).expect("reads"), Some(*link));
             let behind = &expected[at + 1..];
-            assert_eq!(records.chain(ledger, Some(link.id), 7).expect("reads"), behind[..behind.len().min(7)]);
+            assert_eq!(
+                records.chain(ledger, Some(link.id), 7).expect("reads"),
+                behind[..behind.len().min(7)]
+            );
             let is_an_end = plans.iter().any(|plan| plan.head().id == link.id);
-            assert_eq!(records.append(link.id).expect("reads").is_some(), is_an_end, "event {at}");
+            assert_eq!(
+                records.append(link.id).expect("reads").is_some(),
+                is_an_end,
+                "event {at}"
+            );
         }
         assert_eq!(records.chain(ledger, None, 2_000).expect("reads"), expected);
-        let (stored, links) = records.append(long.head().id).expect("reads").expect("is there");
-        assert_eq!((stored.first_place, stored.mark, &stored.entries), (2, long.mark, &long.entries));
+        let (stored, links) = records
+            .append(long.head().id)
+            .expect("reads")
+            .expect("is there");
+        assert_eq!(
+            (stored.first_place, stored.mark, &stored.entries),
+            (2, long.mark, &long.entries)
+        );
         assert_eq!(links, long.links().collect::<Vec<_>>());
-        let done = records.request(KeyHash(11)).expect("reads").expect("is known");
+        let done = records
+            .request(KeyHash(11))
+            .expect("reads")
+            .expect("is known");
         assert_eq!((done.last, done.recorded), (long.head().id, long.recorded));
     });
 }
@@ -72,17 +118,43 @@ fn a_long_append_is_one_append_and_read_from_anywhere_within() {
 #[test]
 fn that_an_import_goes_on_is_kept_with_the_head() {
     on_all_records(|records| {
-        let LedgerRequest::Create { genesis, mark, .. } = create("genesis", 10) else { panic!("it creates a ledger") };
-        let first = plan(&LedgerRequest::Create { genesis, mark, import: Some(ImportPart::More) }, None, NOW);
+        let LedgerRequest::Create { genesis, mark, .. } = create("genesis", 10) else {
+            panic!("it creates a ledger")
+        };
+        let first = plan(
+            &LedgerRequest::Create {
+                genesis,
+                mark,
+                import: Some(ImportPart::More),
+            },
+            None,
+            NOW,
+        );
         write(records, std::slice::from_ref(&first));
-        let head = records.head(first.ledger()).expect("reads").expect("is there");
+        let head = records
+            .head(first.ledger())
+            .expect("reads")
+            .expect("is there");
         assert!(head.is_importing && head == first.head());
-        let summary = records.ledger(first.ledger()).expect("reads").expect("is there");
-        assert_eq!((summary.head, records.ledgers(None, 9).expect("reads")), (head, vec![summary]));
+        let summary = records
+            .ledger(first.ledger())
+            .expect("reads")
+            .expect("is there");
+        assert_eq!(
+            (summary.head, records.ledgers(None, 9).expect("reads")),
+            (head, vec![summary])
+        );
         let (stored, _) = records.append(head.id).expect("reads").expect("is there");
         assert!(stored.is_importing);
 
-        let forgetful = plan(&append(first.ledger(), &["a"], 11), Some(Head { is_importing: false, ..head }), NOW);
+        let forgetful = plan(
+            &append(first.ledger(), &["a"], 11),
+            Some(Head {
+                is_importing: false,
+                ..head
+            }),
+            NOW,
+        );
         assert_stale(records, &[RecordPlan::Append(forgetful)]);
     });
 }
@@ -92,7 +164,9 @@ fn what_is_not_there_is_not_found() {
     on_all_records(|records| {
         let plans = write_ledger(records, "genesis", 10);
         let ledger = plans[0].ledger();
-        for other in [ledger.bits() - 4, ledger.bits() + 4].map(|bits| LedgerId::from_bits(bits).expect("version 00")) {
+        for other in [ledger.bits() - 4, ledger.bits() + 4]
+            .map(|bits| LedgerId::from_bits(bits).expect("version 00"))
+        {
             assert_eq!(records.head(other).expect("reads"), None);
             assert_eq!(records.ledger(other).expect("reads"), None);
             assert_eq!(records.chain(other, None, 9).expect("reads"), []);
@@ -101,7 +175,11 @@ fn what_is_not_there_is_not_found() {
         assert_eq!(records.link(absent(ledger)).expect("reads"), None);
         assert_eq!(records.append(absent(ledger)).expect("reads"), None);
         let inside = plans[1].entries[1].id;
-        assert_eq!(records.append(inside).expect("reads"), None, "an append is named by its last event");
+        assert_eq!(
+            records.append(inside).expect("reads"),
+            None,
+            "an append is named by its last event"
+        );
         assert_eq!(near(records, 0), []);
     });
 }
@@ -123,10 +201,20 @@ fn a_plan_for_another_head_writes_nothing_nor_do_those_before_it() {
             vec![RecordPlan::Append(twice.clone()), RecordPlan::Append(twice)],
         ] {
             assert_stale(records, &stale);
-            assert_stale(records, &[vec![RecordPlan::Append(before.clone()), anchor(0, 0)], stale].concat());
+            assert_stale(
+                records,
+                &[
+                    vec![RecordPlan::Append(before.clone()), anchor(0, 0)],
+                    stale,
+                ]
+                .concat(),
+            );
             assert_eq!(records.ledgers(None, 9).expect("reads").len(), 1);
             assert_eq!(near(records, 0), []);
-            assert_eq!(records.chain(ledger, None, 100).expect("reads"), links(&plans));
+            assert_eq!(
+                records.chain(ledger, None, 100).expect("reads"),
+                links(&plans)
+            );
         }
     });
 }
@@ -141,8 +229,16 @@ fn plans_that_follow_each_other_are_written_in_one_call() {
         }
         let other = plan(&create("other", 99), None, NOW);
         write(records, &[plans.clone(), vec![other.clone()]].concat());
-        assert_eq!(records.chain(plans[0].ledger(), None, 1_000).expect("reads"), links(&plans));
-        assert_eq!(records.head(other.ledger()).expect("reads"), Some(other.head()));
+        assert_eq!(
+            records
+                .chain(plans[0].ledger(), None, 1_000)
+                .expect("reads"),
+            links(&plans)
+        );
+        assert_eq!(
+            records.head(other.ledger()).expect("reads"),
+            Some(other.head())
+        );
         records.write(&[]).expect("nothing is nothing");
     });
 }
@@ -155,14 +251,25 @@ fn many_writers_at_once_make_one_chain() {
         let ledger = genesis.ledger();
         for round in 0..ROUNDS {
             let head = records.head(ledger).expect("reads");
-            let of_writer =
-                |writer: u128| RecordPlan::Append(plan(&append(ledger, &["a"], round * 10 + writer), head, NOW));
+            let of_writer = |writer: u128| {
+                RecordPlan::Append(plan(
+                    &append(ledger, &["a"], round * 10 + writer),
+                    head,
+                    NOW,
+                ))
+            };
             written_of(records, &[2, 3, 4, 5].map(of_writer));
         }
         let chain = records.chain(ledger, None, 1_000).expect("reads");
         let ids = chain.iter().map(|link| link.id);
-        assert_eq!(chain, Link::chain(genesis.previous(), 1, ids).collect::<Vec<_>>());
-        assert_eq!((chain.len() as u128, requests(records).len()), (1 + ROUNDS, chain.len()));
+        assert_eq!(
+            chain,
+            Link::chain(genesis.previous(), 1, ids).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (chain.len() as u128, requests(records).len()),
+            (1 + ROUNDS, chain.len())
+        );
     });
 }
 
@@ -173,7 +280,10 @@ fn ledgers_are_listed_in_their_order_page_by_page() {
         let mut all = Vec::new();
         for key in 0..7 {
             let plans = write_ledger(records, &format!("ledger {key}"), key * 10);
-            all.push(LedgerSummary { genesis: plans[0].head().id, head: plans[2].head() });
+            all.push(LedgerSummary {
+                genesis: plans[0].head().id,
+                head: plans[2].head(),
+            });
         }
         all.sort_by_key(|ledger| ledger.head.id.ledger());
         assert_eq!(records.ledgers(None, 100).expect("reads"), all);
@@ -199,12 +309,21 @@ fn a_chain_is_read_from_any_event_on_and_page_by_page() {
         let plans = write_ledger(records, "genesis", 10);
         write_ledger(records, "another", 20);
         let (ledger, all) = (plans[0].ledger(), links(&plans));
-        let chain = |after: Option<EventId>, count| records.chain(ledger, after, count).expect("reads");
+        let chain =
+            |after: Option<EventId>, count| records.chain(ledger, after, count).expect("reads");
         for (known, link) in (1..).zip(&all) {
-            assert_eq!(chain(Some(link.id), 100), all[known..], "after event {known}");
+            assert_eq!(
+                chain(Some(link.id), 100),
+                all[known..],
+                "after event {known}"
+            );
             assert_eq!(chain(None, known), all[..known], "the first {known}");
             let page_end = (known + 2).min(all.len());
-            assert_eq!(chain(Some(link.id), 2), all[known..page_end], "two after event {known}");
+            assert_eq!(
+                chain(Some(link.id), 2),
+                all[known..page_end],
+                "two after event {known}"
+            );
         }
     });
 }
@@ -219,7 +338,9 @@ fn requests(records: &dyn RecordStore) -> Vec<u128> {
 fn a_request_is_found_by_its_key() {
     on_all_records(|records| {
         assert_eq!(requests(records), [0; 0]);
-        let plans = [10, 20, 30].map(|key| write_ledger(records, &format!("ledger {key}"), key)).concat();
+        let plans = [10, 20, 30]
+            .map(|key| write_ledger(records, &format!("ledger {key}"), key))
+            .concat();
         let mut unmarked = plan(&create("unmarked", 40), None, NOW + 9_000_000);
         unmarked.mark = None;
         write(records, &[unmarked]);
@@ -227,7 +348,10 @@ fn a_request_is_found_by_its_key() {
             let done = DoneRequest::of(&RecordPlan::Append(plan.clone())).expect("it has a key");
             assert_eq!(records.request(done.key).expect("reads"), Some(done));
         }
-        assert!(requests(records).iter().all(|key| ![13, 40].contains(key)), "nobody sent them");
+        assert!(
+            requests(records).iter().all(|key| ![13, 40].contains(key)),
+            "nobody sent them"
+        );
     });
 }
 
@@ -236,8 +360,18 @@ fn a_plan_that_is_stale_leaves_no_key() {
     on_all_records(|records| {
         let plans = write_ledger(records, "genesis", 10);
         let ledger = plans[0].ledger();
-        let next = plan(&append(ledger, &["f"], 50), Some(plans[2].head()), NOW + 3_000_000);
-        assert_stale(records, &[RecordPlan::Append(next), RecordPlan::Append(plans[1].clone())]);
+        let next = plan(
+            &append(ledger, &["f"], 50),
+            Some(plans[2].head()),
+            NOW + 3_000_000,
+        );
+        assert_stale(
+            records,
+            &[
+                RecordPlan::Append(next),
+                RecordPlan::Append(plans[1].clone()),
+            ],
+        );
         assert_eq!(requests(records), [10, 11, 12]);
     });
 }
@@ -260,10 +394,21 @@ fn keys_are_forgotten_a_day_at_a_time_and_those_of_the_last_three_days_never() {
         forget(NOW + DAY);
         assert_eq!(requests(records), [20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
         forget(NOW + 5_000 * DAY);
-        assert_eq!(requests(records), [24, 25, 26, 27, 28, 29], "a clock far ahead");
+        assert_eq!(
+            requests(records),
+            [24, 25, 26, 27, 28, 29],
+            "a clock far ahead"
+        );
         let days = records.request_days().expect("reads");
-        assert_eq!(days, [3, 4, 5].map(|day| WrittenDay::of(at(NOW + day * DAY))));
-        assert_eq!(records.chain(ledger, None, 100).expect("reads").len(), 16, "the events stay");
+        assert_eq!(
+            days,
+            [3, 4, 5].map(|day| WrittenDay::of(at(NOW + day * DAY)))
+        );
+        assert_eq!(
+            records.chain(ledger, None, 100).expect("reads").len(),
+            16,
+            "the events stay"
+        );
     });
 }
 
@@ -273,17 +418,25 @@ fn a_store_that_is_opened_again_has_all_of_it() {
         let store = ready(engine.open(), HORIZON, &[]);
         let records = store.records().expect("the store works");
         let plans = write_ledger(&*records, "genesis", 10);
-        records.write(&[anchor(0, 0), anchor(1_500_000, 1)]).expect("the second knows of the first");
+        records
+            .write(&[anchor(0, 0), anchor(1_500_000, 1)])
+            .expect("the second knows of the first");
         drop((records, store));
 
         let store = ready(engine.open(), HORIZON, &[]);
         let records = store.records().expect("the store works");
-        assert_eq!(records.chain(plans[0].ledger(), None, 100).expect("reads"), links(&plans));
+        assert_eq!(
+            records.chain(plans[0].ledger(), None, 100).expect("reads"),
+            links(&plans)
+        );
         assert_eq!(requests(&*records), [10, 11, 12]);
         assert_eq!(near(&*records, 0), [(0, 0), (1_500_000, 1)]);
         assert_stale(&*records, &[RecordPlan::Append(plans[2].clone())]);
         records.reopen().expect("a sound store can be opened again");
         assert_eq!(records.obstacle(), None);
-        assert_eq!(records.head(plans[0].ledger()).expect("reads"), Some(plans[2].head()));
+        assert_eq!(
+            records.head(plans[0].ledger()).expect("reads"),
+            Some(plans[2].head())
+        );
     });
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::ledger::{AppendPlan, Head};
 use crate::storage::coordinator::{
-    Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot,
+    Transaction, Write,
 };
 use crate::storage::etcd::Namespace;
 use crate::storage::failure::{FailureKind, StoreError};
@@ -44,7 +45,14 @@ impl Interrupted {
     /// Somebody writes something that is none of ours.
     fn write(&self, key: &str, value: &[u8]) -> Revision {
         let write = vec![Write::put(key.to_owned(), value.to_vec())];
-        match self.memory.commit(&Transaction { write, ..Transaction::default() }).unwrap() {
+        match self
+            .memory
+            .commit(&Transaction {
+                write,
+                ..Transaction::default()
+            })
+            .unwrap()
+        {
             Outcome::Committed(written) => written.revision,
             Outcome::Refused(_) => panic!("nothing is compared"),
         }
@@ -91,9 +99,20 @@ impl Bench {
     fn new() -> Bench {
         let (store, known) = (Arc::<Interrupted>::default(), Arc::<KnownFleet>::default());
         let coordinator = Arc::clone(&store) as Arc<dyn Coordinator>;
-        let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::clone(&known), Arc::default(), 7);
+        let records = FleetRecords::new(
+            coordinator,
+            &Namespace::default(),
+            Arc::clone(&known),
+            Arc::default(),
+            7,
+        );
         let last = plan(&create("genesis", 1), None, NOW);
-        let bench = Bench { store, known, records: Arc::new(records), last };
+        let bench = Bench {
+            store,
+            known,
+            records: Arc::new(records),
+            last,
+        };
         bench.renew(b"first");
         bench.write(&bench.last).unwrap();
         bench
@@ -102,11 +121,19 @@ impl Bench {
     /// Renews the slot, and is told so.
     fn renew(&self, value: &[u8]) {
         let revision = self.store.write(HORIZON, value);
-        self.known.hold(Some(OwnHorizon { key: HORIZON.to_owned(), revision, sent: None }));
+        self.known.hold(Some(OwnHorizon {
+            key: HORIZON.to_owned(),
+            revision,
+            sent: None,
+        }));
     }
 
     fn next(&self, key: u8) -> AppendPlan {
-        plan(&append(self.last.ledger(), &["a"], key.into()), Some(self.last.head()), NOW + u64::from(key))
+        plan(
+            &append(self.last.ledger(), &["a"], key.into()),
+            Some(self.last.head()),
+            NOW + u64::from(key),
+        )
     }
 
     fn write(&self, plan: &AppendPlan) -> Result<(), WriteError> {
@@ -125,12 +152,18 @@ impl Bench {
 
     /// The slot keeper has looked, after all doubts there are, and has found nothing wrong.
     fn look_anew(&self) {
-        self.known.agree(AgreedMeta::default(), self.store.memory.revision(), self.known.doubts());
+        self.known.agree(
+            AgreedMeta::default(),
+            self.store.memory.revision(),
+            self.known.doubts(),
+        );
     }
 }
 
 fn assert_refused(outcome: &Result<(), WriteError>) {
-    let Err(WriteError::NotWritten(error)) = outcome else { panic!("{outcome:?}") };
+    let Err(WriteError::NotWritten(error)) = outcome else {
+        panic!("{outcome:?}")
+    };
     assert_eq!(error.failure_kind(), FailureKind::Unreachable);
 }
 
@@ -139,10 +172,18 @@ fn a_node_of_a_restored_coordinator_reads_and_writes_nothing_until_it_has_looked
     let mut bench = Bench::new();
     let (backup, at_backup) = (bench.store.memory.copy(), bench.last.head());
     bench.go_on(2);
-    assert_eq!(bench.head().unwrap(), Some(bench.last.head()), "before, it answers");
+    assert_eq!(
+        bench.head().unwrap(),
+        Some(bench.last.head()),
+        "before, it answers"
+    );
     bench.store.memory.restore(&backup);
 
-    assert_eq!(bench.head().unwrap_err().failure_kind(), FailureKind::Unreachable, "a read tells no old head");
+    assert_eq!(
+        bench.head().unwrap_err().failure_kind(),
+        FailureKind::Unreachable,
+        "a read tells no old head"
+    );
     assert_eq!((bench.known.meta(), bench.known.doubts()), (None, 1));
     // Others carry it past what this node has seen: it goes on refusing all the same.
     bench.store.write_nine_times();
@@ -151,7 +192,11 @@ fn a_node_of_a_restored_coordinator_reads_and_writes_nothing_until_it_has_looked
 
     bench.look_anew();
     bench.known.hold(None);
-    assert_eq!(bench.head().unwrap(), Some(at_backup), "an operator has fenced it as it is");
+    assert_eq!(
+        bench.head().unwrap(),
+        Some(at_backup),
+        "an operator has fenced it as it is"
+    );
 }
 
 #[test]
@@ -165,7 +210,9 @@ fn a_write_that_a_restored_coordinator_takes_is_not_acknowledged() {
     bench.head().unwrap();
     bench.store.once(move || store.memory.restore(&backup));
     let outcome = records.write(&[RecordPlan::Append(next)]);
-    assert!(matches!(&outcome, Err(WriteError::Store(error)) if error.failure_kind() == FailureKind::Unreachable));
+    assert!(
+        matches!(&outcome, Err(WriteError::Store(error)) if error.failure_kind() == FailureKind::Unreachable)
+    );
     assert_eq!(bench.known.meta(), None);
 }
 
@@ -183,7 +230,11 @@ fn a_coordinator_that_others_carried_past_what_was_seen_is_known_by_the_horizon_
         bench.store.write_nine_times();
         let genesis = bench.head().unwrap();
         bench.last = plan(&create("genesis", 1), None, NOW);
-        assert_eq!(genesis, Some(bench.last.head()), "the revision alone says nothing");
+        assert_eq!(
+            genesis,
+            Some(bench.last.head()),
+            "the revision alone says nothing"
+        );
         let outcome = bench.write(&bench.next(3));
         if has_slot {
             assert_refused(&outcome);
@@ -201,8 +252,14 @@ fn answers_that_overtake_each_other_are_no_loss() {
     let (records, next) = (Arc::clone(&bench.records), bench.next(2));
     let head = next.head();
     // A read is on its way back while another thread of this node writes.
-    bench.store.once(move || records.write(&[RecordPlan::Append(next)]).unwrap());
-    assert_eq!(bench.head().unwrap(), Some(bench.last.head()), "as it was when it was read");
+    bench
+        .store
+        .once(move || records.write(&[RecordPlan::Append(next)]).unwrap());
+    assert_eq!(
+        bench.head().unwrap(),
+        Some(bench.last.head()),
+        "as it was when it was read"
+    );
     assert_eq!(bench.known.doubts(), 0);
     assert_eq!(bench.head().unwrap(), Some(head));
 }
@@ -211,10 +268,17 @@ fn answers_that_overtake_each_other_are_no_loss() {
 fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
     let mut bench = Bench::new();
     // Sent, done, and not answered yet.
-    let own = OwnHorizon { key: HORIZON.to_owned(), revision: Revision(1), sent: Some(b"renewed".to_vec()) };
+    let own = OwnHorizon {
+        key: HORIZON.to_owned(),
+        revision: Revision(1),
+        sent: Some(b"renewed".to_vec()),
+    };
     bench.known.hold(Some(own));
     bench.store.write(HORIZON, b"renewed");
-    assert!(matches!(bench.write(&bench.next(2)), Err(WriteError::Stale)), "to be decided on again");
+    assert!(
+        matches!(bench.write(&bench.next(2)), Err(WriteError::Stale)),
+        "to be decided on again"
+    );
     bench.go_on(2);
     // Acknowledged by the time the refusal is here.
     let (known, renewed) = (Arc::clone(&bench.known), Arc::clone(&bench.store));
@@ -224,13 +288,21 @@ fn a_renewal_meanwhile_is_no_loss_whether_it_was_acknowledged_or_not() {
         let known = Arc::clone(&known);
         let stored = Arc::clone(&renewed);
         renewed.once(move || {
-            let revision = stored.memory.read(&[Range::one(HORIZON)]).unwrap().ranges[0][0].modified;
-            known.hold(Some(OwnHorizon { key: HORIZON.to_owned(), revision, sent: None }));
+            let revision =
+                stored.memory.read(&[Range::one(HORIZON)]).unwrap().ranges[0][0].modified;
+            known.hold(Some(OwnHorizon {
+                key: HORIZON.to_owned(),
+                revision,
+                sent: None,
+            }));
         });
     });
     assert!(matches!(bench.write(&next), Err(WriteError::Stale)));
     bench.go_on(3);
-    assert_eq!((bench.known.doubts(), bench.known.meta()), (0, Some(Revision::ABSENT)));
+    assert_eq!(
+        (bench.known.doubts(), bench.known.meta()),
+        (0, Some(Revision::ABSENT))
+    );
     // Lost to another node: that is for the slot keeper to say.
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(4)));
@@ -243,7 +315,11 @@ fn what_was_found_out_before_a_doubt_does_not_end_it() {
     let asked_before = bench.known.doubts();
     bench.store.write(HORIZON, b"of another node");
     assert_refused(&bench.write(&bench.next(2)));
-    bench.known.agree(AgreedMeta::default(), bench.store.memory.revision(), asked_before);
+    bench.known.agree(
+        AgreedMeta::default(),
+        bench.store.memory.revision(),
+        asked_before,
+    );
     assert_eq!(bench.known.meta(), None);
     bench.look_anew();
     assert_eq!(bench.known.meta(), Some(Revision::ABSENT));

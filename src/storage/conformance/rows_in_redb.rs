@@ -6,7 +6,8 @@ use redb::backends::InMemoryBackend;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::storage::coordinator::{
-    Compare, Coordinator, CoordinatorError, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, KeyValue, Lease, Outcome, Range, Revision, Snapshot,
+    Transaction, Write,
 };
 
 /// By key: the revisions that created and wrote the entry, and its value.
@@ -19,9 +20,14 @@ pub(super) struct RowsInRedb(Database);
 
 impl RowsInRedb {
     pub(super) fn new() -> RowsInRedb {
-        let database = Database::builder().create_with_backend(InMemoryBackend::new()).expect("memory suffices");
+        let database = Database::builder()
+            .create_with_backend(InMemoryBackend::new())
+            .expect("memory suffices");
         let rows = RowsInRedb(database);
-        let empty = Transaction { write: vec![Write::Delete("none".to_owned())], ..Transaction::default() };
+        let empty = Transaction {
+            write: vec![Write::Delete("none".to_owned())],
+            ..Transaction::default()
+        };
         rows.commit(&empty).expect("both tables are made");
         rows
     }
@@ -30,7 +36,8 @@ impl RowsInRedb {
         let mut writing = self.0.begin_write()?;
         writing.set_durability(Durability::None)?;
         let outcome = {
-            let (mut entries, mut revisions) = (writing.open_table(ENTRIES)?, writing.open_table(REVISION)?);
+            let (mut entries, mut revisions) =
+                (writing.open_table(ENTRIES)?, writing.open_table(REVISION)?);
             let revision = revisions.get(())?.map_or(0, |revision| revision.value());
             if !holds(&entries, &transaction.compare)? {
                 Outcome::Refused(snapshot(&entries, revision, &transaction.otherwise)?)
@@ -39,11 +46,19 @@ impl RowsInRedb {
                 revisions.insert((), revision)?;
                 for write in &transaction.write {
                     match write {
-                        Write::Put { key, value, lease: None } => {
-                            let created = entries.get(&**key)?.map_or(revision, |entry| entry.value().0);
+                        Write::Put {
+                            key,
+                            value,
+                            lease: None,
+                        } => {
+                            let created = entries
+                                .get(&**key)?
+                                .map_or(revision, |entry| entry.value().0);
                             entries.insert(&**key, (created, revision, &**value))?;
                         }
-                        Write::Put { lease: Some(lease), .. } => panic!("a record under {lease:?}"),
+                        Write::Put {
+                            lease: Some(lease), ..
+                        } => panic!("a record under {lease:?}"),
                         Write::Delete(key) => drop(entries.remove(&**key)?),
                     }
                 }
@@ -56,7 +71,10 @@ impl RowsInRedb {
 
     fn try_read(&self, ranges: &[Range]) -> Result<Snapshot, redb::Error> {
         let reading = self.0.begin_read()?;
-        let revision = reading.open_table(REVISION)?.get(())?.map_or(0, |revision| revision.value());
+        let revision = reading
+            .open_table(REVISION)?
+            .get(())?
+            .map_or(0, |revision| revision.value());
         snapshot(&reading.open_table(ENTRIES)?, revision, ranges)
     }
 }
@@ -99,27 +117,55 @@ fn holds(entries: &impl Entries, compares: &[Compare]) -> Result<bool, redb::Err
     Ok(true)
 }
 
-fn snapshot(entries: &impl Entries, revision: u64, ranges: &[Range]) -> Result<Snapshot, redb::Error> {
-    let ranges = ranges.iter().map(|range| within(entries, range)).collect::<Result<_, _>>()?;
-    Ok(Snapshot { revision: Revision(revision), ranges })
+fn snapshot(
+    entries: &impl Entries,
+    revision: u64,
+    ranges: &[Range],
+) -> Result<Snapshot, redb::Error> {
+    let ranges = ranges
+        .iter()
+        .map(|range| within(entries, range))
+        .collect::<Result<_, _>>()?;
+    Ok(Snapshot {
+        revision: Revision(revision),
+        ranges,
+    })
 }
 
 fn within(entries: &impl Entries, range: &Range) -> Result<Vec<KeyValue>, redb::Error> {
     // No key has a zero byte, so this range has `from` alone.
-    let to = range.to.clone().unwrap_or_else(|| format!("{}\0", range.from));
+    let to = range
+        .to
+        .clone()
+        .unwrap_or_else(|| format!("{}\0", range.from));
     if to <= range.from {
         return Ok(Vec::new());
     }
-    let count_max = if range.count_max == 0 { usize::MAX } else { range.count_max };
+    let count_max = if range.count_max == 0 {
+        usize::MAX
+    } else {
+        range.count_max
+    };
     let mut found = entries.range(range.from.as_str()..to.as_str())?;
-    let next = || if range.is_descending { found.next_back() } else { found.next() };
+    let next = || {
+        if range.is_descending {
+            found.next_back()
+        } else {
+            found.next()
+        }
+    };
     std::iter::from_fn(next)
         .take(count_max)
         .map(|row| {
             let (key, entry) = row?;
             let (created, modified, value) = entry.value();
             let [created, modified] = [created, modified].map(Revision);
-            Ok(KeyValue { key: key.value().to_owned(), value: value.to_owned(), created, modified })
+            Ok(KeyValue {
+                key: key.value().to_owned(),
+                value: value.to_owned(),
+                created,
+                modified,
+            })
         })
         .collect()
 }

@@ -40,7 +40,10 @@ pub struct Space {
 impl Space {
     /// That of a member; `configured` is its quota where it does not tell.
     pub fn of(state: &MemberState, configured: u64) -> Space {
-        Space { used: state.size, quota: state.quota.unwrap_or(configured) }
+        Space {
+            used: state.size,
+            quota: state.quota.unwrap_or(configured),
+        }
     }
 
     /// Whether the rest, a quarter, is left to what keeps a fleet minting: horizons, slots, and what it has agreed on.
@@ -53,7 +56,12 @@ impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MIB: u64 = 1024 * 1024;
         let percent = u128::from(self.used) * 100 / u128::from(self.quota.max(1));
-        write!(f, "{} of {} MiB ({percent} %)", self.used.div_ceil(MIB), self.quota / MIB)
+        write!(
+            f,
+            "{} of {} MiB ({percent} %)",
+            self.used.div_ceil(MIB),
+            self.quota / MIB
+        )
     }
 }
 
@@ -63,10 +71,24 @@ mod tests {
 
     #[test]
     fn space_is_scarce_from_three_quarters_of_the_quota_on() {
-        let state = |size, quota| MemberState { size, quota, ..MemberState::default() };
+        let state = |size, quota| MemberState {
+            size,
+            quota,
+            ..MemberState::default()
+        };
         assert!(!Space::of(&state(74, None), 100).is_scarce());
         assert!(Space::of(&state(75, None), 100).is_scarce());
-        assert!(!Space::of(&state(75, Some(101)), 10).is_scarce(), "what a member tells counts");
-        assert_eq!(Space { used: 3 << 29, quota: 2 << 30 }.to_string(), "1536 of 2048 MiB (75 %)");
+        assert!(
+            !Space::of(&state(75, Some(101)), 10).is_scarce(),
+            "what a member tells counts"
+        );
+        assert_eq!(
+            Space {
+                used: 3 << 29,
+                quota: 2 << 30
+            }
+            .to_string(),
+            "1536 of 2048 MiB (75 %)"
+        );
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::coordinator::{Coordinator, CoordinatorError};
-use super::transaction::{Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use super::transaction::{
+    Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
 
 /// Keys and values of one process. Leases end only when a test [ends](Self::end_lease) them.
 #[derive(Debug)]
@@ -54,7 +56,11 @@ impl MemoryCoordinator {
     }
 
     fn within(bounds: Bounds) -> Self {
-        MemoryCoordinator { bounds, state: Mutex::default(), hand: Mutex::default() }
+        MemoryCoordinator {
+            bounds,
+            state: Mutex::default(),
+            hand: Mutex::default(),
+        }
     }
 
     fn answered<T>(&self, answer: T) -> T {
@@ -76,18 +82,26 @@ impl Coordinator for MemoryCoordinator {
     fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
         self.bounds.assert_hold(transaction);
         let mut state = self.state();
-        if !transaction.compare.iter().all(|compare| state.holds(compare)) {
+        if !transaction
+            .compare
+            .iter()
+            .all(|compare| state.holds(compare))
+        {
             return self.answered(Ok(Outcome::Refused(state.read(&transaction.otherwise))));
         }
-        let without_lease =
-            |write: &&Write| matches!(write, Write::Put { lease: Some(lease), .. } if !state.leases.contains(&lease.0));
+        let without_lease = |write: &&Write| matches!(write, Write::Put { lease: Some(lease), .. } if !state.leases.contains(&lease.0));
         if transaction.write.iter().any(|write| without_lease(&write)) {
-            return Err(CoordinatorError::Refused("requested lease not found".to_owned()));
+            return Err(CoordinatorError::Refused(
+                "requested lease not found".to_owned(),
+            ));
         }
         if !transaction.write.is_empty() {
             state.revision = Revision(state.revision.0 + 1);
         }
-        transaction.write.iter().for_each(|write| state.write(write));
+        transaction
+            .write
+            .iter()
+            .for_each(|write| state.write(write));
         self.answered(Ok(Outcome::Committed(state.read(&transaction.then_read))))
     }
 
@@ -116,13 +130,30 @@ impl Coordinator for MemoryCoordinator {
 
 impl Bounds {
     /// What etcd takes.
-    const OF_ETCD: Bounds = Bounds { operations: 128, bytes: 1_572_864 };
+    const OF_ETCD: Bounds = Bounds {
+        operations: 128,
+        bytes: 1_572_864,
+    };
 
-    const NONE: Bounds = Bounds { operations: usize::MAX, bytes: usize::MAX };
+    const NONE: Bounds = Bounds {
+        operations: usize::MAX,
+        bytes: usize::MAX,
+    };
 
     /// A transaction that is not taken is a mistake of its caller.
-    fn assert_hold(self, Transaction { compare, write, then_read, otherwise }: &Transaction) {
-        let operations = compare.len().max(write.len() + then_read.len()).max(otherwise.len());
+    fn assert_hold(
+        self,
+        Transaction {
+            compare,
+            write,
+            then_read,
+            otherwise,
+        }: &Transaction,
+    ) {
+        let operations = compare
+            .len()
+            .max(write.len() + then_read.len())
+            .max(otherwise.len());
         assert!(operations <= self.operations, "too many operations");
         let key_of = |write| match write {
             &Write::Put { ref key, .. } | &Write::Delete(ref key) => key,
@@ -133,7 +164,10 @@ impl Bounds {
             Write::Put { key, value, .. } => key.len() + value.len(),
             Write::Delete(key) => key.len(),
         };
-        assert!(write.iter().map(len_of).sum::<usize>() < self.bytes, "too many bytes");
+        assert!(
+            write.iter().map(len_of).sum::<usize>() < self.bytes,
+            "too many bytes"
+        );
     }
 }
 
@@ -144,15 +178,25 @@ impl State {
             Compare::Modified(key, revision) => {
                 entry(key).map_or(Revision::ABSENT, |entry| entry.modified) == *revision
             }
-            Compare::Created(key, revision) => entry(key).map_or(Revision::ABSENT, |entry| entry.created) == *revision,
+            Compare::Created(key, revision) => {
+                entry(key).map_or(Revision::ABSENT, |entry| entry.created) == *revision
+            }
         }
     }
 
     fn write(&mut self, write: &Write) {
         match write {
             Write::Put { key, value, lease } => {
-                let created = self.entries.get(key).map_or(self.revision, |(entry, _)| entry.created);
-                let entry = KeyValue { key: key.clone(), value: value.clone(), created, modified: self.revision };
+                let created = self
+                    .entries
+                    .get(key)
+                    .map_or(self.revision, |(entry, _)| entry.created);
+                let entry = KeyValue {
+                    key: key.clone(),
+                    value: value.clone(),
+                    created,
+                    modified: self.revision,
+                };
                 self.entries.insert(key.clone(), (entry, *lease));
             }
             Write::Delete(key) => {
@@ -163,21 +207,35 @@ impl State {
 
     fn read(&self, ranges: &[Range]) -> Snapshot {
         let within = |range: &Range| -> Vec<KeyValue> {
-            let count_max = if range.count_max == 0 { usize::MAX } else { range.count_max };
+            let count_max = if range.count_max == 0 {
+                usize::MAX
+            } else {
+                range.count_max
+            };
             let Some(to) = &range.to else {
-                return self.entries.get(&range.from).map(|(entry, _)| entry.clone()).into_iter().collect();
+                return self
+                    .entries
+                    .get(&range.from)
+                    .map(|(entry, _)| entry.clone())
+                    .into_iter()
+                    .collect();
             };
             if *to <= range.from {
                 return Vec::new();
             }
-            let found = self.entries.range::<str, _>((Bound::Included(&*range.from), Bound::Excluded(&**to)));
+            let found = self
+                .entries
+                .range::<str, _>((Bound::Included(&*range.from), Bound::Excluded(&**to)));
             let found = found.map(|(_, (entry, _))| entry);
             match range.is_descending {
                 false => found.take(count_max).cloned().collect(),
                 true => found.rev().take(count_max).cloned().collect(),
             }
         };
-        Snapshot { revision: self.revision, ranges: ranges.iter().map(within).collect() }
+        Snapshot {
+            revision: self.revision,
+            ranges: ranges.iter().map(within).collect(),
+        }
     }
 }
 

@@ -16,4 +16,6 @@ mod transaction;
 pub use coordinator::{Coordinator, CoordinatorError};
 pub use member::{Member, MemberState, Space};
 pub(crate) use memory_coordinator::MemoryCoordinator;
-pub use transaction::{Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
+pub use transaction::{
+    Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};

@@ -15,7 +15,11 @@ impl Revision {
     /// The one after it.
     #[must_use]
     pub fn next(self) -> Revision {
-        Revision(self.0.checked_add(1).expect("a coordinator counts its revisions in 63 bits"))
+        Revision(
+            self.0
+                .checked_add(1)
+                .expect("a coordinator counts its revisions in 63 bits"),
+        )
     }
 }
 
@@ -73,7 +77,11 @@ pub enum Write {
 impl Write {
     /// A value that no lease takes away.
     pub fn put(key: impl Into<Key>, value: Vec<u8>) -> Write {
-        Write::Put { key: key.into(), value, lease: None }
+        Write::Put {
+            key: key.into(),
+            value,
+            lease: None,
+        }
     }
 }
 
@@ -93,7 +101,12 @@ pub struct Range {
 impl Range {
     /// One key.
     pub fn one(key: impl Into<Key>) -> Range {
-        Range { from: key.into(), to: None, count_max: 1, is_descending: false }
+        Range {
+            from: key.into(),
+            to: None,
+            count_max: 1,
+            is_descending: false,
+        }
     }
 
     /// Every key that begins so. The prefix ends with an ASCII character.
@@ -103,9 +116,17 @@ impl Range {
     pub fn prefix(prefix: impl Into<Key>) -> Range {
         let from = prefix.into();
         let mut to = from.clone();
-        let last = to.pop().filter(char::is_ascii).expect("a prefix ends with an ASCII character");
+        let last = to
+            .pop()
+            .filter(char::is_ascii)
+            .expect("a prefix ends with an ASCII character");
         to.push(char::from_u32(u32::from(last) + 1).expect("ASCII has a next character"));
-        Range { from, to: Some(to), count_max: 0, is_descending: false }
+        Range {
+            from,
+            to: Some(to),
+            count_max: 0,
+            is_descending: false,
+        }
     }
 }
 

@@ -37,7 +37,10 @@ impl AdoptedFolder {
     /// [`StoreError`], as a start on the folder would say; also where no node has kept anything.
     pub fn open(dir: &Path) -> Result<AdoptedFolder, StoreError> {
         let nothing = || {
-            let text = format!("no node has kept anything in {}: there is nothing to adopt", dir.display());
+            let text = format!(
+                "no node has kept anything in {}: there is nothing to adopt",
+                dir.display()
+            );
             StoreError::new(FailureKind::NotUsable, text)
         };
         if !dir.is_dir() {
@@ -48,21 +51,33 @@ impl AdoptedFolder {
         let path = data_dir.horizon_path();
         if !files.has_horizon() {
             let missing = OpenError::HorizonMissing { path };
-            return Err(if files.has_database() { missing.into() } else { nothing() });
+            return Err(if files.has_database() {
+                missing.into()
+            } else {
+                nothing()
+            });
         }
         let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
         // Whose slot it was does not matter: in the fleet no slot begins below.
         let slot = kept_slot(&path).unwrap_or_default();
         let (horizon, _) = HorizonFile::open(&path, slot)?;
         if horizon.has_records() && !files.has_database() {
-            return Err(OpenError::DatabaseMissing { path: data_dir.database_path() }.into());
+            return Err(OpenError::DatabaseMissing {
+                path: data_dir.database_path(),
+            }
+            .into());
         }
         let data_dir = Arc::new(data_dir);
         let tables = match files.has_database() {
             true => Some(Tables::open(&data_dir, &horizon)?),
             false => None,
         };
-        Ok(AdoptedFolder { tables, horizon, note, data_dir })
+        Ok(AdoptedFolder {
+            tables,
+            horizon,
+            note,
+            data_dir,
+        })
     }
 
     /// The first instant at which no id can have been minted here yet.
@@ -92,15 +107,24 @@ impl AdoptedFolder {
 
     /// The kept formats: name and description of each.
     pub fn formats(&self) -> BTreeMap<String, BTreeMap<String, String>> {
-        self.tables.as_ref().map(|tables| tables.formats.clone()).unwrap_or_default()
+        self.tables
+            .as_ref()
+            .map(|tables| tables.formats.clone())
+            .unwrap_or_default()
     }
 
     /// Ledgers in the order of their ids, those above `after`, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
-        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| tables.records.ledgers(after, count_max))
+    pub fn ledgers(
+        &self,
+        after: Option<LedgerId>,
+        count_max: usize,
+    ) -> Result<Vec<LedgerSummary>, StoreError> {
+        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| {
+            tables.records.ledgers(after, count_max)
+        })
     }
 
     /// The appends of a ledger behind the one that ends with `after`, or from the first, at most `count_max`.
@@ -113,20 +137,30 @@ impl AdoptedFolder {
         after: Option<EventId>,
         count_max: usize,
     ) -> Result<Vec<StoredAppend>, StoreError> {
-        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| tables.records.appends(ledger, after, count_max))
+        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| {
+            tables.records.appends(ledger, after, count_max)
+        })
     }
 
     /// The numbers of every series, if the node ever had a database.
     pub fn numbers(&self) -> Option<&dyn NumberStore> {
-        self.tables.as_ref().map(|tables| &tables.records as &dyn NumberStore)
+        self.tables
+            .as_ref()
+            .map(|tables| &tables.records as &dyn NumberStore)
     }
 
     /// Pairs in the order of their formats and objects, those behind `after`, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn pairs(&self, after: Option<(&str, Pair)>, count_max: usize) -> Result<Vec<StoredPair>, StoreError> {
-        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| tables.records.pairs(after, count_max))
+    pub fn pairs(
+        &self,
+        after: Option<(&str, Pair)>,
+        count_max: usize,
+    ) -> Result<Vec<StoredPair>, StoreError> {
+        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| {
+            tables.records.pairs(after, count_max)
+        })
     }
 }
 
@@ -135,6 +169,9 @@ impl Tables {
         let database = Database::open(&data_dir.database_path(), horizon.commit_mark()?)?;
         let formats = FormatsTable::new(&database).kept()?;
         let database = Arc::new(database.locked_by(Arc::clone(data_dir)));
-        Ok(Tables { formats, records: RecordTables::open(database)? })
+        Ok(Tables {
+            formats,
+            records: RecordTables::open(database)?,
+        })
     }
 }

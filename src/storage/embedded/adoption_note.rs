@@ -68,7 +68,12 @@ impl NoteUnreadable {
 impl AdoptionNote {
     /// What is noted when an adoption begins.
     pub fn begun(namespace: String, endpoints: Vec<String>) -> AdoptionNote {
-        AdoptionNote { version: VERSION, namespace, endpoints, progress: AdoptionProgress::Begun }
+        AdoptionNote {
+            version: VERSION,
+            namespace,
+            endpoints,
+            progress: AdoptionProgress::Begun,
+        }
     }
 
     /// The same adoption, which has come further.
@@ -82,17 +87,23 @@ impl AdoptionNote {
     /// # Errors
     /// [`NoteUnreadable`].
     pub(super) fn read(path: &Path) -> Result<Option<AdoptionNote>, NoteUnreadable> {
-        let unreadable = |cause| NoteUnreadable { path: path.to_owned(), cause };
+        let unreadable = |cause| NoteUnreadable {
+            path: path.to_owned(),
+            cause,
+        };
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error)),
         };
         let invalid = |why: String| unreadable(io::Error::new(io::ErrorKind::InvalidData, why));
-        let note: AdoptionNote = serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
+        let note: AdoptionNote =
+            serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
         match note.version {
             VERSION => Ok(Some(note)),
-            other => Err(invalid(format!("it is of version {other}, this program reads version {VERSION}"))),
+            other => Err(invalid(format!(
+                "it is of version {other}, this program reads version {VERSION}"
+            ))),
         }
     }
 
@@ -102,9 +113,14 @@ impl AdoptionNote {
     /// [`StoreError`]; the note that was there may still be, or this one.
     pub(super) fn write(&self, path: &Path) -> Result<(), StoreError> {
         let bytes = serde_json::to_vec(self).expect("text and numbers can be written");
-        create_file(&MachineFiles, path, &bytes).map(drop).map_err(|cause| {
-            StoreError::new(FailureKind::of_io(&cause), format!("cannot write {}: {cause}", path.display()))
-        })
+        create_file(&MachineFiles, path, &bytes)
+            .map(drop)
+            .map_err(|cause| {
+                StoreError::new(
+                    FailureKind::of_io(&cause),
+                    format!("cannot write {}: {cause}", path.display()),
+                )
+            })
     }
 }
 
@@ -117,17 +133,25 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("adoption.json");
         assert_eq!(AdoptionNote::read(&path).expect("nothing is wrong"), None);
-        let begun = AdoptionNote::begun("default".to_owned(), vec!["http://127.0.0.1:1".to_owned()]);
+        let begun =
+            AdoptionNote::begun("default".to_owned(), vec!["http://127.0.0.1:1".to_owned()]);
         let fleet = "0".repeat(32);
-        for progress in
-            [AdoptionProgress::Begun, AdoptionProgress::FloorRaised(fleet.clone()), AdoptionProgress::Done(fleet)]
-        {
+        for progress in [
+            AdoptionProgress::Begun,
+            AdoptionProgress::FloorRaised(fleet.clone()),
+            AdoptionProgress::Done(fleet),
+        ] {
             let note = begun.clone().at(progress);
             note.write(&path).expect("the folder is writable");
             assert_eq!(AdoptionNote::read(&path).expect("it is whole"), Some(note));
         }
         let text = fs::read_to_string(&path).expect("it is there");
-        for wrong in ["", "{}", &text.replace("\"v\":1", "\"v\":2"), &text.replace("done", "over")] {
+        for wrong in [
+            "",
+            "{}",
+            &text.replace("\"v\":1", "\"v\":2"),
+            &text.replace("done", "over"),
+        ] {
             fs::write(&path, wrong).expect("the folder is writable");
             let error = AdoptionNote::read(&path).expect_err("it is no note");
             assert_eq!(error.failure_kind(), FailureKind::Damaged, "{wrong:?}");

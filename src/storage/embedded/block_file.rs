@@ -18,7 +18,10 @@ pub(crate) fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, Rang
     let mut at = offset;
     let end = offset + u64::try_from(len).expect("a length fits 64 bits");
     std::iter::from_fn(move || {
-        let (index, from) = (at / block_len, usize::try_from(at % block_len).expect("small"));
+        let (index, from) = (
+            at / block_len,
+            usize::try_from(at % block_len).expect("small"),
+        );
         let left = usize::try_from(end - at).expect("no more than len");
         let to = (from + left).min(BLOCK_LEN);
         at = (index + 1) * block_len;
@@ -122,9 +125,12 @@ mod tests {
     #[test]
     fn a_block_reads_back_and_its_neighbour_is_left_alone() {
         let file = tempfile::tempfile().expect("a temporary file");
-        file.write_block(0, &[1; BLOCK_LEN]).expect("block 0 is written");
-        file.write_block(1, &[2; BLOCK_LEN]).expect("block 1 is written");
-        file.write_block(0, &[3; BLOCK_LEN]).expect("block 0 is overwritten");
+        file.write_block(0, &[1; BLOCK_LEN])
+            .expect("block 0 is written");
+        file.write_block(1, &[2; BLOCK_LEN])
+            .expect("block 1 is written");
+        file.write_block(0, &[3; BLOCK_LEN])
+            .expect("block 0 is overwritten");
 
         assert_eq!(file.read_block(0).expect("block 0"), [3; BLOCK_LEN]);
         assert_eq!(file.read_block(1).expect("block 1"), [2; BLOCK_LEN]);

@@ -74,14 +74,26 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError::Locked`] and [`DataDirError::NotUsable`].
     pub(crate) fn open(path: &Path) -> Result<DataDir, DataDirError> {
-        let refused = |step| move |cause| DataDirError::NotUsable { path: path.to_owned(), step, cause };
+        let refused = |step| {
+            move |cause| DataDirError::NotUsable {
+                path: path.to_owned(),
+                step,
+                cause,
+            }
+        };
         create_folder(&MachineFiles, path).map_err(refused("create the folder"))?;
         let lock = FolderLock::take(path).map_err(|error| match error {
-            FolderLockError::NotLocked { path, step, cause } => DataDirError::NotUsable { path, step, cause },
+            FolderLockError::NotLocked { path, step, cause } => {
+                DataDirError::NotUsable { path, step, cause }
+            }
             held @ FolderLockError::Held { .. } => DataDirError::Locked(held),
         })?;
         let lock_place = FilePlace::of(lock.file(), lock.path()).map_err(refused("look into"))?;
-        let data_dir = DataDir { path: path.to_owned(), _lock: lock, lock_place };
+        let data_dir = DataDir {
+            path: path.to_owned(),
+            _lock: lock,
+            lock_place,
+        };
         let has_horizon = data_dir.find()?.has_horizon();
         match probe(path) {
             Ok(()) => Ok(data_dir),
@@ -102,14 +114,20 @@ impl DataDir {
         let there = |path: PathBuf| match fs::symlink_metadata(&path) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(cause) => Err(DataDirError::NotUsable { path, step: "look for", cause }),
+            Err(cause) => Err(DataDirError::NotUsable {
+                path,
+                step: "look for",
+                cause,
+            }),
         };
-        Ok(match (there(self.horizon_path())?, there(self.database_path())?) {
-            (false, false) => FoundFiles::Nothing,
-            (true, false) => FoundFiles::HorizonOnly,
-            (false, true) => FoundFiles::DatabaseOnly,
-            (true, true) => FoundFiles::Both,
-        })
+        Ok(
+            match (there(self.horizon_path())?, there(self.database_path())?) {
+                (false, false) => FoundFiles::Nothing,
+                (true, false) => FoundFiles::HorizonOnly,
+                (false, true) => FoundFiles::DatabaseOnly,
+                (true, true) => FoundFiles::Both,
+            },
+        )
     }
 
     /// Whether the folder is still the one that this process has locked: beside another lock, another process could work.
@@ -156,7 +174,12 @@ impl FoundFiles {
 /// Writes, syncs and removes a file, as everything later will have to.
 fn probe(folder: &Path) -> io::Result<()> {
     let path = folder.join("probe");
-    let created = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&path);
+    let created = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE)
+        .open(&path);
     let written = created.and_then(|mut file| {
         file.write_all(b"idmint")?;
         file.sync_all()
@@ -180,9 +203,15 @@ mod tests {
         let root = folder();
         let path = root.path().join("a/b/c");
         let data_dir = DataDir::open(&path).expect("the folder is usable");
-        assert_eq!(data_dir.find().expect("the folder is readable"), FoundFiles::Nothing);
-        let names: Vec<_> =
-            fs::read_dir(&path).expect("the folder is there").flatten().map(|e| e.file_name()).collect();
+        assert_eq!(
+            data_dir.find().expect("the folder is readable"),
+            FoundFiles::Nothing
+        );
+        let names: Vec<_> = fs::read_dir(&path)
+            .expect("the folder is there")
+            .flatten()
+            .map(|e| e.file_name())
+            .collect();
         assert_eq!(names, ["lock"]);
     }
 
@@ -192,11 +221,20 @@ mod tests {
         let first = DataDir::open(root.path()).expect("the folder is free");
         let error = DataDir::open(root.path()).expect_err("the folder is taken");
         assert_eq!(error.failure_kind(), FailureKind::Locked);
-        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("process {}", std::process::id())),
+            "{error}"
+        );
         for unreadable in ["", "somebody"] {
-            fs::write(root.path().join("lock"), unreadable).expect("the lock is for those who ask for it");
+            fs::write(root.path().join("lock"), unreadable)
+                .expect("the lock is for those who ask for it");
             let error = DataDir::open(root.path()).expect_err("the folder is taken");
-            assert!(error.to_string().contains("in use by another process;"), "{error}");
+            assert!(
+                error.to_string().contains("in use by another process;"),
+                "{error}"
+            );
         }
 
         drop(first);
@@ -211,7 +249,10 @@ mod tests {
         for path in [file.clone(), file.join("below")] {
             let error = DataDir::open(&path).expect_err("a file is no folder");
             assert_eq!(error.failure_kind(), FailureKind::NotUsable);
-            assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+            assert!(
+                error.to_string().contains(&path.display().to_string()),
+                "{error}"
+            );
         }
         assert_eq!(fs::read(&file).expect("the file is still there"), b"");
     }
@@ -235,14 +276,21 @@ mod tests {
         fs::write(&path, "").expect("the obstacle is made");
         let error = data_dir.find().expect_err("nobody can tell what is there");
         assert_eq!(error.failure_kind(), FailureKind::NotUsable);
-        assert!(error.to_string().contains("look for") && error.to_string().contains("horizon"), "{error}");
+        assert!(
+            error.to_string().contains("look for") && error.to_string().contains("horizon"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_dangling_link_counts_as_a_file_that_is_there() {
         let root = folder();
-        std::os::unix::fs::symlink("/nowhere/horizon", root.path().join("horizon")).expect("the link is made");
+        std::os::unix::fs::symlink("/nowhere/horizon", root.path().join("horizon"))
+            .expect("the link is made");
         let data_dir = DataDir::open(root.path()).expect("the folder is usable");
-        assert_eq!(data_dir.find().expect("the folder is readable"), FoundFiles::HorizonOnly);
+        assert_eq!(
+            data_dir.find().expect("the folder is readable"),
+            FoundFiles::HorizonOnly
+        );
     }
 }

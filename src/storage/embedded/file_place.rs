@@ -47,7 +47,10 @@ impl FilePlace {
     /// # Errors
     /// What the system says about the file.
     pub(crate) fn of(file: &File, path: &Path) -> io::Result<FilePlace> {
-        Ok(FilePlace { path: path.to_owned(), inode: Inode::of(file, "", AtFlags::EMPTY_PATH)? })
+        Ok(FilePlace {
+            path: path.to_owned(),
+            inode: Inode::of(file, "", AtFlags::EMPTY_PATH)?,
+        })
     }
 
     /// The place of whatever file lies at `path`.
@@ -55,7 +58,10 @@ impl FilePlace {
     /// # Errors
     /// What the system says about the path.
     pub(crate) fn at(path: &Path) -> io::Result<FilePlace> {
-        Ok(FilePlace { path: path.to_owned(), inode: Inode::at(path)? })
+        Ok(FilePlace {
+            path: path.to_owned(),
+            inode: Inode::at(path)?,
+        })
     }
 
     /// Whether the path still leads to the file.
@@ -63,9 +69,16 @@ impl FilePlace {
     /// # Errors
     /// [`Displaced`] if it does not, or if that cannot be told.
     pub(crate) fn check(&self) -> Result<(), Displaced> {
-        let displaced = |cause| Displaced { path: self.path.clone(), cause };
+        let displaced = |cause| Displaced {
+            path: self.path.clone(),
+            cause,
+        };
         let found = Inode::at(&self.path).map_err(|cause| displaced(Some(cause)))?;
-        if found == self.inode { Ok(()) } else { Err(displaced(None)) }
+        if found == self.inode {
+            Ok(())
+        } else {
+            Err(displaced(None))
+        }
     }
 }
 
@@ -78,7 +91,10 @@ impl Inode {
     /// once instead of with its next tick, and syncing that takes a write more.
     fn of(folder: impl AsFd, path: impl Arg, flags: AtFlags) -> io::Result<Inode> {
         let found = statx(folder, path, flags, StatxFlags::INO)?;
-        Ok(Inode { device: (found.stx_dev_major, found.stx_dev_minor), number: found.stx_ino })
+        Ok(Inode {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            number: found.stx_ino,
+        })
     }
 }
 
@@ -94,7 +110,10 @@ mod tests {
         let folder = root.path().join("folder");
         let path = folder.join("file");
         for (what, displace) in [
-            ("removed", (|path: &Path| fs::remove_file(path)) as fn(&Path) -> io::Result<()>),
+            (
+                "removed",
+                (|path: &Path| fs::remove_file(path)) as fn(&Path) -> io::Result<()>,
+            ),
             ("replaced", |path| {
                 fs::write(path.with_extension("new"), "the same")?;
                 fs::rename(path.with_extension("new"), path)

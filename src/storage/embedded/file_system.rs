@@ -76,7 +76,13 @@ impl FileSystem for MachineFiles {
     }
 
     fn create_file(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(FILE_MODE).open(path)
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(FILE_MODE)
+            .open(path)
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -103,7 +109,11 @@ impl FileSystem for MachineFiles {
 ///
 /// # Errors
 /// What the system says. A file may then be there or not, and if it is there, it is whole.
-pub(crate) fn create_file<S: FileSystem>(system: &S, path: &Path, bytes: &[u8]) -> io::Result<S::File> {
+pub(crate) fn create_file<S: FileSystem>(
+    system: &S,
+    path: &Path,
+    bytes: &[u8],
+) -> io::Result<S::File> {
     let unfinished = path.with_extension("new");
     let mut file = system.create_file(&unfinished)?;
     system.write(&mut file, bytes)?;
@@ -117,7 +127,11 @@ pub(crate) fn create_file<S: FileSystem>(system: &S, path: &Path, bytes: &[u8]) 
 ///
 /// # Errors
 /// What the system says; the file then has the one name or the other.
-pub(crate) fn rename_durably(system: &impl FileSystem, unfinished: &Path, path: &Path) -> io::Result<()> {
+pub(crate) fn rename_durably(
+    system: &impl FileSystem,
+    unfinished: &Path,
+    path: &Path,
+) -> io::Result<()> {
     system.rename(unfinished, path)?;
     system.sync_folder(folder_of(path))
 }
@@ -181,7 +195,10 @@ mod tests {
                 })
                 .collect();
             let stopped = outcomes.iter().filter(|is_done| !**is_done).count();
-            assert!(stopped > 2 && outcomes.last() == Some(&true), "{outcomes:?}");
+            assert!(
+                stopped > 2 && outcomes.last() == Some(&true),
+                "{outcomes:?}"
+            );
         }
     }
 
@@ -194,7 +211,10 @@ mod tests {
         let empty = || SimulatedFiles::with_folder("/data");
         lose_power_everywhere(empty, create, |files, _| {
             let found = files.read(Path::new(FILE));
-            assert!(found.as_deref().is_none_or(|found| found == BYTES), "{found:?}");
+            assert!(
+                found.as_deref().is_none_or(|found| found == BYTES),
+                "{found:?}"
+            );
         });
     }
 
@@ -234,7 +254,12 @@ mod tests {
 
     #[test]
     fn a_path_of_one_name_lies_in_the_working_folder() {
-        for (path, folder) in [("data", "."), ("/data", "/"), ("a/data", "a"), ("./data", ".")] {
+        for (path, folder) in [
+            ("data", "."),
+            ("/data", "/"),
+            ("a/data", "a"),
+            ("./data", "."),
+        ] {
             assert_eq!(folder_of(Path::new(path)), Path::new(folder), "{path}");
         }
         let files = SimulatedFiles::with_folder(".");

@@ -69,7 +69,11 @@ impl FleetFolder {
 fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
     let locked = match create_folder(&MachineFiles, path) {
         Ok(()) => FolderLock::take(path),
-        Err(cause) => Err(FolderLockError::NotLocked { path: path.to_owned(), step: "create the folder", cause }),
+        Err(cause) => Err(FolderLockError::NotLocked {
+            path: path.to_owned(),
+            step: "create the folder",
+            cause,
+        }),
     };
     match locked {
         Ok(lock) => Ok(Some(Arc::new(lock))),
@@ -88,14 +92,24 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
 fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
     let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
     let (dir, horizon) = (path.display(), path.join("horizon"));
-    let adopted =
-        |fleet| AdoptedNode { path: path.to_owned(), fleet, horizon: highest_readable(&horizon).unwrap_or_default() };
+    let adopted = |fleet| AdoptedNode {
+        path: path.to_owned(),
+        fleet,
+        horizon: highest_readable(&horizon).unwrap_or_default(),
+    };
     let note = path.join("adoption.json");
     let note = match is_there(&note)? {
-        true => AdoptionNote::read(&note).map_err(|error| StoreError::new(error.failure_kind(), error))?,
+        true => AdoptionNote::read(&note)
+            .map_err(|error| StoreError::new(error.failure_kind(), error))?,
         false => None,
     };
-    if let Some(AdoptionNote { namespace: kept, endpoints, progress, .. }) = note {
+    if let Some(AdoptionNote {
+        namespace: kept,
+        endpoints,
+        progress,
+        ..
+    }) = note
+    {
         let endpoints = endpoints.join(", ");
         return match progress {
             _ if kept != namespace => Err(disagrees(format!(
@@ -159,7 +173,10 @@ impl FormerFleet {
             if let Err(error) = &known {
                 warn!(path = %path.display(), "{} cannot be read: {error}", path.display());
             }
-            let highest = found.as_ref().and_then(|found| found.highest).max(known.ok().flatten());
+            let highest = found
+                .as_ref()
+                .and_then(|found| found.highest)
+                .max(known.ok().flatten());
             found = Some(FormerFleet { path, highest });
         }
         Ok(found)
@@ -168,7 +185,9 @@ impl FormerFleet {
 
 /// Not one that was being written when its process ended: the file itself is there by then, or no id was minted.
 fn is_high_water(name: &OsStr) -> bool {
-    name.to_str().and_then(|name| name.strip_prefix(HIGH_WATER)).is_some_and(|namespace| !namespace.contains('.'))
+    name.to_str()
+        .and_then(|name| name.strip_prefix(HIGH_WATER))
+        .is_some_and(|namespace| !namespace.contains('.'))
 }
 
 /// As much of such a file as says how far ids were issued; `cluster/high_water/` writes it.
@@ -184,9 +203,15 @@ struct Acknowledged {
 }
 
 fn highest_in(path: &Path) -> io::Result<Option<UnixNanos>> {
-    let Some(text) = CheckedFile::at(path).read()? else { return Ok(None) };
+    let Some(text) = CheckedFile::at(path).read()? else {
+        return Ok(None);
+    };
     let known: Known = serde_json::from_str(&text)?;
-    let millis = known.slots.values().map(|slot| slot.h_ms).fold(known.floor_ms, u64::max);
+    let millis = known
+        .slots
+        .values()
+        .map(|slot| slot.h_ms)
+        .fold(known.floor_ms, u64::max);
     Ok(millis.checked_mul(1_000_000).map(UnixNanos::new))
 }
 
@@ -206,19 +231,31 @@ mod tests {
     /// A folder in which a single node has reserved up to noon.
     fn of_a_single_node() -> tempfile::TempDir {
         let root = folder();
-        let engine = OwnEngine::Embedded { data_dir: root.path().to_owned() };
-        drop(ready(engine.open(0, None).expect("the folder is free"), NOON, &[]));
+        let engine = OwnEngine::Embedded {
+            data_dir: root.path().to_owned(),
+        };
+        drop(ready(
+            engine.open(0, None).expect("the folder is free"),
+            NOON,
+            &[],
+        ));
         root
     }
 
     fn adopt(root: &Path, namespace: &str, progress: AdoptionProgress) {
-        let note = AdoptionNote::begun(namespace.to_owned(), vec!["http://etcd-0:2379".to_owned()]).at(progress);
-        AdoptedFolder::open(root).expect("a node has kept something").write_note(note).expect("it is writable");
+        let note = AdoptionNote::begun(namespace.to_owned(), vec!["http://etcd-0:2379".to_owned()])
+            .at(progress);
+        AdoptedFolder::open(root)
+            .expect("a node has kept something")
+            .write_note(note)
+            .expect("it is writable");
     }
 
     fn open(root: &Path) -> Result<Option<AdoptedNode>, (FailureKind, String)> {
         let opened = FleetFolder::open(root, "ours");
-        opened.map(|folder| folder.adopted().cloned()).map_err(|error| (error.failure_kind(), error.to_string()))
+        opened
+            .map(|folder| folder.adopted().cloned())
+            .map_err(|error| (error.failure_kind(), error.to_string()))
     }
 
     #[test]
@@ -228,54 +265,98 @@ mod tests {
         let (kind, text) = open(root.path()).expect_err("nobody has adopted it");
         assert_eq!(kind, FailureKind::Disagrees);
         let command = format!("`idmint fleet adopt {}`", root.path().display());
-        assert!(text.contains(&command) && text.contains("another storage.data_dir"), "{text}");
+        assert!(
+            text.contains(&command) && text.contains("another storage.data_dir"),
+            "{text}"
+        );
         let horizon_alone = of_a_single_node();
         fs::remove_file(horizon_alone.path().join(DATABASE_NAME)).expect("it is there");
         let database_alone = of_a_single_node();
         fs::remove_file(database_alone.path().join("horizon")).expect("it is there");
         for half in [horizon_alone, database_alone] {
-            assert_eq!(open(half.path()).expect_err("nobody has adopted it").0, FailureKind::Disagrees);
+            assert_eq!(
+                open(half.path()).expect_err("nobody has adopted it").0,
+                FailureKind::Disagrees
+            );
         }
 
-        for unfinished in [AdoptionProgress::Begun, AdoptionProgress::FloorRaised(fleet.clone())] {
+        for unfinished in [
+            AdoptionProgress::Begun,
+            AdoptionProgress::FloorRaised(fleet.clone()),
+        ] {
             adopt(root.path(), "ours", unfinished);
             let (kind, text) = open(root.path()).expect_err("its ledgers may not be there");
-            assert!(kind == FailureKind::Disagrees && text.contains(&command), "{text}");
+            assert!(
+                kind == FailureKind::Disagrees && text.contains(&command),
+                "{text}"
+            );
         }
         adopt(root.path(), "ours", AdoptionProgress::Done(fleet.clone()));
-        let node = open(root.path()).expect("it is adopted").expect("there was a node");
+        let node = open(root.path())
+            .expect("it is adopted")
+            .expect("there was a node");
         assert_eq!((node.fleet, node.horizon), (Some(fleet.clone()), NOON));
         fs::remove_file(root.path().join("adoption.json")).expect("it is there");
-        let node = open(root.path()).expect("the horizon says so, too").expect("there was a node");
+        let node = open(root.path())
+            .expect("the horizon says so, too")
+            .expect("there was a node");
         assert_eq!((node.fleet, node.horizon), (None, NOON));
 
         adopt(root.path(), "theirs", AdoptionProgress::Done(fleet));
         let (kind, text) = open(root.path()).expect_err("another fleet has it");
-        assert!(kind == FailureKind::Disagrees && text.contains("theirs") && text.contains("ours"), "{text}");
+        assert!(
+            kind == FailureKind::Disagrees && text.contains("theirs") && text.contains("ours"),
+            "{text}"
+        );
         fs::write(root.path().join("adoption.json"), "{").expect("it is writable");
-        assert_eq!(open(root.path()).expect_err("whose it is cannot be read").0, FailureKind::Damaged);
+        assert_eq!(
+            open(root.path()).expect_err("whose it is cannot be read").0,
+            FailureKind::Damaged
+        );
     }
 
     #[test]
-    fn a_folder_that_another_process_has_is_locked_and_one_that_cannot_be_made_is_gone_on_without() {
+    fn a_folder_that_another_process_has_is_locked_and_one_that_cannot_be_made_is_gone_on_without()
+    {
         let root = folder();
         let first = FleetFolder::open(root.path(), "ours").expect("it is free");
         let lock = first.lock();
         drop(first);
         for namespace in ["ours", "theirs"] {
-            let locked = FleetFolder::open(root.path(), namespace).expect_err("whoever writes there has it");
+            let locked =
+                FleetFolder::open(root.path(), namespace).expect_err("whoever writes there has it");
             assert_eq!(locked.failure_kind(), FailureKind::Locked);
-            assert!(locked.to_string().contains(&format!("process {}", std::process::id())), "{locked}");
+            assert!(
+                locked
+                    .to_string()
+                    .contains(&format!("process {}", std::process::id())),
+                "{locked}"
+            );
         }
-        let single = OwnEngine::Embedded { data_dir: root.path().to_owned() };
-        assert_eq!(single.open(0, None).err().map(|error| error.failure_kind()), Some(FailureKind::Locked));
+        let single = OwnEngine::Embedded {
+            data_dir: root.path().to_owned(),
+        };
+        assert_eq!(
+            single.open(0, None).err().map(|error| error.failure_kind()),
+            Some(FailureKind::Locked)
+        );
         drop(lock);
-        assert!(FleetFolder::open(root.path(), "ours").expect("it is free again").lock().is_some());
+        assert!(
+            FleetFolder::open(root.path(), "ours")
+                .expect("it is free again")
+                .lock()
+                .is_some()
+        );
 
         let file = root.path().join("file");
         fs::write(&file, "").expect("the folder is writable");
         for path in [file.clone(), file.join("below")] {
-            assert!(FleetFolder::open(&path, "ours").expect("it is only a help").lock().is_none());
+            assert!(
+                FleetFolder::open(&path, "ours")
+                    .expect("it is only a help")
+                    .lock()
+                    .is_none()
+            );
         }
     }
 }

@@ -106,7 +106,13 @@ pub(in crate::storage) enum OpenError {
 
 fn adopted(path: &Path, note: Option<&AdoptionNote>) -> String {
     let folder = path.display();
-    let Some(AdoptionNote { namespace, endpoints, progress, .. }) = note else {
+    let Some(AdoptionNote {
+        namespace,
+        endpoints,
+        progress,
+        ..
+    }) = note
+    else {
         return format!(
             "the node of {folder} was adopted by a fleet, and a file that says which is missing: nothing is minted here any \
              more; start it with the configuration of its fleet"
@@ -155,30 +161,51 @@ impl Folder {
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::failure_kind`] says whose it is.
-    pub(in crate::storage) fn open(dir: &Path, slot: u32, floor: Option<UnixNanos>) -> Result<Folder, OpenError> {
+    pub(in crate::storage) fn open(
+        dir: &Path,
+        slot: u32,
+        floor: Option<UnixNanos>,
+    ) -> Result<Folder, OpenError> {
         let data_dir = DataDir::open(dir)?;
         if let Some(note) = AdoptionNote::read(&data_dir.adoption_path())? {
-            return Err(OpenError::Adopted { path: dir.to_owned(), note: Some(Box::new(note)) });
+            return Err(OpenError::Adopted {
+                path: dir.to_owned(),
+                note: Some(Box::new(note)),
+            });
         }
         let files = data_dir.find()?;
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
         if !files.has_database() {
-            return Ok(Folder::Reserved(Box::new(ReservedFolder { database: None, horizon, data_dir })));
+            return Ok(Folder::Reserved(Box::new(ReservedFolder {
+                database: None,
+                horizon,
+                data_dir,
+            })));
         }
         let open = |horizon: &HorizonFile| -> Result<Database, OpenError> {
-            Ok(Database::open(&data_dir.database_path(), horizon.commit_mark()?)?)
+            Ok(Database::open(
+                &data_dir.database_path(),
+                horizon.commit_mark()?,
+            )?)
         };
         let (database, horizon) = match (open(&horizon), floor) {
             (Err(OpenError::Database(error @ DatabaseError::EndLost { .. })), Some(floor)) => {
-                warn!(floor_unix_ns = floor.get(), "starting above the stated floor: {error}");
+                warn!(
+                    floor_unix_ns = floor.get(),
+                    "starting above the stated floor: {error}"
+                );
                 let horizon = written_anew(&data_dir, files, slot, floor, Some(horizon.horizon()))?;
                 (open(&horizon)?, horizon)
             }
             (database, _) => (database?, horizon),
         };
-        Ok(Folder::Reserved(Box::new(ReservedFolder { database: Some(database), horizon, data_dir })))
+        Ok(Folder::Reserved(Box::new(ReservedFolder {
+            database: Some(database),
+            horizon,
+            data_dir,
+        })))
     }
 }
 
@@ -186,18 +213,34 @@ impl From<Folder> for Opened {
     fn from(folder: Folder) -> Opened {
         match folder {
             Folder::Empty(folder) => Opened::first(folder),
-            Folder::Reserved(folder) => Opened::again(folder.horizon.horizon(), folder.horizon.floor(), *folder),
+            Folder::Reserved(folder) => {
+                Opened::again(folder.horizon.horizon(), folder.horizon.floor(), *folder)
+            }
         }
     }
 }
 
 impl EmptyEngine for EmptyFolder {
-    fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError> {
+    fn create_horizon(
+        self: Box<Self>,
+        plan: &HorizonPlan,
+    ) -> Result<Box<dyn ReservedEngine>, StoreError> {
         let EmptyFolder { slot, data_dir } = *self;
         let (horizon, floor) = (plan.horizon(), plan.floor());
-        let record = HorizonRecord { slot, sequence: 0, horizon, floor, has_records: false, is_adopted: false };
+        let record = HorizonRecord {
+            slot,
+            sequence: 0,
+            horizon,
+            floor,
+            has_records: false,
+            is_adopted: false,
+        };
         let horizon = HorizonFile::create(&data_dir.horizon_path(), record)?;
-        Ok(Box::new(ReservedFolder { database: None, horizon, data_dir }))
+        Ok(Box::new(ReservedFolder {
+            database: None,
+            horizon,
+            data_dir,
+        }))
     }
 }
 
@@ -208,7 +251,11 @@ impl ReservedEngine for ReservedFolder {
         slots: u32,
         formats: &[KeptFormat],
     ) -> Result<Box<dyn ReadyEngine>, FormatsError> {
-        let ReservedFolder { database, mut horizon, data_dir } = *self;
+        let ReservedFolder {
+            database,
+            mut horizon,
+            data_dir,
+        } = *self;
         let database = match database {
             Some(database) => database,
             None => {
@@ -223,7 +270,12 @@ impl ReservedEngine for ReservedFolder {
         let horizon_place = horizon.place().map_err(StoreError::from)?;
         let data_dir = Arc::new(data_dir);
         let database = Arc::new(database.locked_by(Arc::clone(&data_dir)));
-        Ok(Box::new(ReadyFolder { database, horizon, horizon_place, data_dir }))
+        Ok(Box::new(ReadyFolder {
+            database,
+            horizon,
+            horizon_place,
+            data_dir,
+        }))
     }
 }
 
@@ -261,18 +313,24 @@ fn open_horizon(
     let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
         return match (HorizonFile::open(&path, slot), floor) {
-            (Ok((file, _)), _) if file.is_adopted() => {
-                Err(OpenError::Adopted { path: data_dir.path().to_owned(), note: None })
-            }
+            (Ok((file, _)), _) if file.is_adopted() => Err(OpenError::Adopted {
+                path: data_dir.path().to_owned(),
+                note: None,
+            }),
             (Ok((file, _)), floor) if file.has_records() && !files.has_database() => {
-                let missing = OpenError::DatabaseMissing { path: data_dir.database_path() };
+                let missing = OpenError::DatabaseMissing {
+                    path: data_dir.database_path(),
+                };
                 let floor = floor.ok_or(missing)?;
                 warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no records");
                 Ok(Some(written_anew(floor, Some(file.horizon()))?))
             }
             (Ok((file, damage)), _) => {
                 if let Some(floor) = floor {
-                    warn!(floor_unix_ns = floor.get(), "the stated floor is not needed: the horizon is good");
+                    warn!(
+                        floor_unix_ns = floor.get(),
+                        "the stated floor is not needed: the horizon is good"
+                    );
                 }
                 if let Some(damage) = &damage {
                     warn!(path = %path.display(), "repaired {}: {damage}; see to the disk", path.display());
@@ -294,7 +352,10 @@ fn open_horizon(
     match (files.has_database(), floor) {
         (_, Some(floor)) => {
             warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no horizon");
-            Ok(Some(written_anew(floor, fleet.and_then(|fleet| fleet.highest))?))
+            Ok(Some(written_anew(
+                floor,
+                fleet.and_then(|fleet| fleet.highest),
+            )?))
         }
         (true, None) => Err(OpenError::HorizonMissing { path }),
         (false, None) => match fleet {
@@ -314,8 +375,14 @@ fn written_anew(
 ) -> Result<HorizonFile, HorizonError> {
     let floor = floor.max(found.unwrap_or_default());
     let has_records = files.has_database();
-    let record =
-        HorizonRecord { slot, sequence: 0, horizon: floor, floor: Some(floor), has_records, is_adopted: false };
+    let record = HorizonRecord {
+        slot,
+        sequence: 0,
+        horizon: floor,
+        floor: Some(floor),
+        has_records,
+        is_adopted: false,
+    };
     HorizonFile::create(&data_dir.horizon_path(), record)
 }
 

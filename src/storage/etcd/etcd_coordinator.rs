@@ -11,7 +11,8 @@ use super::members::{Members, Repeat};
 use super::settings::{EtcdEndpoint, EtcdSettings};
 use super::transactions::{outcome_of, snapshot_of, to_read, to_txn};
 use crate::storage::coordinator::{
-    Coordinator, CoordinatorError, Lease, Member, MemberState, Outcome, Range, Snapshot, Transaction,
+    Coordinator, CoordinatorError, Lease, Member, MemberState, Outcome, Range, Snapshot,
+    Transaction,
 };
 use crate::storage::failure::{FailureKind, StoreError};
 
@@ -35,9 +36,16 @@ impl EtcdCoordinator {
     /// [`StoreError`]: a file cannot be read.
     pub(super) fn new(settings: &EtcdSettings) -> Result<EtcdCoordinator, StoreError> {
         let members = Arc::new(Members::new(settings)?);
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("etcd").enable_all().build();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("etcd")
+            .enable_all()
+            .build();
         let runtime = runtime.map_err(|error| StoreError::new(FailureKind::NotUsable, error))?;
-        Ok(EtcdCoordinator { members, runtime: Some(runtime) })
+        Ok(EtcdCoordinator {
+            members,
+            runtime: Some(runtime),
+        })
     }
 
     /// Asks the members by `request`, and waits for the answer.
@@ -60,14 +68,26 @@ impl EtcdCoordinator {
             // A caller that has gone needs no answer.
             drop(answer.send(asking.await));
         };
-        self.runtime.as_ref().expect("taken only by drop").spawn(asking);
-        answered.recv().expect("the runtime lives as long as this value, and asking does not panic")
+        self.runtime
+            .as_ref()
+            .expect("taken only by drop")
+            .spawn(asking);
+        answered
+            .recv()
+            .expect("the runtime lives as long as this value, and asking does not panic")
     }
 
-    fn read_some(&self, ranges: &[Range], at: Option<&Snapshot>) -> Result<Snapshot, CoordinatorError> {
+    fn read_some(
+        &self,
+        ranges: &[Range],
+        at: Option<&Snapshot>,
+    ) -> Result<Snapshot, CoordinatorError> {
         let read = to_read(ranges, at.map(|earlier| earlier.revision));
         self.ask(Repeat::Harmless, move |client| {
-            let (mut kv, read) = (client.kv_client().max_decoding_message_size(ANSWER_LEN_MAX), read.clone());
+            let (mut kv, read) = (
+                client.kv_client().max_decoding_message_size(ANSWER_LEN_MAX),
+                read.clone(),
+            );
             async move { snapshot_of(&kv.txn(read).await?) }
         })
     }
@@ -80,7 +100,9 @@ impl EtcdCoordinator {
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        self.ask(Repeat::Harmless, move |client| request(client.lease_client()))
+        self.ask(Repeat::Harmless, move |client| {
+            request(client.lease_client())
+        })
     }
 }
 
@@ -88,7 +110,10 @@ impl Coordinator for EtcdCoordinator {
     fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
         let txn = to_txn(transaction);
         self.ask(Repeat::Callers, move |client| {
-            let (mut kv, txn) = (client.kv_client().max_decoding_message_size(ANSWER_LEN_MAX), txn.clone());
+            let (mut kv, txn) = (
+                client.kv_client().max_decoding_message_size(ANSWER_LEN_MAX),
+                txn.clone(),
+            );
             async move { outcome_of(&kv.txn(txn).await?) }
         })
     }
@@ -104,8 +129,12 @@ impl Coordinator for EtcdCoordinator {
     }
 
     fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
-        let seconds = i64::try_from(lasts.as_secs()).expect("a lease is short").max(1);
-        self.ask_of_lease(move |mut leases| async move { Ok(Lease(leases.grant(seconds, None).await?.id())) })
+        let seconds = i64::try_from(lasts.as_secs())
+            .expect("a lease is short")
+            .max(1);
+        self.ask_of_lease(move |mut leases| async move {
+            Ok(Lease(leases.grant(seconds, None).await?.id()))
+        })
     }
 
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
@@ -127,10 +156,13 @@ impl Coordinator for EtcdCoordinator {
             members.ask_each(status).await
         };
         let answers = self.wait_for(asking);
-        let member = |(endpoint, answer): (EtcdEndpoint, Result<StatusResponse, CoordinatorError>)| Member {
-            endpoint: endpoint.to_string(),
-            state: answer.map(|status| state_of(&status)).map_err(|error| error.to_string()),
-        };
+        let member =
+            |(endpoint, answer): (EtcdEndpoint, Result<StatusResponse, CoordinatorError>)| Member {
+                endpoint: endpoint.to_string(),
+                state: answer
+                    .map(|status| state_of(&status))
+                    .map_err(|error| error.to_string()),
+            };
         answers.into_iter().map(member).collect()
     }
 }
@@ -140,7 +172,9 @@ fn state_of(status: &StatusResponse) -> MemberState {
     let told = |bytes: i64| u64::try_from(bytes).ok().filter(|bytes| *bytes > 0);
     MemberState {
         version: status.version().to_owned(),
-        is_leader: status.header().is_some_and(|header| header.member_id() == status.leader()),
+        is_leader: status
+            .header()
+            .is_some_and(|header| header.member_id() == status.leader()),
         size: told(status.db_size()).unwrap_or(0),
         size_in_use: told(status.raft_used_db_size()),
         quota: told(status.db_size_quota()),

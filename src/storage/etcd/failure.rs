@@ -24,7 +24,9 @@ pub(super) fn outcome_of(error: &Error) -> CoordinatorError {
         Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
             CoordinatorError::Refused(error.to_string())
         }
-        Error::EndpointError(_) | Error::EndpointsNotManaged => CoordinatorError::NotSent(error.to_string()),
+        Error::EndpointError(_) | Error::EndpointsNotManaged => {
+            CoordinatorError::NotSent(error.to_string())
+        }
         Error::TransportError(_)
         | Error::IoError(_)
         | Error::WatchError(_)
@@ -81,23 +83,50 @@ mod tests {
     #[test]
     fn only_what_was_refused_for_certain_is_called_not_done() {
         let of = |code, message: &str| outcome_of(&Error::GRpcStatus(Status::new(code, message)));
-        assert!(matches!(of(Code::Unavailable, "etcdserver: no leader"), CoordinatorError::NotSent(_)));
-        assert!(matches!(of(Code::ResourceExhausted, "etcdserver: too many requests"), CoordinatorError::NotSent(_)));
-        assert!(matches!(of(Code::ResourceExhausted, FULL), CoordinatorError::Full(_)));
-        for refused in ["etcdserver: request is too large", "etcdserver: too many operations in txn request"] {
-            assert!(matches!(of(Code::InvalidArgument, refused), CoordinatorError::Refused(_)), "{refused}");
+        assert!(matches!(
+            of(Code::Unavailable, "etcdserver: no leader"),
+            CoordinatorError::NotSent(_)
+        ));
+        assert!(matches!(
+            of(Code::ResourceExhausted, "etcdserver: too many requests"),
+            CoordinatorError::NotSent(_)
+        ));
+        assert!(matches!(
+            of(Code::ResourceExhausted, FULL),
+            CoordinatorError::Full(_)
+        ));
+        for refused in [
+            "etcdserver: request is too large",
+            "etcdserver: too many operations in txn request",
+        ] {
+            assert!(
+                matches!(
+                    of(Code::InvalidArgument, refused),
+                    CoordinatorError::Refused(_)
+                ),
+                "{refused}"
+            );
         }
-        assert!(matches!(of(Code::NotFound, "etcdserver: requested lease not found"), CoordinatorError::Refused(_)));
+        assert!(matches!(
+            of(Code::NotFound, "etcdserver: requested lease not found"),
+            CoordinatorError::Refused(_)
+        ));
         for (code, perhaps) in [
             (Code::Unavailable, "etcdserver: leader changed"),
             (Code::Unavailable, "etcdserver: request timed out"),
-            (Code::Unavailable, "etcdserver: request timed out, possibly due to connection lost"),
+            (
+                Code::Unavailable,
+                "etcdserver: request timed out, possibly due to connection lost",
+            ),
             (Code::Unavailable, "transport error"),
             (Code::Unknown, "raft proposal dropped"),
             (Code::DeadlineExceeded, "context deadline exceeded"),
             (Code::Cancelled, "operation was canceled"),
         ] {
-            assert!(matches!(of(code, perhaps), CoordinatorError::NoAnswer(_)), "{perhaps}");
+            assert!(
+                matches!(of(code, perhaps), CoordinatorError::NoAnswer(_)),
+                "{perhaps}"
+            );
         }
     }
 }

@@ -67,7 +67,9 @@ impl Members {
             let file = String::from_utf8(read(&access.password_file)?);
             let file = file.map_err(|error| unusable(&access.password_file, error))?;
             let password = file.lines().next().unwrap_or_default();
-            options = options.with_user(&access.user, password).with_auto_token_refresh(true);
+            options = options
+                .with_user(&access.user, password)
+                .with_auto_token_refresh(true);
         }
         if let Some(tls) = &settings.tls {
             let mut files = TlsOptions::new().ca_certificate(Certificate::from_pem(read(&tls.ca)?));
@@ -76,9 +78,16 @@ impl Members {
             }
             options = options.with_tls(files);
         }
-        let member = |endpoint: &EtcdEndpoint| Member { endpoint: endpoint.clone(), client: Mutex::default() };
+        let member = |endpoint: &EtcdEndpoint| Member {
+            endpoint: endpoint.clone(),
+            client: Mutex::default(),
+        };
         let members = settings.endpoints.iter().map(member).collect();
-        Ok(Members { members, options, preferred: AtomicUsize::new(0) })
+        Ok(Members {
+            members,
+            options,
+            preferred: AtomicUsize::new(0),
+        })
     }
 
     /// Asks the members, from the preferred one on, until one of them may have done it.
@@ -101,10 +110,16 @@ impl Members {
             if now >= until {
                 break;
             }
-            let until = if repeat == Repeat::Harmless { until.min(now + REPEATABLE_MAX) } else { until };
+            let until = if repeat == Repeat::Harmless {
+                until.min(now + REPEATABLE_MAX)
+            } else {
+                until
+            };
             let error = match self.ask_one(place, &request, until).await {
                 Ok(answer) => return Ok(answer),
-                Err(error @ (CoordinatorError::Full(_) | CoordinatorError::Refused(_))) => return Err(error),
+                Err(error @ (CoordinatorError::Full(_) | CoordinatorError::Refused(_))) => {
+                    return Err(error);
+                }
                 Err(error) => error,
             };
             let member = &self.members[place];
@@ -128,7 +143,9 @@ impl Members {
     {
         let mut answers = Vec::with_capacity(self.members.len());
         for (place, member) in self.members.iter().enumerate() {
-            let answer = self.ask_one(place, &request, Instant::now() + REQUEST_MAX).await;
+            let answer = self
+                .ask_one(place, &request, Instant::now() + REQUEST_MAX)
+                .await;
             if answer.is_err() {
                 self.forget_connection(place);
             }
@@ -159,9 +176,9 @@ impl Members {
         match timeout_at(until, request(client)).await {
             Err(_) => Err(CoordinatorError::NoAnswer("no answer in time".to_owned())),
             // A process that stood still has an answer at hand that is older than it knows: etcd may have been restored since.
-            Ok(_) if Instant::now() > until => {
-                Err(CoordinatorError::NoAnswer("its answer was read too late".to_owned()))
-            }
+            Ok(_) if Instant::now() > until => Err(CoordinatorError::NoAnswer(
+                "its answer was read too late".to_owned(),
+            )),
             Ok(Err(error)) => Err(outcome_of(&error)),
             Ok(Ok(answer)) => Ok(answer),
         }
@@ -170,16 +187,25 @@ impl Members {
     /// The connection to a member; it is made when it is first used.
     async fn client(&self, place: usize) -> Result<Client, Error> {
         let member = &self.members[place];
-        if let Some(client) = member.client.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        if let Some(client) = member
+            .client
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+        {
             return Ok(client);
         }
-        let client = Client::connect([member.endpoint.as_str()], Some(self.options.clone())).await?;
+        let client =
+            Client::connect([member.endpoint.as_str()], Some(self.options.clone())).await?;
         *member.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
     }
 
     fn forget_connection(&self, place: usize) {
-        *self.members[place].client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.members[place]
+            .client
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// From now on another member is asked first, and this one by a new connection.
@@ -187,7 +213,9 @@ impl Members {
         self.forget_connection(place);
         let next = (place + 1) % self.members.len();
         // Fails where somebody else has gone on already, which is as good.
-        let _ = self.preferred.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self
+            .preferred
+            .compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -196,5 +224,8 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 fn unusable(path: &Path, error: impl std::fmt::Display) -> StoreError {
-    StoreError::new(FailureKind::NotUsable, format!("cannot read {}: {error}", path.display()))
+    StoreError::new(
+        FailureKind::NotUsable,
+        format!("cannot read {}: {error}", path.display()),
+    )
 }

@@ -43,6 +43,9 @@ impl EtcdSettings {
     #[cfg(not(feature = "etcd"))]
     pub fn connect(&self) -> Result<Arc<dyn Coordinator>, StoreError> {
         let refusal = "this build has no etcd: build with --features etcd";
-        Err(StoreError::new(crate::storage::failure::FailureKind::Disagrees, refusal))
+        Err(StoreError::new(
+            crate::storage::failure::FailureKind::Disagrees,
+            refusal,
+        ))
     }
 }

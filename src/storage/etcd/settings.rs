@@ -43,13 +43,23 @@ pub struct EtcdEndpoint(String);
 impl EtcdEndpoint {
     /// Reads `http://host:port` or `https://host:port`; `None` for anything else.
     pub fn parse(text: &str) -> Option<EtcdEndpoint> {
-        let authority = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"))?;
+        let authority = text
+            .strip_prefix("http://")
+            .or_else(|| text.strip_prefix("https://"))?;
         let (host, port) = authority.rsplit_once(':')?;
-        let name = host.strip_prefix('[').map_or(Some(host), |address| address.strip_suffix(']'))?;
+        let name = host
+            .strip_prefix('[')
+            .map_or(Some(host), |address| address.strip_suffix(']'))?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         let is_address = |byte: u8| byte.is_ascii_hexdigit() || byte == b':' || byte == b'.';
-        let is_host =
-            !name.is_empty() && name.bytes().all(|byte| if name == host { is_name(byte) } else { is_address(byte) });
+        let is_host = !name.is_empty()
+            && name.bytes().all(|byte| {
+                if name == host {
+                    is_name(byte)
+                } else {
+                    is_address(byte)
+                }
+            });
         let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
         (is_host && is_port).then(|| EtcdEndpoint(text.to_owned()))
     }
@@ -78,8 +88,10 @@ pub struct Namespace(String);
 impl Namespace {
     /// Reads 1 to 63 of a-z, 0-9 and -, the first of them no -; `None` for anything else.
     pub fn parse(text: &str) -> Option<Namespace> {
-        let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let is_namespace = (1..=63).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_letter);
+        let is_letter =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_namespace =
+            (1..=63).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_letter);
         is_namespace.then(|| Namespace(text.to_owned()))
     }
 

@@ -1,24 +1,42 @@
 //! What the protocols ask of a coordinator, in the words of etcd, and its answers in theirs.
 
 use etcd_client::{
-    Compare as EtcdCompare, CompareOp, Error, GetOptions, KeyValue as EtcdKeyValue, PutOptions, ResponseHeader,
-    SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse, TxnResponse,
+    Compare as EtcdCompare, CompareOp, Error, GetOptions, KeyValue as EtcdKeyValue, PutOptions,
+    ResponseHeader, SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse, TxnResponse,
 };
 
-use crate::storage::coordinator::{Compare, KeyValue, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::coordinator::{
+    Compare, KeyValue, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
 
 /// A transaction as etcd takes it.
 pub(super) fn to_txn(transaction: &Transaction) -> Txn {
     let compare: Vec<EtcdCompare> = transaction.compare.iter().map(to_compare).collect();
     let write = transaction.write.iter().map(to_op);
-    let write: Vec<TxnOp> = write.chain(transaction.then_read.iter().map(|range| to_get(range, None))).collect();
-    let otherwise: Vec<TxnOp> = transaction.otherwise.iter().map(|range| to_get(range, None)).collect();
+    let write: Vec<TxnOp> = write
+        .chain(
+            transaction
+                .then_read
+                .iter()
+                .map(|range| to_get(range, None)),
+        )
+        .collect();
+    let otherwise: Vec<TxnOp> = transaction
+        .otherwise
+        .iter()
+        .map(|range| to_get(range, None))
+        .collect();
     Txn::new().when(compare).and_then(write).or_else(otherwise)
 }
 
 /// Reads at one revision: that of now, or one that was read at before.
 pub(super) fn to_read(ranges: &[Range], at: Option<Revision>) -> Txn {
-    Txn::new().and_then(ranges.iter().map(|range| to_get(range, at)).collect::<Vec<_>>())
+    Txn::new().and_then(
+        ranges
+            .iter()
+            .map(|range| to_get(range, at))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// What became of a transaction.
@@ -38,14 +56,25 @@ pub(super) fn outcome_of(response: &TxnResponse) -> Result<Outcome, Error> {
 /// As [`outcome_of`].
 pub(super) fn snapshot_of(response: &TxnResponse) -> Result<Snapshot, Error> {
     let entries = |operation: &TxnOpResponse| match operation {
-        TxnOpResponse::Get(found) => {
-            Some(found.kvs().iter().map(to_key_value).collect::<Result<Vec<KeyValue>, Error>>())
-        }
+        TxnOpResponse::Get(found) => Some(
+            found
+                .kvs()
+                .iter()
+                .map(to_key_value)
+                .collect::<Result<Vec<KeyValue>, Error>>(),
+        ),
         TxnOpResponse::Put(_) | TxnOpResponse::Delete(_) => None,
         TxnOpResponse::Txn(_) => Some(Err(strange("a transaction within"))),
     };
-    let ranges = response.op_responses().iter().filter_map(entries).collect::<Result<_, _>>()?;
-    Ok(Snapshot { revision: revision_of(response.header())?, ranges })
+    let ranges = response
+        .op_responses()
+        .iter()
+        .filter_map(entries)
+        .collect::<Result<_, _>>()?;
+    Ok(Snapshot {
+        revision: revision_of(response.header())?,
+        ranges,
+    })
 }
 
 fn to_compare(compare: &Compare) -> EtcdCompare {
@@ -70,7 +99,8 @@ fn to_op(write: &Write) -> TxnOp {
 }
 
 fn to_get(range: &Range, at: Option<Revision>) -> TxnOp {
-    let mut options = GetOptions::new().with_limit(i64::try_from(range.count_max).unwrap_or(i64::MAX));
+    let mut options =
+        GetOptions::new().with_limit(i64::try_from(range.count_max).unwrap_or(i64::MAX));
     if let Some(to) = &range.to {
         options = options.with_range(to.as_bytes());
     }
@@ -97,7 +127,9 @@ fn revision_of(header: Option<&ResponseHeader>) -> Result<Revision, Error> {
 }
 
 fn to_revision(revision: i64) -> Result<Revision, Error> {
-    u64::try_from(revision).map(Revision).map_err(|_| strange("a negative revision"))
+    u64::try_from(revision)
+        .map(Revision)
+        .map_err(|_| strange("a negative revision"))
 }
 
 fn to_etcd(revision: Revision) -> i64 {

@@ -17,7 +17,10 @@ pub struct StoreError {
 impl StoreError {
     /// An error of an engine, and whose it is.
     pub fn new(kind: FailureKind, error: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
-        StoreError { kind, error: error.into() }
+        StoreError {
+            kind,
+            error: error.into(),
+        }
     }
 
     /// What kind of failure this is.

@@ -39,7 +39,10 @@ impl CheckedFile {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let line = text.split_once('\n').map(|(line, _)| line).filter(|line| with_checksum(line) == text);
+        let line = text
+            .split_once('\n')
+            .map(|(line, _)| line)
+            .filter(|line| with_checksum(line) == text);
         let damaged = || io::Error::new(ErrorKind::InvalidData, "it is not what was written there");
         Ok(Some(line.ok_or_else(damaged)?.to_owned()))
     }
@@ -54,7 +57,10 @@ impl CheckedFile {
     pub fn write(&self, line: &str) -> io::Result<()> {
         assert!(!line.contains('\n'), "it is one line");
         if let Some(folder) = self.path.parent() {
-            DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(FOLDER_MODE)
+                .create(folder)?;
         }
         put_file(&self.path, with_checksum(line).as_bytes())
     }
@@ -75,7 +81,10 @@ mod tests {
         assert_eq!(file.read().expect("it need not be there"), None);
         for line in ["one", "two", ""] {
             file.write(line).expect("the folder is writable");
-            assert_eq!(file.read().expect("as it was written").as_deref(), Some(line));
+            assert_eq!(
+                file.read().expect("as it was written").as_deref(),
+                Some(line)
+            );
         }
         file.write("three").expect("the folder is writable");
         let whole = fs::read(file.path()).expect("it is there");
@@ -84,7 +93,11 @@ mod tests {
             flipped[place] ^= 1;
             for wrong in [&flipped[..], &whole[..place]] {
                 fs::write(file.path(), wrong).expect("it is there");
-                assert_eq!(file.read().expect_err("damaged").kind(), ErrorKind::InvalidData, "{wrong:?}");
+                assert_eq!(
+                    file.read().expect_err("damaged").kind(),
+                    ErrorKind::InvalidData,
+                    "{wrong:?}"
+                );
             }
         }
     }
@@ -93,9 +106,19 @@ mod tests {
     fn what_an_earlier_process_left_half_written_is_in_nobodys_way() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = CheckedFile::at(folder.path().join("file"));
-        fs::write(folder.path().join(format!("file.idmint-{}", std::process::id())), "ha").expect("writable");
-        file.write("one").expect("the number of a process comes again");
-        assert_eq!(file.read().expect("as it was written").as_deref(), Some("one"));
+        fs::write(
+            folder
+                .path()
+                .join(format!("file.idmint-{}", std::process::id())),
+            "ha",
+        )
+        .expect("writable");
+        file.write("one")
+            .expect("the number of a process comes again");
+        assert_eq!(
+            file.read().expect("as it was written").as_deref(),
+            Some("one")
+        );
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     }
 }

@@ -26,7 +26,11 @@ pub(super) fn put_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     swap_in(path, bytes, |_| Ok(()))
 }
 
-fn swap_in(path: &Path, bytes: &[u8], prepare: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+fn swap_in(
+    path: &Path,
+    bytes: &[u8],
+    prepare: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
     let mut name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
     name.push(format!(".idmint-{}", std::process::id()));
     let unfinished = path.with_file_name(name);
@@ -58,8 +62,12 @@ mod tests {
     use super::*;
 
     fn names_in(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
-        let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+        let entries = fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry"));
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().into_string().expect("UTF-8"))
+            .collect();
         names.sort();
         names
     }
@@ -73,16 +81,32 @@ mod tests {
         symlink("report", &link).expect("the link is made");
         replace_file(&link, b"new").expect("the folder is writable");
         assert_eq!(fs::read(&path).expect("the file is there"), b"new");
-        assert_eq!(fs::metadata(&path).expect("the file is there").permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            fs::metadata(&path)
+                .expect("the file is there")
+                .permissions()
+                .mode()
+                & 0o777,
+            0o640
+        );
         assert_eq!(names_in(folder.path()), ["link", "report"]);
-        assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+        assert!(
+            fs::symlink_metadata(&link)
+                .expect("it is there")
+                .is_symlink()
+        );
     }
 
     #[test]
     fn a_file_that_cannot_be_replaced_stays_as_it_was() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("report");
-        assert_eq!(replace_file(&path, b"new").expect_err("no such file").kind(), ErrorKind::NotFound);
+        assert_eq!(
+            replace_file(&path, b"new")
+                .expect_err("no such file")
+                .kind(),
+            ErrorKind::NotFound
+        );
         fs::create_dir(&path).expect("a folder of that name");
         replace_file(&path, b"new").expect_err("a folder is not replaced by a file");
         assert_eq!(names_in(folder.path()), ["report"]);

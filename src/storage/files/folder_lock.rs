@@ -48,17 +48,38 @@ impl FolderLock {
     /// [`FolderLockError`].
     pub(in crate::storage) fn take(folder: &Path) -> Result<FolderLock, FolderLockError> {
         let path = folder.join("lock");
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(FILE_MODE)
+            .open(&path);
         let mut file = match opened {
             Ok(file) => file,
-            Err(cause) => return Err(FolderLockError::NotLocked { path, step: "open the lock file", cause }),
+            Err(cause) => {
+                return Err(FolderLockError::NotLocked {
+                    path,
+                    step: "open the lock file",
+                    cause,
+                });
+            }
         };
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(FolderLockError::Held { folder: folder.to_owned(), holder: noted_process(&mut file) });
+                return Err(FolderLockError::Held {
+                    folder: folder.to_owned(),
+                    holder: noted_process(&mut file),
+                });
             }
-            Err(TryLockError::Error(cause)) => return Err(FolderLockError::NotLocked { path, step: "lock", cause }),
+            Err(TryLockError::Error(cause)) => {
+                return Err(FolderLockError::NotLocked {
+                    path,
+                    step: "lock",
+                    cause,
+                });
+            }
         }
         // The note is for people; the lock itself does not depend on it, so a full disk may keep it empty.
         let _ = note_process(&mut file);

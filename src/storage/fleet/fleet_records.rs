@@ -16,14 +16,16 @@ use super::shared_store::{Asked, NotWritten, OPERATIONS_MAX, SharedStore, Writte
 use super::transaction_draft::{TransactionDraft, fitting, has_landed, journalled};
 use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
 use crate::ledger::{
-    EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName, VoidedNumber,
+    EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName,
+    VoidedNumber,
 };
 use crate::storage::coordinator::{Coordinator, MemoryCoordinator};
 use crate::storage::etcd::Namespace;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberRecord, NumberStore, RecordPlan, RecordStore,
-    SeriesSummary, StoredAppend, StoredConjunction, TalliedAnchor, WriteError, WrittenDay,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberRecord, NumberStore,
+    RecordPlan, RecordStore, SeriesSummary, StoredAppend, StoredConjunction, TalliedAnchor,
+    WriteError, WrittenDay,
 };
 use crate::time::UnixNanos;
 
@@ -52,15 +54,31 @@ impl FleetRecords {
         process: u64,
     ) -> FleetRecords {
         let store = SharedStore::new(coordinator, Keys::of(namespace), known);
-        FleetRecords { store, room, process, attempts: AtomicU64::new(0), journal: None, is_alone: false }
+        FleetRecords {
+            store,
+            room,
+            process,
+            attempts: AtomicU64::new(0),
+            journal: None,
+            is_alone: false,
+        }
     }
 
     /// Records of one process, which are gone with the value.
     #[must_use]
     pub fn in_memory() -> FleetRecords {
         let coordinator = Arc::new(MemoryCoordinator::unbounded());
-        let shared = FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), Arc::default(), 0);
-        FleetRecords { is_alone: true, ..shared }
+        let shared = FleetRecords::new(
+            coordinator,
+            &Namespace::default(),
+            Arc::default(),
+            Arc::default(),
+            0,
+        );
+        FleetRecords {
+            is_alone: true,
+            ..shared
+        }
     }
 
     /// The same, which keep what answers rest on in a journal, if there is one.
@@ -93,37 +111,57 @@ impl FleetRecords {
         rows: impl IntoIterator<Item = (&'a str, &'a [u8])>,
     ) -> Result<(), StoreError> {
         self.keep(era, rows);
-        self.journal.as_ref().map_or(Ok(()), |_| self.store.check_in_time(asked))
+        self.journal
+            .as_ref()
+            .map_or(Ok(()), |_| self.store.check_in_time(asked))
     }
 }
 
 impl RecordStore for FleetRecords {
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
-        if self.is_alone { plans.len() } else { fitting(plans) }
+        if self.is_alone {
+            plans.len()
+        } else {
+            fitting(plans)
+        }
     }
 
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
-        assert_eq!(self.fitting(plans), plans.len(), "a caller writes no more than fits into a transaction");
+        assert_eq!(
+            self.fitting(plans),
+            plans.len(),
+            "a caller writes no more than fits into a transaction"
+        );
         if plans.is_empty() {
             return Ok(());
         }
         if self.room.is_scarce() {
             let error = "three quarters of etcd's quota are used; what is left is for slots";
-            return Err(WriteError::NotWritten(StoreError::new(FailureKind::Full, error)));
+            return Err(WriteError::NotWritten(StoreError::new(
+                FailureKind::Full,
+                error,
+            )));
         }
-        let lacks = |key: &str| self.journal.as_ref().is_some_and(|journal| journal.lacks(key));
-        let mut round =
-            TransactionDraft::read(&self.store, self.attempt(), plans, &lacks).map_err(WriteError::NotWritten)?;
+        let lacks = |key: &str| {
+            self.journal
+                .as_ref()
+                .is_some_and(|journal| journal.lacks(key))
+        };
+        let mut round = TransactionDraft::read(&self.store, self.attempt(), plans, &lacks)
+            .map_err(WriteError::NotWritten)?;
         if !plans.iter().all(|plan| round.add(plan)) {
             return Err(WriteError::Stale);
         }
         let (transaction, era) = (round.transaction(), self.store.era());
         // Before the commit: else, where node after node is killed behind one, nobody would have those in the middle.
         self.keep(era, round.predecessors());
-        match self.store.write(transaction.clone(), |stored| has_landed(&transaction, stored)) {
+        match self.store.write(transaction.clone(), |stored| {
+            has_landed(&transaction, stored)
+        }) {
             Ok(Written::Committed(asked)) => {
                 let rows = journalled(&self.store.keys, &transaction);
-                self.keep_in_time(asked, era, rows).map_err(WriteError::Store)
+                self.keep_in_time(asked, era, rows)
+                    .map_err(WriteError::Store)
             }
             Ok(Written::Stale) => Err(WriteError::Stale),
             Err(NotWritten::Refused(error)) => Err(WriteError::NotWritten(error)),
@@ -139,11 +177,20 @@ impl RecordStore for FleetRecords {
         self.store.ledger(ledger)
     }
 
-    fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
+    fn ledgers(
+        &self,
+        after: Option<LedgerId>,
+        count_max: usize,
+    ) -> Result<Vec<LedgerSummary>, StoreError> {
         self.store.ledgers(after, count_max)
     }
 
-    fn chain(&self, ledger: LedgerId, after: Option<EventId>, count_max: usize) -> Result<Vec<Link>, StoreError> {
+    fn chain(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+        count_max: usize,
+    ) -> Result<Vec<Link>, StoreError> {
         self.store.chain(ledger, after, count_max)
     }
 
@@ -153,8 +200,14 @@ impl RecordStore for FleetRecords {
 
     fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
-        let Some(found) = self.store.append(last)? else { return Ok(None) };
-        self.keep_in_time(asked, era, [(found.row.key.as_str(), found.row.value.as_slice())])?;
+        let Some(found) = self.store.append(last)? else {
+            return Ok(None);
+        };
+        self.keep_in_time(
+            asked,
+            era,
+            [(found.row.key.as_str(), found.row.value.as_slice())],
+        )?;
         Ok(Some((found.append, found.links)))
     }
 
@@ -171,7 +224,11 @@ impl RecordStore for FleetRecords {
     }
 
     fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
-        if self.is_alone { Ok(Some(now)) } else { self.store.judging_time(now) }
+        if self.is_alone {
+            Ok(Some(now))
+        } else {
+            self.store.judging_time(now)
+        }
     }
 
     fn neighbours(
@@ -179,7 +236,10 @@ impl RecordStore for FleetRecords {
         format: &str,
         times: &mut dyn Iterator<Item = (Pair, Tca)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
-        self.anchors_within(format, &mut times.map(|(pair, tca)| (pair, tca.neighbourhood())))
+        self.anchors_within(
+            format,
+            &mut times.map(|(pair, tca)| (pair, tca.neighbourhood())),
+        )
     }
 
     fn anchors_within(
@@ -192,13 +252,22 @@ impl RecordStore for FleetRecords {
         for some in spans.chunks(OPERATIONS_MAX) {
             let (asked, era) = (self.store.asking(), self.store.era());
             let (anchors, rows) = self.store.anchors_within(format, some)?;
-            self.keep_in_time(asked, era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())))?;
+            self.keep_in_time(
+                asked,
+                era,
+                rows.iter()
+                    .map(|row| (row.key.as_str(), row.value.as_slice())),
+            )?;
             within.extend(anchors);
         }
         Ok(within)
     }
 
-    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {
+    fn conjunctions(
+        &self,
+        range: &ListRange,
+        count_max: usize,
+    ) -> Result<Vec<StoredConjunction>, StoreError> {
         self.store.conjunctions(range, count_max)
     }
 
@@ -206,7 +275,11 @@ impl RecordStore for FleetRecords {
         self.store.add_reports(tallies)
     }
 
-    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError> {
+    fn anchors(
+        &self,
+        after: Option<&AnchorKey>,
+        count_max: usize,
+    ) -> Result<Vec<TalliedAnchor>, StoreError> {
         self.store.anchors(after, count_max)
     }
 
@@ -219,7 +292,12 @@ impl RecordStore for FleetRecords {
     }
 
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError> {
-        Ok(self.store.beside(anchors.iter())?.into_iter().map(|beside| beside.externals).collect())
+        Ok(self
+            .store
+            .beside(anchors.iter())?
+            .into_iter()
+            .map(|beside| beside.externals)
+            .collect())
     }
 
     fn anchors_of_external(
@@ -234,7 +312,9 @@ impl RecordStore for FleetRecords {
     fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {
         let advice = match self.is_alone {
             true => "nothing is kept in memory that a backup could restore",
-            false => "etcd keeps the records of a fleet: back it up by its own snapshots (docs/OPERATIONS.md)",
+            false => {
+                "etcd keeps the records of a fleet: back it up by its own snapshots (docs/OPERATIONS.md)"
+            }
         };
         Err(StoreError::new(FailureKind::NotUsable, advice))
     }
@@ -259,39 +339,72 @@ impl RecordStore for FleetRecords {
 impl NumberStore for FleetRecords {
     fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
         let summary = self.store.series_summary(series)?;
-        Ok(summary.map(|series| SeriesHead { last: series.last, recorded: series.updated }))
+        Ok(summary.map(|series| SeriesHead {
+            last: series.last,
+            recorded: series.updated,
+        }))
     }
 
-    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError> {
+    fn series(
+        &self,
+        after: Option<&SeriesName>,
+        count_max: usize,
+    ) -> Result<Vec<SeriesSummary>, StoreError> {
         self.store.series(after, count_max)
     }
 
-    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError> {
+    fn given(
+        &self,
+        series: &SeriesName,
+        from: u64,
+        count_max: usize,
+    ) -> Result<Vec<GivenNumbers>, StoreError> {
         self.store.given(series, from, count_max)
     }
 
-    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+    fn given_to(
+        &self,
+        keys: &[(SeriesName, KeyHash)],
+    ) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
         let Found { found, rows } = self.store.given_to(keys)?;
-        self.keep_in_time(asked, era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())))?;
+        self.keep_in_time(
+            asked,
+            era,
+            rows.iter()
+                .map(|row| (row.key.as_str(), row.value.as_slice())),
+        )?;
         Ok(found)
     }
 
     fn number(&self, series: &SeriesName, number: u64) -> Result<Option<NumberRecord>, StoreError> {
         let (asked, era) = (self.store.asking(), self.store.era());
-        let Some(Found { found, rows }) = self.store.number(series, number)? else { return Ok(None) };
-        self.keep_in_time(asked, era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())))?;
+        let Some(Found { found, rows }) = self.store.number(series, number)? else {
+            return Ok(None);
+        };
+        self.keep_in_time(
+            asked,
+            era,
+            rows.iter()
+                .map(|row| (row.key.as_str(), row.value.as_slice())),
+        )?;
         Ok(Some(found))
     }
 
-    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError> {
+    fn voids(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<VoidedNumber>, StoreError> {
         self.store.voids(series, &numbers)
     }
 }
 
 impl fmt::Debug for FleetRecords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FleetRecords").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("FleetRecords")
+            .field("store", &self.store)
+            .finish_non_exhaustive()
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::*;
 use crate::ledger::AppendPlan;
 use crate::storage::coordinator::{
-    Compare, CoordinatorError, Lease, Member, MemberState, MemoryCoordinator, Outcome, Range, Revision, Snapshot,
-    Transaction, Write,
+    Compare, CoordinatorError, Lease, Member, MemberState, MemoryCoordinator, Outcome, Range,
+    Revision, Snapshot, Transaction, Write,
 };
 use crate::storage::fleet::known_fleet::{AgreedMeta, OwnHorizon};
 use crate::storage::samples::{NOW, anchor, anchor_of, append, create, links, near, plan};
@@ -53,8 +53,15 @@ impl Coordinator for Faulty {
             Some(Fate::NotSent) => Err(CoordinatorError::NotSent("no connection".to_owned())),
             Some(Fate::Full) => Err(CoordinatorError::Full("no space".to_owned())),
             Some(Fate::Overtaken) => {
-                let other = self.overtaking.lock().unwrap().take().expect("another append");
-                node(Arc::clone(&self.memory) as Arc<dyn Coordinator>).write(&[RecordPlan::Append(other)]).unwrap();
+                let other = self
+                    .overtaking
+                    .lock()
+                    .unwrap()
+                    .take()
+                    .expect("another append");
+                node(Arc::clone(&self.memory) as Arc<dyn Coordinator>)
+                    .write(&[RecordPlan::Append(other)])
+                    .unwrap();
                 Err(no_answer())
             }
         }
@@ -77,7 +84,13 @@ impl Coordinator for Faulty {
 }
 
 fn node(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
-    FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), Arc::default(), rand::random())
+    FleetRecords::new(
+        coordinator,
+        &Namespace::default(),
+        Arc::default(),
+        Arc::default(),
+        rand::random(),
+    )
 }
 
 /// A node with a ledger of one event, and an append to it.
@@ -85,9 +98,15 @@ fn bench() -> (Arc<Faulty>, FleetRecords, AppendPlan, AppendPlan) {
     let faulty = Arc::new(Faulty::default());
     let records = node(Arc::clone(&faulty) as Arc<dyn Coordinator>);
     let genesis = plan(&create("genesis", 1), None, NOW);
-    records.write(&[RecordPlan::Append(genesis.clone())]).unwrap();
+    records
+        .write(&[RecordPlan::Append(genesis.clone())])
+        .unwrap();
     faulty.seen.lock().unwrap().clear();
-    let next = plan(&append(genesis.ledger(), &["a"], 2), Some(genesis.head()), NOW + 1);
+    let next = plan(
+        &append(genesis.ledger(), &["a"], 2),
+        Some(genesis.head()),
+        NOW + 1,
+    );
     (faulty, records, genesis, next)
 }
 
@@ -97,15 +116,26 @@ fn tell(faulty: &Faulty, fates: &[Fate]) {
 
 #[test]
 fn without_an_answer_the_same_bytes_go_again_and_land_once() {
-    for fates in [[Fate::AnswerLost, Fate::Lost], [Fate::Lost, Fate::AnswerLost], [Fate::AnswerLost, Fate::AnswerLost]]
-    {
+    for fates in [
+        [Fate::AnswerLost, Fate::Lost],
+        [Fate::Lost, Fate::AnswerLost],
+        [Fate::AnswerLost, Fate::AnswerLost],
+    ] {
         let (faulty, records, genesis, next) = bench();
         tell(&faulty, &fates);
-        records.write(&[RecordPlan::Append(next.clone()), anchor(0, 0)]).unwrap();
+        records
+            .write(&[RecordPlan::Append(next.clone()), anchor(0, 0)])
+            .unwrap();
         let seen = faulty.seen.lock().unwrap();
         assert_eq!(seen.len(), 3, "{fates:?}");
-        assert!(seen.iter().all(|transaction| *transaction == seen[0]), "byte for byte");
-        assert_eq!(records.chain(genesis.ledger(), None, 9).unwrap(), links(&[genesis, next]));
+        assert!(
+            seen.iter().all(|transaction| *transaction == seen[0]),
+            "byte for byte"
+        );
+        assert_eq!(
+            records.chain(genesis.ledger(), None, 9).unwrap(),
+            links(&[genesis, next])
+        );
         assert_eq!(near(&records, 0), [(0, 0)]);
     }
 }
@@ -113,27 +143,55 @@ fn without_an_answer_the_same_bytes_go_again_and_land_once() {
 #[test]
 fn a_refusal_after_no_answer_is_believed_only_where_nothing_has_landed() {
     let (faulty, records, genesis, next) = bench();
-    let other = plan(&append(genesis.ledger(), &["other"], 3), Some(genesis.head()), NOW + 1);
+    let other = plan(
+        &append(genesis.ledger(), &["other"], 3),
+        Some(genesis.head()),
+        NOW + 1,
+    );
     *faulty.overtaking.lock().unwrap() = Some(other.clone());
     tell(&faulty, &[Fate::Overtaken]);
-    assert!(matches!(records.write(&[RecordPlan::Append(next)]), Err(WriteError::Stale)));
-    assert_eq!(records.chain(genesis.ledger(), None, 9).unwrap(), links(&[genesis, other]));
+    assert!(matches!(
+        records.write(&[RecordPlan::Append(next)]),
+        Err(WriteError::Stale)
+    ));
+    assert_eq!(
+        records.chain(genesis.ledger(), None, 9).unwrap(),
+        links(&[genesis, other])
+    );
 
     tell(&faulty, &[Fate::AnswerLost]);
     records.write(&[anchor(0, 0)]).unwrap();
     tell(&faulty, &[Fate::Lost]);
-    assert!(matches!(records.write(&[anchor(0, 0)]), Err(WriteError::Stale)), "another process's anchor is no proof");
+    assert!(
+        matches!(records.write(&[anchor(0, 0)]), Err(WriteError::Stale)),
+        "another process's anchor is no proof"
+    );
 }
 
 #[test]
 fn an_outcome_that_stays_unknown_is_said_to_be_and_others_are_not_made_to_wait() {
     let (faulty, records, genesis, next) = bench();
-    tell(&faulty, &[Fate::Lost, Fate::NotSent, Fate::Lost, Fate::NotSent, Fate::NotSent, Fate::NotSent]);
-    let Err(WriteError::Store(error)) = records.write(&[RecordPlan::Append(next.clone())]) else { panic!("unknown") };
+    tell(
+        &faulty,
+        &[
+            Fate::Lost,
+            Fate::NotSent,
+            Fate::Lost,
+            Fate::NotSent,
+            Fate::NotSent,
+            Fate::NotSent,
+        ],
+    );
+    let Err(WriteError::Store(error)) = records.write(&[RecordPlan::Append(next.clone())]) else {
+        panic!("unknown")
+    };
     assert_eq!(error.failure_kind(), FailureKind::Unreachable);
     assert_eq!(records.obstacle(), Some(FailureKind::Unreachable));
     let refused = records.head(genesis.ledger()).unwrap_err();
-    assert!(refused.to_string().contains("a moment ago"), "nobody waits for it: {refused}");
+    assert!(
+        refused.to_string().contains("a moment ago"),
+        "nobody waits for it: {refused}"
+    );
 
     records.reopen().unwrap();
     assert_eq!(records.obstacle(), None);
@@ -144,11 +202,23 @@ fn an_outcome_that_stays_unknown_is_said_to_be_and_others_are_not_made_to_wait()
 fn what_was_not_sent_or_found_no_space_is_not_written() {
     let (faulty, records, genesis, next) = bench();
     tell(&faulty, &[Fate::Full]);
-    let Err(WriteError::NotWritten(error)) = records.write(&[RecordPlan::Append(next.clone())]) else { panic!("full") };
-    assert_eq!((error.failure_kind(), records.obstacle()), (FailureKind::Full, None));
-    assert_eq!(records.head(genesis.ledger()).unwrap(), Some(genesis.head()), "it is read all the same");
+    let Err(WriteError::NotWritten(error)) = records.write(&[RecordPlan::Append(next.clone())])
+    else {
+        panic!("full")
+    };
+    assert_eq!(
+        (error.failure_kind(), records.obstacle()),
+        (FailureKind::Full, None)
+    );
+    assert_eq!(
+        records.head(genesis.ledger()).unwrap(),
+        Some(genesis.head()),
+        "it is read all the same"
+    );
     tell(&faulty, &[Fate::NotSent]);
-    let Err(WriteError::NotWritten(error)) = records.write(&[RecordPlan::Append(next)]) else { panic!("not sent") };
+    let Err(WriteError::NotWritten(error)) = records.write(&[RecordPlan::Append(next)]) else {
+        panic!("not sent")
+    };
     assert_eq!(error.failure_kind(), FailureKind::Unreachable);
 }
 
@@ -157,39 +227,80 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     let memory = Arc::new(MemoryCoordinator::default());
     let known = Arc::new(KnownFleet::default());
     let coordinator = Arc::clone(&memory) as Arc<dyn Coordinator>;
-    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::clone(&known), Arc::default(), 7);
+    let records = FleetRecords::new(
+        coordinator,
+        &Namespace::default(),
+        Arc::clone(&known),
+        Arc::default(),
+        7,
+    );
     let key = "/idmint/v1/default/meta".to_owned();
     let agree = Transaction {
         compare: vec![Compare::Modified(key.clone(), Revision::ABSENT)],
-        write: vec![Write::Put { key, value: b"{}".to_vec(), lease: None }],
+        write: vec![Write::Put {
+            key,
+            value: b"{}".to_vec(),
+            lease: None,
+        }],
         ..Transaction::default()
     };
-    let Outcome::Committed(written) = memory.commit(&agree).unwrap() else { panic!("there was none") };
-    let Err(WriteError::NotWritten(error)) = records.write(&[anchor(0, 0)]) else { panic!("it was written") };
+    let Outcome::Committed(written) = memory.commit(&agree).unwrap() else {
+        panic!("there was none")
+    };
+    let Err(WriteError::NotWritten(error)) = records.write(&[anchor(0, 0)]) else {
+        panic!("it was written")
+    };
     assert_eq!(error.failure_kind(), FailureKind::Unreachable);
     assert_eq!(near(&records, 0), []);
-    let agreed = AgreedMeta { revision: written.revision, ..AgreedMeta::default() };
+    let agreed = AgreedMeta {
+        revision: written.revision,
+        ..AgreedMeta::default()
+    };
     known.agree(agreed, written.revision, 0);
     records.write(&[anchor(0, 0)]).unwrap();
     known.withdraw();
     assert!(
-        matches!(records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]), Err(WriteError::NotWritten(_))),
+        matches!(
+            records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]),
+            Err(WriteError::NotWritten(_))
+        ),
         "the coordinator has lost something"
     );
     known.agree(agreed, written.revision, 0);
-    records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]).unwrap();
+    records
+        .write(&[anchor_of("conjunction", (3, 4), 0, 0)])
+        .unwrap();
 }
 
 #[test]
-fn a_write_without_an_answer_that_is_refused_for_another_fleet_may_have_been_done_in_the_former_one() {
+fn a_write_without_an_answer_that_is_refused_for_another_fleet_may_have_been_done_in_the_former_one()
+ {
     for (fates, may_be_done) in [(&[Fate::Lost][..], true), (&[], false)] {
         let (faulty, records, _, next) = bench();
-        let meta = Write::Put { key: "/idmint/v1/default/meta".to_owned(), value: b"{}".to_vec(), lease: None };
-        faulty.memory.commit(&Transaction { write: vec![meta], ..Transaction::default() }).unwrap();
+        let meta = Write::Put {
+            key: "/idmint/v1/default/meta".to_owned(),
+            value: b"{}".to_vec(),
+            lease: None,
+        };
+        faulty
+            .memory
+            .commit(&Transaction {
+                write: vec![meta],
+                ..Transaction::default()
+            })
+            .unwrap();
         tell(&faulty, fates);
         let written = records.write(&[RecordPlan::Append(next)]);
-        assert_eq!(matches!(written, Err(WriteError::Store(_))), may_be_done, "{written:?}");
-        assert_eq!(matches!(written, Err(WriteError::NotWritten(_))), !may_be_done, "{written:?}");
+        assert_eq!(
+            matches!(written, Err(WriteError::Store(_))),
+            may_be_done,
+            "{written:?}"
+        );
+        assert_eq!(
+            matches!(written, Err(WriteError::NotWritten(_))),
+            !may_be_done,
+            "{written:?}"
+        );
     }
 }
 
@@ -197,15 +308,38 @@ fn a_write_without_an_answer_that_is_refused_for_another_fleet_may_have_been_don
 fn without_room_nothing_is_appended_and_all_else_goes_on() {
     let coordinator = Arc::new(MemoryCoordinator::default()) as Arc<dyn Coordinator>;
     let room = Arc::new(Room::default());
-    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), Arc::clone(&room), 7);
+    let records = FleetRecords::new(
+        coordinator,
+        &Namespace::default(),
+        Arc::default(),
+        Arc::clone(&room),
+        7,
+    );
     records.write(&[anchor(0, 0)]).unwrap();
-    let member = |size| Member { endpoint: String::new(), state: Ok(MemberState { size, ..MemberState::default() }) };
+    let member = |size| Member {
+        endpoint: String::new(),
+        state: Ok(MemberState {
+            size,
+            ..MemberState::default()
+        }),
+    };
     room.see(&[member(75)], 100);
     let another = || anchor_of("conjunction", (3, 4), 0, 0);
-    let Err(WriteError::NotWritten(error)) = records.write(&[another()]) else { panic!("it was written") };
-    assert_eq!((error.failure_kind(), records.lacks_room()), (FailureKind::Full, true));
-    assert_eq!((records.obstacle(), near(&records, 0)), (None, vec![(0, 0)]), "what is there is read");
-    records.forget_anchors(&records.anchors(None, 10).unwrap()).unwrap();
+    let Err(WriteError::NotWritten(error)) = records.write(&[another()]) else {
+        panic!("it was written")
+    };
+    assert_eq!(
+        (error.failure_kind(), records.lacks_room()),
+        (FailureKind::Full, true)
+    );
+    assert_eq!(
+        (records.obstacle(), near(&records, 0)),
+        (None, vec![(0, 0)]),
+        "what is there is read"
+    );
+    records
+        .forget_anchors(&records.anchors(None, 10).unwrap())
+        .unwrap();
     room.see(&[member(74)], 100);
     records.write(&[another()]).unwrap();
 }
@@ -215,10 +349,18 @@ fn as_many_plans_are_written_at_once_as_fit_into_a_transaction() {
     let records = node(Arc::new(MemoryCoordinator::default()));
     let mut plans = vec![plan(&create("genesis", 1), None, NOW)];
     for key in 2..250 {
-        plans.push(plan(&append(plans[0].ledger(), &["a"], key), plans.last().map(AppendPlan::head), NOW));
+        plans.push(plan(
+            &append(plans[0].ledger(), &["a"], key),
+            plans.last().map(AppendPlan::head),
+            NOW,
+        ));
     }
     let long: Vec<&str> = vec!["long"; 10_000];
-    plans.push(plan(&append(plans[0].ledger(), &long, 250), plans.last().map(AppendPlan::head), NOW));
+    plans.push(plan(
+        &append(plans[0].ledger(), &long, 250),
+        plans.last().map(AppendPlan::head),
+        NOW,
+    ));
     let mut all: Vec<RecordPlan> = plans.iter().cloned().map(RecordPlan::Append).collect();
     all.extend((1..500).map(|object| anchor_of("conjunction", (object, 9), 0, 0)));
     let (mut rest, mut rounds) = (all.as_slice(), Vec::new());
@@ -229,7 +371,10 @@ fn as_many_plans_are_written_at_once_as_fit_into_a_transaction() {
         rest = later;
     }
     assert!(rounds.len() < 16 && rounds[0] == 100, "{rounds:?}");
-    assert_eq!(records.chain(plans[0].ledger(), None, 20_000).unwrap(), links(&plans));
+    assert_eq!(
+        records.chain(plans[0].ledger(), None, 20_000).unwrap(),
+        links(&plans)
+    );
     assert_eq!(records.fitting(&[]), 0);
 }
 
@@ -237,21 +382,45 @@ fn as_many_plans_are_written_at_once_as_fit_into_a_transaction() {
 fn what_is_damaged_is_not_read() {
     let (faulty, records, genesis, _) = bench();
     records.write(&[anchor(0, 0)]).unwrap();
-    let everything = faulty.memory.read(&[Range::prefix("/")]).unwrap().ranges.remove(0);
+    let everything = faulty
+        .memory
+        .read(&[Range::prefix("/")])
+        .unwrap()
+        .ranges
+        .remove(0);
     for entry in everything {
         let mut value = entry.value;
         *value.first_mut().unwrap() ^= 2;
         let damage = Write::put(entry.key, value);
-        faulty.memory.commit(&Transaction { write: vec![damage], ..Transaction::default() }).unwrap();
+        faulty
+            .memory
+            .commit(&Transaction {
+                write: vec![damage],
+                ..Transaction::default()
+            })
+            .unwrap();
     }
-    let pair = (Pair { primary: 1, secondary: 2 }, Tca(0));
+    let pair = (
+        Pair {
+            primary: 1,
+            secondary: 2,
+        },
+        Tca(0),
+    );
     let errors = [
         records.head(genesis.ledger()).unwrap_err(),
         records.chain(genesis.ledger(), None, 9).unwrap_err(),
         records.requests(&[KeyHash(1)]).unwrap_err(),
-        records.neighbours("conjunction", &mut std::iter::once(pair)).unwrap_err(),
+        records
+            .neighbours("conjunction", &mut std::iter::once(pair))
+            .unwrap_err(),
     ];
-    assert!(errors.iter().all(|error| error.failure_kind() == FailureKind::Damaged), "{errors:?}");
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.failure_kind() == FailureKind::Damaged),
+        "{errors:?}"
+    );
 }
 
 #[test]
@@ -259,10 +428,21 @@ fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
     let coordinator = Arc::new(MemoryCoordinator::default());
     let known = Arc::<KnownFleet>::default();
     let shared = Arc::clone(&coordinator) as Arc<dyn Coordinator>;
-    let records = FleetRecords::new(shared, &Namespace::default(), Arc::clone(&known), Arc::default(), 7);
+    let records = FleetRecords::new(
+        shared,
+        &Namespace::default(),
+        Arc::clone(&known),
+        Arc::default(),
+        7,
+    );
     let put = |key: &str, value: &str| {
         let put = Write::put(format!("/idmint/v1/default/{key}"), value.into());
-        coordinator.commit(&Transaction { write: vec![put], ..Transaction::default() }).unwrap();
+        coordinator
+            .commit(&Transaction {
+                write: vec![put],
+                ..Transaction::default()
+            })
+            .unwrap();
     };
     let judging_time = || records.judging_time(UnixNanos::from_seconds(500)).unwrap();
     let seconds = |seconds| Some(UnixNanos::from_seconds(seconds));
@@ -270,17 +450,33 @@ fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
     put("slot/00000", "{}");
     assert_eq!(judging_time(), None, "this node has no slot");
     let key = "/idmint/v1/default/hz/00000".to_owned();
-    known.hold(Some(OwnHorizon { key, revision: Revision(1), sent: None }));
+    known.hold(Some(OwnHorizon {
+        key,
+        revision: Revision(1),
+        sent: None,
+    }));
     assert_eq!(judging_time(), seconds(500), "it is alone");
     put("hz/00001", r#"{"v":1,"wall_ms":100000}"#);
-    assert_eq!(judging_time(), seconds(500), "nobody holds that slot any more");
+    assert_eq!(
+        judging_time(),
+        seconds(500),
+        "nobody holds that slot any more"
+    );
     put("slot/00001", "{}");
     assert_eq!(judging_time(), seconds(100), "of two, the earlier");
     put("hz/00002", r#"{"v":1,"wall_ms":101000}"#);
     put("slot/00002", "{}");
     assert_eq!(judging_time(), seconds(101), "of three, that in the middle");
     put("hz/00001", r#"{"v":1,"wall_ms":900000}"#);
-    assert_eq!(judging_time(), seconds(500), "never a later one than its own");
+    assert_eq!(
+        judging_time(),
+        seconds(500),
+        "never a later one than its own"
+    );
     put("hz/00001", r#"{"v":2}"#);
-    assert_eq!(judging_time(), seconds(101), "what a later version writes is left out");
+    assert_eq!(
+        judging_time(),
+        seconds(101),
+        "what a later version writes is left out"
+    );
 }

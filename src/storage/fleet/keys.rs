@@ -37,7 +37,9 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn of(namespace: &Namespace) -> Keys {
-        Keys { prefix: namespace.key_prefix() }
+        Keys {
+            prefix: namespace.key_prefix(),
+        }
     }
 
     pub(super) fn meta(&self) -> Key {
@@ -50,7 +52,10 @@ impl Keys {
 
     pub(super) fn ledgers(&self, after: Option<LedgerId>) -> Range {
         let all = Range::prefix(format!("{}ledger/", self.prefix));
-        Range { from: after.map_or(all.from, |after| behind(&self.ledger(after))), ..all }
+        Range {
+            from: after.map_or(all.from, |after| behind(&self.ledger(after))),
+            ..all
+        }
     }
 
     pub(super) fn event(&self, last: EventId) -> Key {
@@ -64,18 +69,29 @@ impl Keys {
 
     /// The event of a key of [`Keys::event`]; `None` where it is none.
     pub(super) fn event_of(&self, key: &str) -> Option<EventId> {
-        let (ledger, last) = key.strip_prefix(&self.prefix)?.strip_prefix("event/")?.split_once('/')?;
-        EventId::from_text(last).ok().filter(|last| last.ledger().to_string() == ledger)
+        let (ledger, last) = key
+            .strip_prefix(&self.prefix)?
+            .strip_prefix("event/")?
+            .split_once('/')?;
+        EventId::from_text(last)
+            .ok()
+            .filter(|last| last.ledger().to_string() == ledger)
     }
 
     /// The appends of a ledger that end at this event or behind it.
     pub(super) fn events_from(&self, event: EventId) -> Range {
-        Range { from: self.event(event), ..self.events_of(event.ledger()) }
+        Range {
+            from: self.event(event),
+            ..self.events_of(event.ledger())
+        }
     }
 
     /// The appends of a ledger that end behind this event.
     pub(super) fn events_behind(&self, event: EventId) -> Range {
-        Range { from: behind(&self.event(event)), ..self.events_of(event.ledger()) }
+        Range {
+            from: behind(&self.event(event)),
+            ..self.events_of(event.ledger())
+        }
     }
 
     pub(super) fn events_of(&self, ledger: LedgerId) -> Range {
@@ -102,7 +118,10 @@ impl Keys {
 
     /// The keys of requests of the days before that one.
     pub(super) fn request_days_before(&self, day: WrittenDay) -> Range {
-        Range { to: Some(self.day_prefix(day)), ..self.request_days() }
+        Range {
+            to: Some(self.day_prefix(day)),
+            ..self.request_days()
+        }
     }
 
     fn day_prefix(&self, day: WrittenDay) -> String {
@@ -111,7 +130,10 @@ impl Keys {
 
     /// The day of a key of [`Keys::request_days`]; `None` where there is none in it.
     pub(super) fn day_of(&self, key: &str) -> Option<WrittenDay> {
-        let (day, _) = key.strip_prefix(&self.prefix)?.strip_prefix("request-day/")?.split_once('/')?;
+        let (day, _) = key
+            .strip_prefix(&self.prefix)?
+            .strip_prefix("request-day/")?
+            .split_once('/')?;
         day.parse().ok().map(WrittenDay::numbered)
     }
 
@@ -122,7 +144,10 @@ impl Keys {
     /// All series, or those behind that one.
     pub(super) fn all_series(&self, after: Option<&SeriesName>) -> Range {
         let all = Range::prefix(format!("{}series/", self.prefix));
-        Range { from: after.map_or(all.from, |after| behind(&self.series(after))), ..all }
+        Range {
+            from: after.map_or(all.from, |after| behind(&self.series(after))),
+            ..all
+        }
     }
 
     /// The series of a key of [`Keys::series`]; `None` where it is none.
@@ -138,7 +163,10 @@ impl Keys {
     /// What was given of a series, from the row with this number on.
     pub(super) fn numbers_from(&self, series: &SeriesName, number: u64) -> Range {
         let all = Range::prefix(format!("{}number/{series}/", self.prefix));
-        Range { from: self.numbers(series, number), ..all }
+        Range {
+            from: self.numbers(series, number),
+            ..all
+        }
     }
 
     /// The series of a key of [`Keys::numbers`], and the number; `None` where it is none.
@@ -157,8 +185,16 @@ impl Keys {
 
     /// Those of these numbers that are void.
     pub(super) fn voids(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
-        let (from, last) = (self.void(series, *numbers.start()), self.void(series, *numbers.end()));
-        Range { from, to: Some(behind(&last)), count_max: 0, is_descending: false }
+        let (from, last) = (
+            self.void(series, *numbers.start()),
+            self.void(series, *numbers.end()),
+        );
+        Range {
+            from,
+            to: Some(behind(&last)),
+            count_max: 0,
+            is_descending: false,
+        }
     }
 
     /// The series of a key of [`Keys::void`], and the number; `None` where it is none.
@@ -176,7 +212,10 @@ impl Keys {
 
     /// The format and the pair of a key of [`Keys::pair`]; `None` where it is none.
     pub(super) fn pair_of(&self, key: &str) -> Option<(String, Pair)> {
-        let (format, pair) = key.strip_prefix(&self.prefix)?.strip_prefix("conj/")?.rsplit_once('/')?;
+        let (format, pair) = key
+            .strip_prefix(&self.prefix)?
+            .strip_prefix("conj/")?
+            .rsplit_once('/')?;
         Some((format.to_owned(), read_pair(pair)?))
     }
 
@@ -185,34 +224,66 @@ impl Keys {
     }
 
     /// The conjunctions of a format between two places, both included.
-    pub(super) fn conjunctions(&self, format: &str, (first, last): (ListPlace, ListPlace)) -> Range {
-        let (from, last) = (self.conjunction(format, first), self.conjunction(format, last));
-        Range { from, to: Some(behind(&last)), count_max: 0, is_descending: false }
+    pub(super) fn conjunctions(
+        &self,
+        format: &str,
+        (first, last): (ListPlace, ListPlace),
+    ) -> Range {
+        let (from, last) = (
+            self.conjunction(format, first),
+            self.conjunction(format, last),
+        );
+        Range {
+            from,
+            to: Some(behind(&last)),
+            count_max: 0,
+            is_descending: false,
+        }
     }
 
     /// The conjunctions of all formats, or those before that one.
     pub(super) fn conjunctions_before(&self, before: Option<&AnchorKey>) -> Range {
         let all = Range::prefix(format!("{}conj-t/", self.prefix));
         match before {
-            Some(key) => Range { to: Some(self.conjunction(&key.format, (key.tca, key.pair))), ..all },
+            Some(key) => Range {
+                to: Some(self.conjunction(&key.format, (key.tca, key.pair))),
+                ..all
+            },
             None => all,
         }
     }
 
     /// The anchor of a key of [`Keys::conjunction`]; `None` where it is none.
     pub(super) fn anchor_of(&self, key: &str) -> Option<AnchorKey> {
-        let (rest, (tca, pair)) = split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-t/")?)?;
-        Some(AnchorKey { format: rest.to_owned(), pair, tca })
+        let (rest, (tca, pair)) =
+            split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-t/")?)?;
+        Some(AnchorKey {
+            format: rest.to_owned(),
+            pair,
+            tca,
+        })
     }
 
     /// The ids beside an anchor.
     pub(super) fn externals(&self, AnchorKey { format, pair, tca }: &AnchorKey) -> Key {
-        format!("{}conj-x/{format}/{}", self.prefix, place_text((*tca, *pair)))
+        format!(
+            "{}conj-x/{format}/{}",
+            self.prefix,
+            place_text((*tca, *pair))
+        )
     }
 
     /// An anchor with an id.
-    pub(super) fn external(&self, AnchorKey { format, pair, tca }: &AnchorKey, external: &ExternalId) -> Key {
-        format!("{}{}", self.external_prefix(format, external), place_text((*tca, *pair)))
+    pub(super) fn external(
+        &self,
+        AnchorKey { format, pair, tca }: &AnchorKey,
+        external: &ExternalId,
+    ) -> Key {
+        format!(
+            "{}{}",
+            self.external_prefix(format, external),
+            place_text((*tca, *pair))
+        )
     }
 
     /// The anchors with an id.
@@ -222,12 +293,21 @@ impl Keys {
 
     /// The anchor of a key of [`Keys::external`]; `None` where it is none.
     pub(super) fn anchor_of_external(&self, format: &str, key: &str) -> Option<AnchorKey> {
-        let (_, (tca, pair)) = split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-e/")?)?;
-        Some(AnchorKey { format: format.to_owned(), pair, tca })
+        let (_, (tca, pair)) =
+            split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-e/")?)?;
+        Some(AnchorKey {
+            format: format.to_owned(),
+            pair,
+            tca,
+        })
     }
 
     fn external_prefix(&self, format: &str, external: &ExternalId) -> String {
-        let id: String = external.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
+        let id: String = external
+            .as_str()
+            .bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
@@ -239,7 +319,8 @@ impl Keys {
     /// The slot of the key of a horizon or a holder; `None` where it is none.
     pub(super) fn slot_of<'k>(&self, key: &'k str) -> Option<&'k str> {
         let key = key.strip_prefix(&self.prefix)?;
-        key.strip_prefix(HORIZON).or_else(|| key.strip_prefix(HOLDER))
+        key.strip_prefix(HORIZON)
+            .or_else(|| key.strip_prefix(HOLDER))
     }
 }
 
@@ -257,7 +338,13 @@ fn place_text((tca, pair): ListPlace) -> String {
 fn split_place(key: &str) -> Option<(&str, ListPlace)> {
     let (rest, pair) = key.rsplit_once('/')?;
     let (rest, time) = rest.rsplit_once('/')?;
-    Some((rest, (of_ordered(u64::from_str_radix(time, 16).ok()?), read_pair(pair)?)))
+    Some((
+        rest,
+        (
+            of_ordered(u64::from_str_radix(time, 16).ok()?),
+            read_pair(pair)?,
+        ),
+    ))
 }
 
 fn read_numbered(text: &str) -> Option<(SeriesName, u64)> {
@@ -271,7 +358,10 @@ fn pair_text(Pair { primary, secondary }: Pair) -> String {
 
 fn read_pair(text: &str) -> Option<Pair> {
     let (primary, secondary) = text.split_once('-')?;
-    Some(Pair { primary: primary.parse().ok()?, secondary: secondary.parse().ok()? })
+    Some(Pair {
+        primary: primary.parse().ok()?,
+        secondary: secondary.parse().ok()?,
+    })
 }
 
 /// A time as a number that grows with it, from 0.
@@ -290,34 +380,70 @@ mod tests {
     #[test]
     fn keys_are_read_as_they_were_written_and_sort_as_times_do() {
         let keys = Keys::of(&Namespace::default());
-        let pair = Pair { primary: u64::MAX, secondary: 5 };
-        assert_eq!(keys.pair_of(&keys.pair("conjunction", pair)), Some(("conjunction".to_owned(), pair)));
+        let pair = Pair {
+            primary: u64::MAX,
+            secondary: 5,
+        };
+        assert_eq!(
+            keys.pair_of(&keys.pair("conjunction", pair)),
+            Some(("conjunction".to_owned(), pair))
+        );
         let times = [i64::MIN, -1, 0, 1, i64::MAX].map(Tca);
         let of_times = times.map(|tca| keys.conjunction("conjunction", (tca, pair)));
         assert!(of_times.is_sorted(), "{of_times:?}");
         for (tca, key) in times.into_iter().zip(&of_times) {
-            let anchor = AnchorKey { format: "conjunction".to_owned(), pair, tca };
+            let anchor = AnchorKey {
+                format: "conjunction".to_owned(),
+                pair,
+                tca,
+            };
             let of_id = keys.external(&anchor, &ExternalId::new("a/é").expect("short"));
-            assert_eq!(keys.anchor_of_external("conjunction", &of_id).as_ref(), Some(&anchor), "{of_id}");
+            assert_eq!(
+                keys.anchor_of_external("conjunction", &of_id).as_ref(),
+                Some(&anchor),
+                "{of_id}"
+            );
             assert_eq!(keys.anchor_of(key), Some(anchor), "{key}");
         }
-        let (acme, longer) = ["acme", "acme.2026"].map(|name| SeriesName::from_text(name).expect("a name")).into();
+        let (acme, longer) = ["acme", "acme.2026"]
+            .map(|name| SeriesName::from_text(name).expect("a name"))
+            .into();
         for number in [0, 7, u64::MAX] {
-            assert_eq!(keys.numbers_of(&keys.numbers(&acme, number)), Some((acme.clone(), number)));
-            assert_eq!(keys.void_of(&keys.void(&longer, number)), Some((longer.clone(), number)));
+            assert_eq!(
+                keys.numbers_of(&keys.numbers(&acme, number)),
+                Some((acme.clone(), number))
+            );
+            assert_eq!(
+                keys.void_of(&keys.void(&longer, number)),
+                Some((longer.clone(), number))
+            );
         }
-        assert_eq!(keys.series_of(&keys.series(&longer)).as_ref(), Some(&longer));
-        assert!(keys.numbers(&acme, 9) < keys.numbers(&acme, 10) && keys.series(&acme) < keys.series(&longer));
+        assert_eq!(
+            keys.series_of(&keys.series(&longer)).as_ref(),
+            Some(&longer)
+        );
+        assert!(
+            keys.numbers(&acme, 9) < keys.numbers(&acme, 10)
+                && keys.series(&acme) < keys.series(&longer)
+        );
         let of_acme = keys.numbers_from(&acme, 0);
-        assert!(keys.numbers(&longer, 5) < of_acme.from || Some(keys.numbers(&longer, 5)) >= of_acme.to);
+        assert!(
+            keys.numbers(&longer, 5) < of_acme.from || Some(keys.numbers(&longer, 5)) >= of_acme.to
+        );
         assert_eq!(keys.numbers_of(&keys.void(&acme, 1)), None);
         let day = WrittenDay::numbered(20_000);
         let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
         assert_eq!(keys.day_of(&keys.request_day(day, last)), Some(day));
         assert_eq!(keys.event_of(&keys.event(last)), Some(last));
-        assert_eq!((keys.day_of("x"), keys.pair_of("x"), keys.anchor_of("x")), (None, None, None));
+        assert_eq!(
+            (keys.day_of("x"), keys.pair_of("x"), keys.anchor_of("x")),
+            (None, None, None)
+        );
         assert_eq!(keys.event_of(&keys.ledger(last.ledger())), None);
         let other = Keys::of(&Namespace::parse("other").expect("a name"));
-        assert_eq!((keys.are_above(&keys.meta()), other.are_above(&keys.meta())), (true, false));
+        assert_eq!(
+            (keys.are_above(&keys.meta()), other.are_above(&keys.meta())),
+            (true, false)
+        );
     }
 }

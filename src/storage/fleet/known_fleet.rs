@@ -82,7 +82,10 @@ pub(super) struct Terms {
 impl KnownFleet {
     /// A node, or a command, that agrees with this from the beginning.
     pub fn agreeing(agreed: AgreedMeta) -> KnownFleet {
-        KnownFleet(Mutex::new(Known { agreed, ..Known::default() }))
+        KnownFleet(Mutex::new(Known {
+            agreed,
+            ..Known::default()
+        }))
     }
 
     /// The revision of `meta` that was agreed with; `None` while this node agrees with none.
@@ -106,8 +109,17 @@ impl KnownFleet {
             return Err(lost());
         }
         let revision = known.agreed.revision;
-        let own = known.own_horizon.as_ref().map(|own| Compare::Modified(own.key.clone(), own.revision));
-        Ok(Terms { compare: [Compare::Modified(meta, revision)].into_iter().chain(own).collect(), meta: revision })
+        let own = known
+            .own_horizon
+            .as_ref()
+            .map(|own| Compare::Modified(own.key.clone(), own.revision));
+        Ok(Terms {
+            compare: [Compare::Modified(meta, revision)]
+                .into_iter()
+                .chain(own)
+                .collect(),
+            meta: revision,
+        })
     }
 
     /// The highest revision that any answer had so far: what is asked from now on is answered at that or a later one.
@@ -132,7 +144,12 @@ impl KnownFleet {
         self.see_from(asked, asked.next(), found)
     }
 
-    fn see_from(&self, asked: Revision, least: Revision, found: Revision) -> Result<(), StoreError> {
+    fn see_from(
+        &self,
+        asked: Revision,
+        least: Revision,
+        found: Revision,
+    ) -> Result<(), StoreError> {
         let mut known = self.lock();
         if asked > known.highest {
             // The fleet was fenced since it was sent, and goes on from another revision, of which this says nothing.
@@ -152,9 +169,15 @@ impl KnownFleet {
     /// # Errors
     /// [`StoreError`]: it is neither what was acknowledged nor what this node has sent since. Another node has the slot, or the
     /// coordinator was restored from a backup; this node agrees with nothing until it has looked anew.
-    pub(super) fn see_horizon(&self, at: Revision, found: Option<&KeyValue>) -> Result<(), StoreError> {
+    pub(super) fn see_horizon(
+        &self,
+        at: Revision,
+        found: Option<&KeyValue>,
+    ) -> Result<(), StoreError> {
         let mut known = self.lock();
-        let Some(own) = &mut known.own_horizon else { return Ok(()) };
+        let Some(own) = &mut known.own_horizon else {
+            return Ok(());
+        };
         // An older answer, overtaken by the one that acknowledged the horizon.
         if at < own.revision {
             return Ok(());
@@ -186,13 +209,18 @@ impl KnownFleet {
     /// the same fleet is agreed with again only by what it had agreed on before, which such an operator writes anew first.
     pub fn agree(&self, agreed: AgreedMeta, revision: Revision, doubts: u64) {
         let mut known = self.lock();
-        let is_rewritten = known.agreed.fleet == agreed.fleet && known.agreed.revision != agreed.revision;
+        let is_rewritten =
+            known.agreed.fleet == agreed.fleet && known.agreed.revision != agreed.revision;
         if known.is_lost && is_rewritten {
             return;
         }
         known.is_lost = false;
         // A fleet that was fenced goes on from what its coordinator has now.
-        known.highest = if known.agreed.fleet == agreed.fleet { known.highest.max(revision) } else { revision };
+        known.highest = if known.agreed.fleet == agreed.fleet {
+            known.highest.max(revision)
+        } else {
+            revision
+        };
         known.agreed = agreed;
         known.is_withdrawn = known.doubts != doubts;
     }
@@ -237,19 +265,35 @@ mod tests {
     #[test]
     fn an_answer_that_outlived_a_fence_says_nothing_of_what_comes_after_it() {
         let known = KnownFleet::default();
-        let of = |fleet| AgreedMeta { fleet, ..AgreedMeta::default() };
+        let of = |fleet| AgreedMeta {
+            fleet,
+            ..AgreedMeta::default()
+        };
         known.agree(of(1), Revision(1_000), 0);
         let asked = known.highest();
         known.agree(of(2), Revision(12), 0);
-        assert!(known.see(asked, Revision(1_005)).is_err() && known.see_written(asked, Revision(1_005)).is_err());
-        assert_eq!((known.highest(), known.doubts(), known.meta().is_some()), (Revision(12), 0, true));
-        assert!(known.see_written(known.highest(), Revision(13)).is_ok(), "the control");
+        assert!(
+            known.see(asked, Revision(1_005)).is_err()
+                && known.see_written(asked, Revision(1_005)).is_err()
+        );
+        assert_eq!(
+            (known.highest(), known.doubts(), known.meta().is_some()),
+            (Revision(12), 0, true)
+        );
+        assert!(
+            known.see_written(known.highest(), Revision(13)).is_ok(),
+            "the control"
+        );
         assert!(known.see(known.highest(), Revision(12)).is_err() && known.meta().is_none());
     }
 
     #[test]
     fn what_was_lost_is_back_by_the_fence_and_not_by_what_is_written_before_it() {
-        let of = |fleet, revision| AgreedMeta { fleet, revision: Revision(revision), ..AgreedMeta::default() };
+        let of = |fleet, revision| AgreedMeta {
+            fleet,
+            revision: Revision(revision),
+            ..AgreedMeta::default()
+        };
         for is_noticed_by_records in [true, false] {
             let known = KnownFleet::default();
             let lose = || match is_noticed_by_records {
@@ -259,7 +303,11 @@ mod tests {
             known.agree(of(1, 2), Revision(20), 0);
             lose();
             known.agree(of(1, 2), Revision(21), known.doubts());
-            assert_eq!(known.meta(), Some(Revision(2)), "the control: nothing was lost after all");
+            assert_eq!(
+                known.meta(),
+                Some(Revision(2)),
+                "the control: nothing was lost after all"
+            );
             lose();
             known.agree(of(1, 22), Revision(25), known.doubts());
             assert_eq!(known.meta(), None, "somebody brings back records");

@@ -33,8 +33,8 @@ mod transaction_draft;
 pub use adoption::{AdoptError, AdoptedCount, RecordAdopter};
 pub use fleet_records::FleetRecords;
 pub use journal::{
-    AppendJournal, ImportError, JournalCopies, JournalError, JournalImport, LostAppend, LostConjunction, LostNumbers,
-    Reimported,
+    AppendJournal, ImportError, JournalCopies, JournalError, JournalImport, LostAppend,
+    LostConjunction, LostNumbers, Reimported,
 };
 pub use known_fleet::{AgreedMeta, FleetEra, KnownFleet, OwnHorizon};
 pub use room::Room;

@@ -16,7 +16,9 @@
 
 use crate::conjunction::{Anchor, ExternalId, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, Link};
-use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend, append_row, externals_row, tally_row};
+use crate::storage::records::{
+    DoneRequest, LedgerSummary, StoredAppend, append_row, externals_row, tally_row,
+};
 
 const VERSION: u8 = 1;
 const CRC_LEN: usize = 4;
@@ -44,7 +46,10 @@ impl Commit {
 
     /// Its events in their chain.
     pub(super) fn links(&self) -> impl Iterator<Item = Link> {
-        let ids = self.appends.iter().flat_map(|append| append.entries.iter().map(|entry| entry.id));
+        let ids = self
+            .appends
+            .iter()
+            .flat_map(|append| append.entries.iter().map(|entry| entry.id));
         Link::chain(self.previous, self.appends[0].first_place, ids)
     }
 }
@@ -53,22 +58,43 @@ impl Commit {
 pub(super) fn ledger_to_bytes(key: &str, ledger: &LedgerSummary) -> Vec<u8> {
     let LedgerSummary { genesis, head } = ledger;
     let ids = [genesis.value().to_be_bytes(), head.id.value().to_be_bytes()];
-    let numbers = [head.place.to_be_bytes(), head.recorded.micros().to_be_bytes()];
-    sealed(key, [ids.as_flattened(), numbers.as_flattened(), &[u8::from(head.is_importing)]].concat())
+    let numbers = [
+        head.place.to_be_bytes(),
+        head.recorded.micros().to_be_bytes(),
+    ];
+    sealed(
+        key,
+        [
+            ids.as_flattened(),
+            numbers.as_flattened(),
+            &[u8::from(head.is_importing)],
+        ]
+        .concat(),
+    )
 }
 
 /// Reads the row of that key; `None` when it is not what was written.
 pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> {
     let mut content = opened(key, bytes)?;
     let (genesis, id) = (take_id(&mut content)?, take_id(&mut content)?);
-    let (place, recorded) = (u64::from_be_bytes(take(&mut content)?), take_time(&mut content)?);
+    let (place, recorded) = (
+        u64::from_be_bytes(take(&mut content)?),
+        take_time(&mut content)?,
+    );
     let is_importing = match take(&mut content)? {
         [0] => false,
         [1] => true,
         _ => return None,
     };
-    let head = Head { id, place, recorded, is_importing };
-    content.is_empty().then_some(LedgerSummary { genesis, head })
+    let head = Head {
+        id,
+        place,
+        recorded,
+        is_importing,
+    };
+    content
+        .is_empty()
+        .then_some(LedgerSummary { genesis, head })
 }
 
 /// A commit as bytes, under the id of its last event.
@@ -78,7 +104,11 @@ pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     for append in &commit.appends {
         let row = append_row::to_bytes(append);
         bytes.extend(append.head().id.value().to_be_bytes());
-        bytes.extend(u32::try_from(row.len()).expect("a request is short").to_be_bytes());
+        bytes.extend(
+            u32::try_from(row.len())
+                .expect("a request is short")
+                .to_be_bytes(),
+        );
         bytes.extend(row);
     }
     sealed(&commit.head().id.to_string(), bytes)
@@ -96,34 +126,64 @@ pub(super) fn commit_of_bytes(last: EventId, bytes: &[u8]) -> Option<Commit> {
         let (row, behind) = rest.split_at_checked(len)?;
         rest = behind;
         let append = append_row::from_bytes(name, row)?;
-        let follows = appends.last().is_none_or(|before| before.head().place + 1 == append.first_place);
+        let follows = appends
+            .last()
+            .is_none_or(|before| before.head().place + 1 == append.first_place);
         (follows && append.ledger() == last.ledger()).then(|| appends.push(append))?;
     }
-    let commit = Commit { attempt, previous, appends };
+    let commit = Commit {
+        attempt,
+        previous,
+        appends,
+    };
     (!commit.appends.is_empty() && commit.head().id == last).then_some(commit)
 }
 
 /// A request as bytes, under its key.
 pub(super) fn request_to_bytes(key: &str, done: &DoneRequest) -> Vec<u8> {
-    sealed(key, [done.recorded.micros().to_be_bytes().as_slice(), &done.last.value().to_be_bytes()].concat())
+    sealed(
+        key,
+        [
+            done.recorded.micros().to_be_bytes().as_slice(),
+            &done.last.value().to_be_bytes(),
+        ]
+        .concat(),
+    )
 }
 
 /// Reads the row of that key, which is that of this hash; `None` when it is not what was written.
 pub(super) fn request_of_bytes(key: &str, hash: KeyHash, bytes: &[u8]) -> Option<DoneRequest> {
     let mut content = opened(key, bytes)?;
-    let done = DoneRequest { key: hash, recorded: take_time(&mut content)?, last: take_id(&mut content)? };
+    let done = DoneRequest {
+        key: hash,
+        recorded: take_time(&mut content)?,
+        last: take_id(&mut content)?,
+    };
     content.is_empty().then_some(done)
 }
 
 /// A list of keys of requests as bytes, under its key.
 pub(super) fn request_list_to_bytes(key: &str, hashes: &[KeyHash]) -> Vec<u8> {
-    sealed(key, hashes.iter().flat_map(|hash| hash.0.to_be_bytes()).collect())
+    sealed(
+        key,
+        hashes
+            .iter()
+            .flat_map(|hash| hash.0.to_be_bytes())
+            .collect(),
+    )
 }
 
 /// Reads the row of that key; `None` when it is not what was written.
 pub(super) fn request_list_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<KeyHash>> {
-    let (hashes, []) = opened(key, bytes)?.as_chunks::<16>() else { return None };
-    Some(hashes.iter().map(|hash| KeyHash(u128::from_be_bytes(*hash))).collect())
+    let (hashes, []) = opened(key, bytes)?.as_chunks::<16>() else {
+        return None;
+    };
+    Some(
+        hashes
+            .iter()
+            .map(|hash| KeyHash(u128::from_be_bytes(*hash)))
+            .collect(),
+    )
 }
 
 /// The anchors of a pair as bytes, under its key.
@@ -140,10 +200,15 @@ pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> 
 pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     let mut content = opened(key, bytes)?;
     let _attempt: [u8; 16] = take(&mut content)?;
-    let (anchors, []) = content.as_chunks::<12>() else { return None };
+    let (anchors, []) = content.as_chunks::<12>() else {
+        return None;
+    };
     let anchor = |bytes: &[u8; 12]| {
         let (tca, rank) = bytes.split_first_chunk()?;
-        Some(Anchor { tca: Tca(i64::from_be_bytes(*tca)), rank: u32::from_be_bytes(rank.try_into().ok()?) })
+        Some(Anchor {
+            tca: Tca(i64::from_be_bytes(*tca)),
+            rank: u32::from_be_bytes(rank.try_into().ok()?),
+        })
     };
     anchors.iter().map(anchor).collect()
 }
@@ -216,23 +281,46 @@ mod tests {
     #[test]
     fn rows_are_read_as_they_were_written_and_only_whole() {
         let genesis = plan(&create("genesis", 1), None, NOW);
-        let two = plan(&append(genesis.ledger(), &["a", "b"], 2), Some(genesis.head()), NOW);
-        let ledger = LedgerSummary { genesis: genesis.head().id, head: two.head() };
+        let two = plan(
+            &append(genesis.ledger(), &["a", "b"], 2),
+            Some(genesis.head()),
+            NOW,
+        );
+        let ledger = LedgerSummary {
+            genesis: genesis.head().id,
+            head: two.head(),
+        };
         let bytes = ledger_to_bytes("k", &ledger);
         assert_eq!(ledger_of_bytes("k", &bytes), Some(ledger));
         assert_eq!(ledger_of_bytes("other", &bytes), None);
         assert_only_whole(&bytes, |bytes| ledger_of_bytes("k", bytes));
 
-        let done = DoneRequest { key: KeyHash(9), recorded: two.recorded, last: two.head().id };
+        let done = DoneRequest {
+            key: KeyHash(9),
+            recorded: two.recorded,
+            last: two.head().id,
+        };
         let bytes = request_to_bytes("k", &done);
         assert_eq!(request_of_bytes("k", KeyHash(9), &bytes), Some(done));
         assert_only_whole(&bytes, |bytes| request_of_bytes("k", KeyHash(9), bytes));
 
         let bytes = request_list_to_bytes("k", &[KeyHash(1), KeyHash(u128::MAX)]);
-        assert_eq!(request_list_of_bytes("k", &bytes), Some(vec![KeyHash(1), KeyHash(u128::MAX)]));
+        assert_eq!(
+            request_list_of_bytes("k", &bytes),
+            Some(vec![KeyHash(1), KeyHash(u128::MAX)])
+        );
         assert_only_whole(&bytes, |bytes| request_list_of_bytes("k", bytes));
 
-        let anchors = [Anchor { tca: Tca(-5), rank: 0 }, Anchor { tca: Tca(5_000_000), rank: 7 }];
+        let anchors = [
+            Anchor {
+                tca: Tca(-5),
+                rank: 0,
+            },
+            Anchor {
+                tca: Tca(5_000_000),
+                rank: 7,
+            },
+        ];
         let bytes = pair_to_bytes("k", Attempt(3), &anchors);
         assert_eq!(pair_of_bytes("k", &bytes), Some(anchors.to_vec()));
         assert_only_whole(&bytes, |bytes| pair_of_bytes("k", bytes));
@@ -246,7 +334,11 @@ mod tests {
     #[test]
     fn a_commit_is_read_as_it_was_written_and_only_whole() {
         let genesis = plan(&create("genesis", 1), None, NOW);
-        let two = plan(&append(genesis.ledger(), &["a", "b"], 2), Some(genesis.head()), NOW);
+        let two = plan(
+            &append(genesis.ledger(), &["a", "b"], 2),
+            Some(genesis.head()),
+            NOW,
+        );
         let commit = Commit {
             attempt: Attempt(0),
             previous: genesis.previous(),
@@ -256,13 +348,20 @@ mod tests {
         assert_eq!(commit.links().collect::<Vec<_>>(), links);
         let (last, bytes) = (two.head().id, commit_to_bytes(&commit));
         assert_eq!(commit_of_bytes(last, &bytes), Some(commit));
-        assert_eq!(commit_of_bytes(genesis.head().id, &bytes), None, "a row under another name");
+        assert_eq!(
+            commit_of_bytes(genesis.head().id, &bytes),
+            None,
+            "a row under another name"
+        );
         assert_only_whole(&bytes, |bytes| commit_of_bytes(last, bytes));
     }
 
     #[test]
     fn the_hint_of_a_conjunction_may_be_damaged_and_its_rank_may_not() {
-        let seen = |at| Seen { at: UnixNanos::new(at), tca: Tca(7) };
+        let seen = |at| Seen {
+            at: UnixNanos::new(at),
+            tca: Tca(7),
+        };
         let tally = ReportTally::of(seen(5)).followed_by(ReportTally::of(seen(6)));
         let bytes = conjunction_to_bytes("k", 3, Some(&tally));
         assert_eq!(conjunction_of_bytes("k", &bytes), Some((3, Some(tally))));

@@ -65,8 +65,17 @@ pub(super) enum NotWritten {
 }
 
 impl SharedStore {
-    pub(super) fn new(coordinator: Arc<dyn Coordinator>, keys: Keys, known: Arc<KnownFleet>) -> SharedStore {
-        SharedStore { coordinator, keys, known, answers: AtomicBool::new(true) }
+    pub(super) fn new(
+        coordinator: Arc<dyn Coordinator>,
+        keys: Keys,
+        known: Arc<KnownFleet>,
+    ) -> SharedStore {
+        SharedStore {
+            coordinator,
+            keys,
+            known,
+            answers: AtomicBool::new(true),
+        }
     }
 
     /// Whether it answered the last time it was asked.
@@ -111,7 +120,8 @@ impl SharedStore {
     pub(super) fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
         self.known.terms(self.keys.meta())?;
         if !self.answers() {
-            let error = "the coordinator did not answer a moment ago; it is asked again every second";
+            let error =
+                "the coordinator did not answer a moment ago; it is asked again every second";
             return Err(StoreError::new(FailureKind::Unreachable, error));
         }
         Ok(self.ask(ranges)?.ranges)
@@ -144,10 +154,19 @@ impl SharedStore {
             return Ok(None);
         }
         let found = self.read(&self.keys.clocks())?;
-        let [horizons, holders] = found.as_slice() else { return Ok(None) };
-        let held: Vec<Option<&str>> = holders.iter().map(|holder| self.keys.slot_of(&holder.key)).collect();
+        let [horizons, holders] = found.as_slice() else {
+            return Ok(None);
+        };
+        let held: Vec<Option<&str>> = holders
+            .iter()
+            .map(|holder| self.keys.slot_of(&holder.key))
+            .collect();
         let is_held = |horizon: &&KeyValue| held.contains(&self.keys.slot_of(&horizon.key));
-        let mut clocks: Vec<UnixNanos> = horizons.iter().filter(is_held).filter_map(clock_of).collect();
+        let mut clocks: Vec<UnixNanos> = horizons
+            .iter()
+            .filter(is_held)
+            .filter_map(clock_of)
+            .collect();
         clocks.sort_unstable();
         let median = clocks.len().checked_sub(1).map(|last| clocks[last / 2]);
         Ok(median.map(|median| median.min(now)))
@@ -164,8 +183,16 @@ impl SharedStore {
         mut transaction: Transaction,
         is_ours: impl Fn(&Snapshot) -> bool,
     ) -> Result<Written, NotWritten> {
-        let terms = self.known.terms(self.keys.meta()).map_err(NotWritten::Refused)?;
-        transaction.otherwise.extend(terms.compare.iter().map(|compare| Range::one(compare.key().clone())));
+        let terms = self
+            .known
+            .terms(self.keys.meta())
+            .map_err(NotWritten::Refused)?;
+        transaction.otherwise.extend(
+            terms
+                .compare
+                .iter()
+                .map(|compare| Range::one(compare.key().clone())),
+        );
         transaction.compare.extend(terms.compare.iter().cloned());
         let mut is_unanswered = false;
         for sent in 0..SENT_MAX {
@@ -176,12 +203,20 @@ impl SharedStore {
             match self.coordinator.commit(&transaction) {
                 // A write makes a revision of its own.
                 Ok(Outcome::Committed(written)) => {
-                    self.known.see_written(highest, written.revision).map_err(NotWritten::Unknown)?;
+                    self.known
+                        .see_written(highest, written.revision)
+                        .map_err(NotWritten::Unknown)?;
                     return Ok(self.note(Written::Committed(asked)));
                 }
                 Ok(Outcome::Refused(snapshot)) => {
-                    let refused = if is_unanswered { NotWritten::Unknown } else { NotWritten::Refused };
-                    self.known.see(highest, snapshot.revision).map_err(refused)?;
+                    let refused = if is_unanswered {
+                        NotWritten::Unknown
+                    } else {
+                        NotWritten::Refused
+                    };
+                    self.known
+                        .see(highest, snapshot.revision)
+                        .map_err(refused)?;
                     if is_unanswered && is_ours(&snapshot) {
                         return Ok(self.note(Written::Committed(asked)));
                     }
@@ -191,7 +226,9 @@ impl SharedStore {
                 // Not sent this time; an earlier one may still be on its way.
                 Err(CoordinatorError::NotSent(_)) if is_unanswered => {}
                 // When it is applied, which one before it may have been, too.
-                Err(error) if is_unanswered => return Err(NotWritten::Unknown(self.note_failure(&error))),
+                Err(error) if is_unanswered => {
+                    return Err(NotWritten::Unknown(self.note_failure(&error)));
+                }
                 Err(error) => return Err(NotWritten::Refused(self.note_failure(&error))),
             }
         }
@@ -200,7 +237,10 @@ impl SharedStore {
     }
 
     /// Writes what is not missed where another node was faster. Returns whether none was.
-    pub(super) fn write_what_may_be_lost(&self, transaction: Transaction) -> Result<bool, StoreError> {
+    pub(super) fn write_what_may_be_lost(
+        &self,
+        transaction: Transaction,
+    ) -> Result<bool, StoreError> {
         if transaction.write.is_empty() {
             return Ok(true);
         }
@@ -213,7 +253,9 @@ impl SharedStore {
     /// What it means that a write was refused with this and nothing of it is there: whether to decide again.
     fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
-        let (_, found) = snapshot.ranges.split_at(snapshot.ranges.len() - terms.compare.len());
+        let (_, found) = snapshot
+            .ranges
+            .split_at(snapshot.ranges.len() - terms.compare.len());
         let meta = found.first().and_then(|meta| meta.first());
         if meta.map_or(Revision::ABSENT, |meta| meta.modified) != terms.meta {
             let error = "the fleet has agreed on something new, which this node has not seen yet";
@@ -243,12 +285,17 @@ impl SharedStore {
 
     fn note_failure(&self, error: &CoordinatorError) -> StoreError {
         let kind = match error {
-            CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_) => FailureKind::Unreachable,
+            CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_) => {
+                FailureKind::Unreachable
+            }
             CoordinatorError::Full(_) => FailureKind::Full,
             // A user that has lost its rights, a request too large: nothing that a restart mends.
             CoordinatorError::Refused(_) => FailureKind::Unreachable,
         };
-        let is_answer = matches!(error, CoordinatorError::Full(_) | CoordinatorError::Refused(_));
+        let is_answer = matches!(
+            error,
+            CoordinatorError::Full(_) | CoordinatorError::Refused(_)
+        );
         self.answers.store(is_answer, Ordering::Relaxed);
         StoreError::new(kind, error.to_string())
     }
@@ -266,5 +313,8 @@ fn clock_of(horizon: &KeyValue) -> Option<UnixNanos> {
 
 /// What is stored under a key is not what was written.
 pub(super) fn damaged(key: &str) -> StoreError {
-    StoreError::new(FailureKind::Damaged, format!("what etcd has under {key} is not what was written there"))
+    StoreError::new(
+        FailureKind::Damaged,
+        format!("what etcd has under {key} is not what was written there"),
+    )
 }

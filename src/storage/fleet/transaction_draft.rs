@@ -8,15 +8,19 @@ use super::ledgers::ledger_of;
 use super::numbers::{NumberDraft, NumbersNeed};
 use super::requests::request_of;
 use super::rows::{
-    Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_list_to_bytes,
-    request_to_bytes,
+    Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes,
+    request_list_to_bytes, request_to_bytes,
 };
 use super::shared_store::{BYTES_MAX, OPERATIONS_MAX, SharedStore};
 use crate::conjunction::{Anchor, AnchorPlan, Pair};
 use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId};
-use crate::storage::coordinator::{Compare, Key, KeyValue, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::coordinator::{
+    Compare, Key, KeyValue, Range, Revision, Snapshot, Transaction, Write,
+};
 use crate::storage::failure::StoreError;
-use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay, append_row};
+use crate::storage::records::{
+    DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay, append_row,
+};
 
 /// What a pair is taken to need in a transaction: a thousand anchors.
 const PAIR_LEN: usize = 12_000;
@@ -72,7 +76,8 @@ impl<'a> Need<'a> {
     fn fits(&self) -> bool {
         let (ledgers, pairs) = (self.ledgers.len(), self.pairs.len());
         let numbers = self.numbers.rows();
-        let written = 2 * ledgers + self.requests + self.days.len() + pairs + self.anchors + numbers;
+        let written =
+            2 * ledgers + self.requests + self.days.len() + pairs + self.anchors + numbers;
         let compared = 2 * ledgers + self.requests + pairs + numbers;
         let is_short = written <= OPERATIONS_MAX && compared <= OPERATIONS_MAX;
         is_short && self.requests <= REQUESTS_MAX && self.bytes <= BYTES_MAX
@@ -125,7 +130,8 @@ impl<'a> TransactionDraft<'a> {
         lacks: &dyn Fn(&str) -> bool,
     ) -> Result<TransactionDraft<'a>, StoreError> {
         let keys = &store.keys;
-        let (mut ledgers, mut requests, mut pairs) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut ledgers, mut requests, mut pairs) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for plan in plans {
             match plan {
                 RecordPlan::Append(plan) => {
@@ -136,15 +142,25 @@ impl<'a> TransactionDraft<'a> {
                 RecordPlan::Number(_) | RecordPlan::Void(_) => {}
             }
         }
-        let of_ledgers = ledgers.iter().map(|ledger| Range::one(keys.ledger(*ledger)));
+        let of_ledgers = ledgers
+            .iter()
+            .map(|ledger| Range::one(keys.ledger(*ledger)));
         let of_requests = requests.iter().map(|key| Range::one(keys.request(*key)));
-        let of_pairs = pairs.iter().map(|(format, pair)| Range::one(keys.pair(format, *pair)));
+        let of_pairs = pairs
+            .iter()
+            .map(|(format, pair)| Range::one(keys.pair(format, *pair)));
         let mut numbers = NumberDraft::of(plans);
-        let before = predecessors(keys, plans).into_iter().chain(NumberDraft::predecessors(keys, plans));
+        let before = predecessors(keys, plans)
+            .into_iter()
+            .chain(NumberDraft::predecessors(keys, plans));
         let before = before.filter(|key| lacks(key)).map(Range::one);
         let of_numbers = numbers.ranges(keys);
-        let ranges: Vec<Range> =
-            of_ledgers.chain(of_requests).chain(of_pairs).chain(of_numbers).chain(before).collect();
+        let ranges: Vec<Range> = of_ledgers
+            .chain(of_requests)
+            .chain(of_pairs)
+            .chain(of_numbers)
+            .chain(before)
+            .collect();
         let mut found = store.read(&ranges)?.into_iter();
         let mut next = || found.next().expect("there is an answer to each range");
         let mut round = TransactionDraft {
@@ -159,17 +175,36 @@ impl<'a> TransactionDraft<'a> {
         for ledger in ledgers {
             let found = next();
             let before = found.first().map(ledger_of).transpose()?;
-            let of_ledger = OfLedger { revision: revision_of(&found), before, previous: None, appends: Vec::new() };
+            let of_ledger = OfLedger {
+                revision: revision_of(&found),
+                before,
+                previous: None,
+                appends: Vec::new(),
+            };
             round.ledgers.insert(ledger, of_ledger);
         }
         for key in requests {
             let found = next();
-            let before = found.first().map(|entry| request_of(entry, key)).transpose()?;
-            round.requests.insert(key, OfRequest { revision: revision_of(&found), before, done: None });
+            let before = found
+                .first()
+                .map(|entry| request_of(entry, key))
+                .transpose()?;
+            round.requests.insert(
+                key,
+                OfRequest {
+                    revision: revision_of(&found),
+                    before,
+                    done: None,
+                },
+            );
         }
         for pair in pairs {
             let found = next();
-            let of_pair = OfPair { revision: revision_of(&found), anchors: anchors_of(&found)?, new: 0 };
+            let of_pair = OfPair {
+                revision: revision_of(&found),
+                anchors: anchors_of(&found)?,
+                new: 0,
+            };
             round.pairs.insert(pair, of_pair);
         }
         numbers.take(|| next().into_iter().next())?;
@@ -190,9 +225,15 @@ impl<'a> TransactionDraft<'a> {
     }
 
     fn add_append(&mut self, plan: &AppendPlan) -> bool {
-        let of_ledger = self.ledgers.get_mut(&plan.ledger()).expect("its ledger was read");
+        let of_ledger = self
+            .ledgers
+            .get_mut(&plan.ledger())
+            .expect("its ledger was read");
         let stored = of_ledger.before.map(|ledger| ledger.head);
-        let head = of_ledger.appends.last().map_or(stored, |append| Some(append.head()));
+        let head = of_ledger
+            .appends
+            .last()
+            .map_or(stored, |append| Some(append.head()));
         if head != plan.before {
             return false;
         }
@@ -206,11 +247,29 @@ impl<'a> TransactionDraft<'a> {
     }
 
     fn add_anchor(&mut self, plan: &AnchorPlan) -> bool {
-        let AnchorPlan { format, pair, anchor, free } = plan;
-        let of_pair = self.pairs.get_mut(&(format.clone(), *pair)).expect("its pair was read");
-        let is_free = free.iter().all(|times| !of_pair.anchors.iter().any(|other| times.contains(&other.tca)));
+        let AnchorPlan {
+            format,
+            pair,
+            anchor,
+            free,
+        } = plan;
+        let of_pair = self
+            .pairs
+            .get_mut(&(format.clone(), *pair))
+            .expect("its pair was read");
+        let is_free = free.iter().all(|times| {
+            !of_pair
+                .anchors
+                .iter()
+                .any(|other| times.contains(&other.tca))
+        });
         let around = anchor.tca.neighbourhood();
-        let near: Vec<Anchor> = of_pair.anchors.iter().copied().filter(|other| around.contains(&other.tca)).collect();
+        let near: Vec<Anchor> = of_pair
+            .anchors
+            .iter()
+            .copied()
+            .filter(|other| around.contains(&other.tca))
+            .collect();
         of_pair.anchors.push(*anchor);
         of_pair.new += 1;
         is_free && Anchor::create(anchor.tca, &near) == *anchor
@@ -226,44 +285,82 @@ impl<'a> TransactionDraft<'a> {
         for (hash, of_request) in &self.requests {
             let done = of_request.done.expect("its plan was added");
             let key = self.keys.request(*hash);
-            transaction.compare.push(Compare::Modified(key.clone(), of_request.revision));
-            transaction.write.push(Write::put(key.clone(), request_to_bytes(&key, &done)));
-            days.entry(WrittenDay::of(done.recorded)).or_insert((done.last, Vec::new())).1.push(*hash);
+            transaction
+                .compare
+                .push(Compare::Modified(key.clone(), of_request.revision));
+            transaction
+                .write
+                .push(Write::put(key.clone(), request_to_bytes(&key, &done)));
+            days.entry(WrittenDay::of(done.recorded))
+                .or_insert((done.last, Vec::new()))
+                .1
+                .push(*hash);
         }
         for (day, (last, hashes)) in days {
             let key = self.keys.request_day(day, last);
-            transaction.write.push(Write::put(key.clone(), request_list_to_bytes(&key, &hashes)));
+            transaction.write.push(Write::put(
+                key.clone(),
+                request_list_to_bytes(&key, &hashes),
+            ));
         }
         for ((format, pair), of_pair) in &self.pairs {
             let key = self.keys.pair(format, *pair);
-            transaction.compare.push(Compare::Modified(key.clone(), of_pair.revision));
+            transaction
+                .compare
+                .push(Compare::Modified(key.clone(), of_pair.revision));
             transaction.otherwise.push(Range::one(key.clone()));
-            transaction.write.push(Write::put(key.clone(), pair_to_bytes(&key, self.attempt, &of_pair.anchors)));
+            transaction.write.push(Write::put(
+                key.clone(),
+                pair_to_bytes(&key, self.attempt, &of_pair.anchors),
+            ));
             for anchor in &of_pair.anchors[of_pair.anchors.len() - of_pair.new..] {
                 let key = self.keys.conjunction(format, (anchor.tca, *pair));
-                transaction.write.push(Write::put(key.clone(), conjunction_to_bytes(&key, anchor.rank, None)));
+                transaction.write.push(Write::put(
+                    key.clone(),
+                    conjunction_to_bytes(&key, anchor.rank, None),
+                ));
             }
         }
-        self.numbers.write(self.keys, self.attempt, &mut transaction);
+        self.numbers
+            .write(self.keys, self.attempt, &mut transaction);
         transaction
     }
 
     /// The rows that its plans stand behind, of those that were asked for.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.predecessors.iter().map(|entry| (entry.key.as_str(), entry.value.as_slice()))
+        self.predecessors
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.value.as_slice()))
     }
 
     fn write_ledger(&self, ledger: LedgerId, of_ledger: &OfLedger, transaction: &mut Transaction) {
         let previous = of_ledger.previous.expect("a plan of it was added");
-        let commit = Commit { attempt: self.attempt, previous, appends: of_ledger.appends.clone() };
-        let genesis = of_ledger.before.map_or(commit.appends[0].entries[0].id, |before| before.genesis);
+        let commit = Commit {
+            attempt: self.attempt,
+            previous,
+            appends: of_ledger.appends.clone(),
+        };
+        let genesis = of_ledger
+            .before
+            .map_or(commit.appends[0].entries[0].id, |before| before.genesis);
         let (key, event) = (self.keys.ledger(ledger), self.keys.event(commit.head().id));
-        transaction.compare.push(Compare::Modified(key.clone(), of_ledger.revision));
-        transaction.compare.push(Compare::Created(event.clone(), Revision::ABSENT));
+        transaction
+            .compare
+            .push(Compare::Modified(key.clone(), of_ledger.revision));
+        transaction
+            .compare
+            .push(Compare::Created(event.clone(), Revision::ABSENT));
         transaction.otherwise.push(Range::one(event.clone()));
-        let summary = LedgerSummary { genesis, head: commit.head() };
-        transaction.write.push(Write::put(key.clone(), ledger_to_bytes(&key, &summary)));
-        transaction.write.push(Write::put(event, commit_to_bytes(&commit)));
+        let summary = LedgerSummary {
+            genesis,
+            head: commit.head(),
+        };
+        transaction
+            .write
+            .push(Write::put(key.clone(), ledger_to_bytes(&key, &summary)));
+        transaction
+            .write
+            .push(Write::put(event, commit_to_bytes(&commit)));
     }
 }
 
@@ -277,18 +374,26 @@ pub(super) fn journalled<'t>(
         let is_record = keys.event_of(key).is_some() || keys.pair_of(key).is_some();
         is_record || keys.numbers_of(key).is_some() || keys.void_of(key).is_some()
     };
-    transaction.write.iter().filter_map(move |write| match write {
-        Write::Put { key, value, .. } if is_kept(key) => Some((key.as_str(), value.as_slice())),
-        Write::Put { .. } | Write::Delete(_) => None,
-    })
+    transaction
+        .write
+        .iter()
+        .filter_map(move |write| match write {
+            Write::Put { key, value, .. } if is_kept(key) => Some((key.as_str(), value.as_slice())),
+            Write::Put { .. } | Write::Delete(_) => None,
+        })
 }
 
 /// The keys of the rows that the first append to each ledger stands behind.
 fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     let mut seen = BTreeSet::new();
     let head_before = |plan: &RecordPlan| match plan {
-        RecordPlan::Append(plan) if seen.insert(plan.ledger()) => plan.before.map(|head| keys.event(head.id)),
-        RecordPlan::Append(_) | RecordPlan::Anchor(_) | RecordPlan::Number(_) | RecordPlan::Void(_) => None,
+        RecordPlan::Append(plan) if seen.insert(plan.ledger()) => {
+            plan.before.map(|head| keys.event(head.id))
+        }
+        RecordPlan::Append(_)
+        | RecordPlan::Anchor(_)
+        | RecordPlan::Number(_)
+        | RecordPlan::Void(_) => None,
     };
     plans.iter().filter_map(head_before).collect()
 }
@@ -303,5 +408,7 @@ pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
 }
 
 fn revision_of(found: &[KeyValue]) -> Revision {
-    found.first().map_or(Revision::ABSENT, |entry| entry.modified)
+    found
+        .first()
+        .map_or(Revision::ABSENT, |entry| entry.modified)
 }

@@ -15,7 +15,9 @@ pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 /// [`Refusal::ClockJumped`] and [`Refusal::ClockAheadOfFleet`].
 pub(super) fn check_clock(clock: &Clock) -> Result<(), Refusal> {
     if clock.estimates_before_build() {
-        return Err(Refusal::ClockJumped { shown: clock.now().into() });
+        return Err(Refusal::ClockJumped {
+            shown: clock.now().into(),
+        });
     }
     match clock.ahead_of_fleet() {
         Some(ahead) => Err(Refusal::ClockAheadOfFleet { ahead }),

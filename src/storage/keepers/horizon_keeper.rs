@@ -70,12 +70,24 @@ impl HorizonKeeper {
         let wanted = Arc::new(Wanted::default());
         let counts = Arc::new(ExtensionCounts::default());
         let (report, state) = watch::channel(KeeperState::Durable(session.horizon()));
-        let worker = Worker { session, clock, store, wanted: Arc::clone(&wanted), counts: Arc::clone(&counts), report };
+        let worker = Worker {
+            session,
+            clock,
+            store,
+            wanted: Arc::clone(&wanted),
+            counts: Arc::clone(&counts),
+            report,
+        };
         let thread = thread::Builder::new()
             .name("horizon".to_owned())
             .spawn(move || worker.run())
             .expect("a program that just started can start a thread");
-        HorizonKeeper { wanted, state, counts, thread: Some(thread) }
+        HorizonKeeper {
+            wanted,
+            state,
+            counts,
+            thread: Some(thread),
+        }
     }
 
     /// Asks for an extension soon; waits for nothing.
@@ -100,7 +112,11 @@ impl HorizonKeeper {
     /// Returns when the disk has failed, and never otherwise.
     pub async fn failed(&self) {
         let mut state = self.state.clone();
-        if state.wait_for(|state| *state == KeeperState::Failed).await.is_err() {
+        if state
+            .wait_for(|state| *state == KeeperState::Failed)
+            .await
+            .is_err()
+        {
             std::future::pending().await
         }
     }
@@ -113,7 +129,11 @@ impl HorizonKeeper {
 
 impl Drop for HorizonKeeper {
     fn drop(&mut self) {
-        *self.wanted.next.lock().expect("no holder of this lock panics") = Some(Extension::Stop);
+        *self
+            .wanted
+            .next
+            .lock()
+            .expect("no holder of this lock panics") = Some(Extension::Stop);
         self.wanted.asked.notify_one();
         // The store is closed, and its lock given back, when this returns. A thread that panicked has said so.
         if let Some(thread) = self.thread.take() {
@@ -136,7 +156,10 @@ impl Wanted {
 
     fn wait(&self) -> Extension {
         let next = self.next.lock().expect("no holder of this lock panics");
-        let mut next = self.asked.wait_while(next, |next| next.is_none()).expect("no holder of this lock panics");
+        let mut next = self
+            .asked
+            .wait_while(next, |next| next.is_none())
+            .expect("no holder of this lock panics");
         next.take().expect("waited for")
     }
 }
@@ -161,10 +184,14 @@ impl Worker {
                 Ok(durable) => {
                     self.session.raise(&durable, self.clock.now());
                     self.counts.extended.fetch_add(1, Ordering::Relaxed);
-                    self.report.send_replace(KeeperState::Durable(plan.horizon()));
+                    self.report
+                        .send_replace(KeeperState::Durable(plan.horizon()));
                 }
                 Err(problem) => {
-                    error!("the horizon cannot be raised any more, this process ends: {}", WithCauses(&problem));
+                    error!(
+                        "the horizon cannot be raised any more, this process ends: {}",
+                        WithCauses(&problem)
+                    );
                     self.counts.failed.fetch_add(1, Ordering::Relaxed);
                     self.report.send_replace(KeeperState::Failed);
                     return;
@@ -188,15 +215,29 @@ mod tests {
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
     fn store() -> Store {
-        ready(OwnEngine::Memory.open(0, None).expect("memory suffices"), NOON, &[])
+        ready(
+            OwnEngine::Memory.open(0, None).expect("memory suffices"),
+            NOON,
+            &[],
+        )
     }
 
     fn session(clock: &Arc<Clock>) -> Arc<Session> {
         let format = Arc::new(preset("snowflake"));
-        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+        let rule = LaneRule {
+            slot: 0,
+            slots: 1,
+            lanes: LaneCount::UpTo(8),
+            shard: 0,
+        };
         let lanes = Lanes::of(&format, &rule).expect("fits");
         let window = Duration::from_secs(3);
-        let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0 };
+        let settings = MintSettings {
+            wait_max: window,
+            lead_max: Duration::ZERO,
+            window,
+            shard: 0,
+        };
         let mut mint = Mint::new(Arc::clone(clock), settings);
         mint.add_sequenced(format, lanes);
         mint.prepare(SessionStart::at(NOON))
@@ -211,7 +252,10 @@ mod tests {
         let needed = NOON.after(Duration::from_secs(60));
         assert!(keeper.raise_to(needed).await);
         assert!(session.horizon() >= needed);
-        assert_eq!((keeper.counts().extended(), keeper.counts().failed()), (1, 0));
+        assert_eq!(
+            (keeper.counts().extended(), keeper.counts().failed()),
+            (1, 0)
+        );
     }
 
     #[tokio::test]
@@ -224,13 +268,19 @@ mod tests {
         hand.advance(Duration::from_secs(3600));
         keeper.refill();
         drop(keeper);
-        assert_eq!(session.horizon(), NOON, "nobody has minted, so nothing is low");
+        assert_eq!(
+            session.horizon(),
+            NOON,
+            "nobody has minted, so nothing is low"
+        );
     }
 
     #[tokio::test]
     async fn a_disk_that_refuses_is_told_and_the_folder_is_free_once_the_keeper_is_gone() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
+        let engine = OwnEngine::Embedded {
+            data_dir: folder.path().to_owned(),
+        };
         let clock = Arc::new(ManualClock::at(NOON).clock());
         let store = ready(engine.open(0, None).expect("the folder is free"), NOON, &[]);
         let keeper = HorizonKeeper::start(session(&clock), clock, store);
@@ -243,7 +293,10 @@ mod tests {
         std::fs::rename(&horizon, &aside).expect("the folder is writable");
         assert!(!keeper.raise_to(NOON.after(Duration::from_secs(60))).await);
         keeper.failed().await;
-        assert_eq!((keeper.counts().extended(), keeper.counts().failed()), (0, 1));
+        assert_eq!(
+            (keeper.counts().extended(), keeper.counts().failed()),
+            (0, 1)
+        );
 
         std::fs::rename(&aside, &horizon).expect("the folder is writable");
         drop(keeper);
@@ -253,7 +306,9 @@ mod tests {
     #[tokio::test]
     async fn an_idle_keeper_gives_the_folder_back() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
+        let engine = OwnEngine::Embedded {
+            data_dir: folder.path().to_owned(),
+        };
         let clock = Arc::new(ManualClock::at(NOON).clock());
         let store = ready(engine.open(0, None).expect("the folder is free"), NOON, &[]);
         drop(HorizonKeeper::start(session(&clock), clock, store));

@@ -4,7 +4,9 @@ use tokio::sync::oneshot;
 
 use super::record_error::RecordError;
 use crate::conjunction::{ExternalId, GroupRequest, Grouped};
-use crate::ledger::{GivenNumbers, KeyHash, LedgerRequest, Link, NumberRequest, VoidRequest, VoidedNumber};
+use crate::ledger::{
+    GivenNumbers, KeyHash, LedgerRequest, Link, NumberRequest, VoidRequest, VoidedNumber,
+};
 use crate::minting::Durable;
 use crate::storage::records::{AnchorKey, RecordPlan};
 
@@ -97,11 +99,27 @@ impl DurablePlans {
 
 #[derive(Debug)]
 pub(super) enum Outcome {
-    Ledger(LedgerRequest, Caller<Appended>, Result<Appended, RecordError>),
-    Group(GroupRequest, Caller<Vec<Grouped>>, Result<Vec<Grouped>, RecordError>),
+    Ledger(
+        LedgerRequest,
+        Caller<Appended>,
+        Result<Appended, RecordError>,
+    ),
+    Group(
+        GroupRequest,
+        Caller<Vec<Grouped>>,
+        Result<Vec<Grouped>, RecordError>,
+    ),
     Externals(Externals, Caller<()>, Result<(), RecordError>),
-    Number(NumberRequest, Caller<Numbered<GivenNumbers>>, Result<Numbered<GivenNumbers>, RecordError>),
-    Void(VoidRequest, Caller<Numbered<VoidedNumber>>, Result<Numbered<VoidedNumber>, RecordError>),
+    Number(
+        NumberRequest,
+        Caller<Numbered<GivenNumbers>>,
+        Result<Numbered<GivenNumbers>, RecordError>,
+    ),
+    Void(
+        VoidRequest,
+        Caller<Numbered<VoidedNumber>>,
+        Result<Numbered<VoidedNumber>, RecordError>,
+    ),
 }
 
 impl Reply {
@@ -119,14 +137,20 @@ impl Reply {
     /// # Panics
     /// When it is not.
     pub(super) fn send(self, durable: &DurablePlans) {
-        assert!(self.may_be_sent(durable), "nobody is told of what may be lost");
+        assert!(
+            self.may_be_sent(durable),
+            "nobody is told of what may be lost"
+        );
         self.outcome.send();
     }
 
     /// Sends it if it rests on no plan; else sends `error`, because the plans are not durable as far as is known.
     pub(super) fn send_without_plans(self, error: RecordError) {
         match self {
-            Reply { outcome, rests_on: 0 } => outcome.send(),
+            Reply {
+                outcome,
+                rests_on: 0,
+            } => outcome.send(),
             Reply { outcome, .. } => outcome.into_job().refuse(error),
         }
     }

@@ -14,7 +14,9 @@ use tokio::sync::oneshot::{self, Receiver as Answer};
 
 use super::*;
 use crate::conjunction::Grouped;
-use crate::ledger::{EventId, GivenNumbers, KeyHash, LedgerId, LedgerRequest, Link, SeriesName, VoidedNumber};
+use crate::ledger::{
+    EventId, GivenNumbers, KeyHash, LedgerId, LedgerRequest, Link, SeriesName, VoidedNumber,
+};
 use crate::storage::embedded::simulation::{Fault, SimulatedDatabase};
 use crate::storage::keepers::job::{Appended, Numbered};
 use crate::storage::records::{DoneRequest, RecordStore, SeriesSummary};
@@ -40,7 +42,11 @@ impl Asked {
     fn order(&self, key: u128) -> LedgerRequest {
         match self {
             Asked::Create(name) => create(name, key),
-            Asked::Append(ledger, names) => append(*ledger, &names.iter().map(String::as_str).collect::<Vec<_>>(), key),
+            Asked::Append(ledger, names) => append(
+                *ledger,
+                &names.iter().map(String::as_str).collect::<Vec<_>>(),
+                key,
+            ),
         }
     }
 
@@ -112,7 +118,13 @@ struct Life {
 impl Life {
     fn begin(backend: &SimulatedDatabase, hand: &ManualClock) -> Result<Life, StoreError> {
         let (jobs, waiting) = mpsc::channel();
-        let writer = RecordWriter::new(backend.open_records()?, Arc::new(hand.clock()), waiting, None, Arc::default());
+        let writer = RecordWriter::new(
+            backend.open_records()?,
+            Arc::new(hand.clock()),
+            waiting,
+            None,
+            Arc::default(),
+        );
         Ok(Life { writer, jobs })
     }
 
@@ -126,7 +138,9 @@ impl Life {
 impl Told {
     /// Asks for a few things at once.
     fn ask(&mut self, jobs: &Sender<Job>, random: &mut StdRng) -> Vec<Waiting> {
-        (0..random.random_range(1..6)).map(|_| self.ask_once(jobs, random)).collect()
+        (0..random.random_range(1..6))
+            .map(|_| self.ask_once(jobs, random))
+            .collect()
     }
 
     fn ask_once(&mut self, jobs: &Sender<Job>, random: &mut StdRng) -> Waiting {
@@ -136,7 +150,8 @@ impl Told {
             let time = |_| random.random_range(0..5_i64) * 1_000_000 + random.random_range(-1..=1);
             let times: Vec<i64> = (0..count).map(time).collect();
             let (answer, answered) = oneshot::channel();
-            jobs.send(Job::Group(reports(&times, 1, secondary), answer)).expect("the writer lives");
+            jobs.send(Job::Group(reports(&times, 1, secondary), answer))
+                .expect("the writer lives");
             return Waiting::Group(secondary, times, answered);
         }
         if random.random_bool(0.4) {
@@ -144,7 +159,8 @@ impl Told {
         }
         let key = self.next_key(random);
         let (answer, answered) = oneshot::channel();
-        jobs.send(Job::Ledger(self.asked[&key].order(key), answer)).expect("the writer lives");
+        jobs.send(Job::Ledger(self.asked[&key].order(key), answer))
+            .expect("the writer lives");
         Waiting::Append(key, answered)
     }
 
@@ -164,7 +180,12 @@ impl Told {
         } else {
             let ledger = self.ledgers[random.random_range(0..self.ledgers.len())];
             let many = if random.random_bool(0.1) { 60 } else { 4 };
-            Asked::Append(ledger, (0..random.random_range(1..many)).map(|at| format!("{key} {at}")).collect())
+            Asked::Append(
+                ledger,
+                (0..random.random_range(1..many))
+                    .map(|at| format!("{key} {at}"))
+                    .collect(),
+            )
         };
         self.asked.insert(key, asked);
         key
@@ -192,8 +213,15 @@ impl Told {
                 },
                 Waiting::Void(mut answer) => match answer.try_recv() {
                     Ok(Ok(Numbered { stored, .. })) => {
-                        let told = self.numbers.voids.entry((stored.series.clone(), stored.number));
-                        assert_eq!(*told.or_insert(stored.clone()), stored, "it was told in another way before");
+                        let told = self
+                            .numbers
+                            .voids
+                            .entry((stored.series.clone(), stored.number));
+                        assert_eq!(
+                            *told.or_insert(stored.clone()),
+                            stored,
+                            "it was told in another way before"
+                        );
                         self.counts.voids += 1;
                     }
                     Ok(Err(RecordError::Unavailable | RecordError::Unknown)) | Err(_) => {}
@@ -205,7 +233,11 @@ impl Told {
 
     fn hear_appended(&mut self, key: u128, appended: Appended) {
         self.counts.acknowledged += 1;
-        assert_eq!(appended.links.len(), self.asked[&key].len(), "{key} is whole");
+        assert_eq!(
+            appended.links.len(),
+            self.asked[&key].len(),
+            "{key} is whole"
+        );
         match self.acknowledged.get(&key) {
             Some(links) => {
                 assert!(appended.is_replayed, "{key} was appended twice");
@@ -232,8 +264,14 @@ impl Told {
         assert_eq!(times.len(), grouped.len());
         for (time, grouped) in times.iter().zip(grouped) {
             assert!(grouped.delta_us.abs() <= 1_000_000);
-            let told = *self.grouped.entry((secondary, *time)).or_insert(grouped.anchor.0);
-            assert_eq!(told, grouped.anchor.0, "the report at {time} of {secondary} was told another anchor before");
+            let told = *self
+                .grouped
+                .entry((secondary, *time))
+                .or_insert(grouped.anchor.0);
+            assert_eq!(
+                told, grouped.anchor.0,
+                "the report at {time} of {secondary} was told another anchor before"
+            );
         }
     }
 
@@ -243,7 +281,10 @@ impl Told {
         let done: Vec<DoneRequest> = self.asked.keys().filter_map(request).collect();
         let mut stored = BTreeMap::new();
         for request in &done {
-            let (append, links) = records.append(request.last).expect("reads").expect("its append is there");
+            let (append, links) = records
+                .append(request.last)
+                .expect("reads")
+                .expect("its append is there");
             assert_eq!(append.mark.map(|mark| mark.key), Some(request.key));
             let KeyHash(key) = request.key;
             assert_eq!(links.len(), self.asked[&key].len(), "{key} is there whole");
@@ -252,11 +293,19 @@ impl Told {
         for (key, links) in &self.acknowledged {
             assert_eq!(stored.get(key), Some(links), "{key} was acknowledged");
         }
-        let found = self.unknown.iter().filter(|key| stored.contains_key(key)).count();
+        let found = self
+            .unknown
+            .iter()
+            .filter(|key| stored.contains_key(key))
+            .count();
         self.counts.unknown_and_kept += u64::try_from(found).expect("fits");
         self.counts.unknown_and_lost += u64::try_from(self.unknown.len() - found).expect("fits");
-        let allowed = |key: &&u128| self.acknowledged.contains_key(key) || self.unknown.contains(key);
-        assert!(stored.keys().all(|key| allowed(&key)), "what was refused is stored");
+        let allowed =
+            |key: &&u128| self.acknowledged.contains_key(key) || self.unknown.contains(key);
+        assert!(
+            stored.keys().all(|key| allowed(&key)),
+            "what was refused is stored"
+        );
         check_chains(records, stored.values().flatten().copied().collect());
         self.check_anchors(records);
         self.numbers.check(records);
@@ -265,9 +314,17 @@ impl Told {
     fn check_anchors(&self, records: &dyn RecordStore) {
         for ((secondary, time), anchor) in &self.grouped {
             let order = reports(&[*time], 1, *secondary);
-            let stored = records.neighbours(order.format(), &mut order.keys()).expect("reads");
-            let known = order.join_stored(&stored).expect("no id is expected").expect("it was acknowledged");
-            assert_eq!(known[0].anchor.0, *anchor, "the report at {time} of {secondary}");
+            let stored = records
+                .neighbours(order.format(), &mut order.keys())
+                .expect("reads");
+            let known = order
+                .join_stored(&stored)
+                .expect("no id is expected")
+                .expect("it was acknowledged");
+            assert_eq!(
+                known[0].anchor.0, *anchor,
+                "the report at {time} of {secondary}"
+            );
         }
     }
 }
@@ -275,10 +332,20 @@ impl Told {
 impl ToldNumbers {
     /// Asks for numbers with a new key or an old one, or to make a number void.
     fn ask_once(&mut self, jobs: &Sender<Job>, random: &mut StdRng) -> Waiting {
-        if let Some(given) = self.given.values().nth(random.random_range(0..40)).filter(|_| random.random_bool(0.3)) {
+        if let Some(given) = self
+            .given
+            .values()
+            .nth(random.random_range(0..40))
+            .filter(|_| random.random_bool(0.3))
+        {
             let (answer, answered) = oneshot::channel();
-            let request = void_request(&given.series, random.random_range(given.first..=given.last), "cancelled");
-            jobs.send(Job::Void(request, answer)).expect("the writer lives");
+            let request = void_request(
+                &given.series,
+                random.random_range(given.first..=given.last),
+                "cancelled",
+            );
+            jobs.send(Job::Void(request, answer))
+                .expect("the writer lives");
             return Waiting::Void(answered);
         }
         let retried: Vec<&String> = match random.random_range(0..4) {
@@ -290,19 +357,40 @@ impl ToldNumbers {
             0 => self.asked.len().to_string(),
             many => retried[random.random_range(0..many)].clone(),
         };
-        let new = || (series(&format!("series-{}", random.random_range(0..3))), random.random_range(1..6));
+        let new = || {
+            (
+                series(&format!("series-{}", random.random_range(0..3))),
+                random.random_range(1..6),
+            )
+        };
         let (name, count) = self.asked.entry(key.clone()).or_insert_with(new);
         let (answer, answered) = oneshot::channel();
-        jobs.send(Job::Number(number_request(name, *count, &key), answer)).expect("the writer lives");
+        jobs.send(Job::Number(number_request(name, *count, &key), answer))
+            .expect("the writer lives");
         Waiting::Number(key, answered)
     }
 
-    fn hear_given(&mut self, key: &str, Numbered { is_replayed, stored }: Numbered<GivenNumbers>, counts: &mut Counts) {
-        assert_eq!((&stored.series, stored.count()), (&self.asked[key].0, self.asked[key].1.into()), "{key} is whole");
+    fn hear_given(
+        &mut self,
+        key: &str,
+        Numbered {
+            is_replayed,
+            stored,
+        }: Numbered<GivenNumbers>,
+        counts: &mut Counts,
+    ) {
+        assert_eq!(
+            (&stored.series, stored.count()),
+            (&self.asked[key].0, self.asked[key].1.into()),
+            "{key} is whole"
+        );
         counts.numbers += 1;
         self.unknown.remove(key);
         if let Some(before) = self.given.insert(key.to_owned(), stored.clone()) {
-            assert!(is_replayed && before == stored, "{key} was given {before:?} before, and {stored:?} now");
+            assert!(
+                is_replayed && before == stored,
+                "{key} was given {before:?} before, and {stored:?} now"
+            );
         }
     }
 
@@ -315,14 +403,22 @@ impl ToldNumbers {
     /// Every series is 1, 2, 3 and so on, each number given once, and each key has its first ones.
     fn check(&self, records: &dyn RecordStore) {
         let mut stored = BTreeMap::new();
-        for SeriesSummary { series, first, last, .. } in records.series(None, usize::MAX).expect("reads") {
+        for SeriesSummary {
+            series,
+            first,
+            last,
+            ..
+        } in records.series(None, usize::MAX).expect("reads")
+        {
             let (mut next, mut recorded) = (1, None);
             for given in records.given(&series, 0, usize::MAX).expect("reads") {
                 assert_eq!(given.first, next, "{series} has a gap");
                 assert!(Some(given.recorded) >= recorded, "{series} goes back");
                 (next, recorded) = (given.last + 1, Some(given.recorded));
                 assert!(
-                    stored.insert((series.clone(), given.mark.key), given).is_none(),
+                    stored
+                        .insert((series.clone(), given.mark.key), given)
+                        .is_none(),
                     "a key was given numbers twice"
                 );
             }
@@ -333,15 +429,30 @@ impl ToldNumbers {
             (name.clone(), KeyHash::of_series(name, key))
         };
         for (key, given) in &self.given {
-            assert_eq!(stored.get(&place(key)), Some(given), "{key} was acknowledged");
+            assert_eq!(
+                stored.get(&place(key)),
+                Some(given),
+                "{key} was acknowledged"
+            );
         }
         let allowed: BTreeSet<_> = self.given.keys().chain(&self.unknown).map(place).collect();
-        assert!(stored.keys().all(|key| allowed.contains(key)), "what was refused is stored");
+        assert!(
+            stored.keys().all(|key| allowed.contains(key)),
+            "what was refused is stored"
+        );
         let keys: Vec<_> = stored.keys().cloned().collect();
         let by_key = records.given_to(&keys).expect("reads");
-        assert!(by_key.iter().zip(stored.values()).all(|(found, given)| found.as_ref() == Some(given)));
+        assert!(
+            by_key
+                .iter()
+                .zip(stored.values())
+                .all(|(found, given)| found.as_ref() == Some(given))
+        );
         for ((name, number), void) in &self.voids {
-            assert_eq!(records.voids(name, *number..=*number).expect("reads"), slice::from_ref(void));
+            assert_eq!(
+                records.voids(name, *number..=*number).expect("reads"),
+                slice::from_ref(void)
+            );
         }
     }
 }
@@ -355,8 +466,15 @@ fn check_chains(records: &dyn RecordStore, of_requests: Vec<Link>) {
         let chain = records.chain(id, None, usize::MAX).expect("reads");
         let mut previous = EventId::before_genesis(chain[0].id.timestamp(), id);
         for (place, link) in (1..).zip(&chain) {
-            assert_eq!((link.place, link.previous), (place, previous), "{id} has a gap");
-            assert!(place == 1 || link.id.timestamp() > previous.timestamp(), "{id} goes back");
+            assert_eq!(
+                (link.place, link.previous),
+                (place, previous),
+                "{id} has a gap"
+            );
+            assert!(
+                place == 1 || link.id.timestamp() > previous.timestamp(),
+                "{id} goes back"
+            );
             previous = link.id;
         }
         assert_eq!((chain[0].id, previous), (ledger.genesis, ledger.head.id));
@@ -369,15 +487,29 @@ fn check_chains(records: &dyn RecordStore, of_requests: Vec<Link>) {
 }
 
 /// From a start to the end of the process.
-fn live(backend: &SimulatedDatabase, hand: &ManualClock, random: &mut StdRng, told: &mut Told) -> Result<(), Ended> {
+fn live(
+    backend: &SimulatedDatabase,
+    hand: &ManualClock,
+    random: &mut StdRng,
+    told: &mut Told,
+) -> Result<(), Ended> {
     let disk = backend.disk();
-    let fault = [Fault::Halt, Fault::Error(EIO), Fault::Error(ENOSPC), Fault::Full][random.random_range(0..4)];
+    let fault = [
+        Fault::Halt,
+        Fault::Error(EIO),
+        Fault::Error(ENOSPC),
+        Fault::Full,
+    ][random.random_range(0..4)];
     if random.random_bool(0.9) {
         disk.fail_after(random.random_range(0..OPERATIONS_MAX), fault);
     }
     let ended = |error: &StoreError| {
         let kind = error.failure_kind();
-        assert!(matches!(kind, FailureKind::NotUsable | FailureKind::Full), "{}", WithCauses(error));
+        assert!(
+            matches!(kind, FailureKind::NotUsable | FailureKind::Full),
+            "{}",
+            WithCauses(error)
+        );
         Ended
     };
     let mut life = Life::begin(backend, hand).map_err(|error| ended(&error))?;
@@ -388,9 +520,16 @@ fn live(backend: &SimulatedDatabase, hand: &ManualClock, random: &mut StdRng, to
         let failed_at = disk.operations();
         if let Err(error) = served {
             told.counts.failed += 1;
-            assert!(![Fault::Full, Fault::Error(ENOSPC)].contains(&fault), "a full disk is waited for");
+            assert!(
+                ![Fault::Full, Fault::Error(ENOSPC)].contains(&fault),
+                "a full disk is waited for"
+            );
             drop(life);
-            assert_eq!(disk.operations(), failed_at, "something was written after an error");
+            assert_eq!(
+                disk.operations(),
+                failed_at,
+                "something was written after an error"
+            );
             told.hear(waiting);
             return Err(ended(&error));
         }
@@ -418,16 +557,28 @@ fn run(seed: u64) -> Counts {
             false => backend.disk().restart_process(),
         }
         backend.disk().make_room();
-        told.check(&*backend.open_records().expect("the database opens after any end of the process"));
+        told.check(
+            &*backend
+                .open_records()
+                .expect("the database opens after any end of the process"),
+        );
     }
     backend.disk().power_on();
-    told.check(&*backend.open_records().expect("the database opens after a loss of power"));
+    told.check(
+        &*backend
+            .open_records()
+            .expect("the database opens after a loss of power"),
+    );
     told.counts
 }
 
 #[test]
 fn no_acknowledged_record_is_lost_or_doubled_by_any_loss_of_power() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .map(|text| text.parse::<u64>().expect("a number"))
+    };
     let seeds = match number("POWER_LOSS_SEED") {
         Some(seed) => seed..=seed,
         None => 0..=number("POWER_LOSS_SEEDS").unwrap_or(SEEDS),
@@ -436,7 +587,9 @@ fn no_acknowledged_record_is_lost_or_doubled_by_any_loss_of_power() {
     let mut sum = Counts::default();
     for seed in seeds {
         let replay = std::panic::catch_unwind(|| run(seed));
-        let Ok(counts) = replay else { panic!("replay with POWER_LOSS_SEED={seed}") };
+        let Ok(counts) = replay else {
+            panic!("replay with POWER_LOSS_SEED={seed}")
+        };
         sum.acknowledged += counts.acknowledged;
         sum.replayed += counts.replayed;
         sum.unknown_and_kept += counts.unknown_and_kept;
@@ -447,8 +600,18 @@ fn no_acknowledged_record_is_lost_or_doubled_by_any_loss_of_power() {
         sum.voids += counts.voids;
     }
     println!("{sum:?}");
-    let least =
-        [sum.replayed, sum.unknown_and_kept, sum.unknown_and_lost, sum.failed, sum.full, sum.numbers, sum.voids];
+    let least = [
+        sum.replayed,
+        sum.unknown_and_kept,
+        sum.unknown_and_lost,
+        sum.failed,
+        sum.full,
+        sum.numbers,
+        sum.voids,
+    ];
     let least = least.into_iter().min();
-    assert!(!is_many || least > Some(20), "the disk is too kind: {sum:?}");
+    assert!(
+        !is_many || least > Some(20),
+        "the disk is too kind: {sum:?}"
+    );
 }

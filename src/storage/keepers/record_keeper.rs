@@ -48,16 +48,32 @@ impl RecordKeeper {
         let (report, failed) = watch::channel(None);
         let tallies = Arc::new(ReportTallies::default());
         let of_writer = Arc::clone(&tallies);
-        let writer = RecordWriter::new(Arc::clone(&records), Arc::clone(&clock), waiting, retention, of_writer);
+        let writer = RecordWriter::new(
+            Arc::clone(&records),
+            Arc::clone(&clock),
+            waiting,
+            retention,
+            of_writer,
+        );
         let run = move || {
             if let Err(error) = writer.run() {
-                error!("records cannot be written any more, this process ends: {}", WithCauses(&error));
+                error!(
+                    "records cannot be written any more, this process ends: {}",
+                    WithCauses(&error)
+                );
                 report.send_replace(Some(error.failure_kind()));
             }
         };
         let thread = thread::Builder::new().name("records".to_owned()).spawn(run);
         let thread = Some(thread.expect("a program that just started can start a thread"));
-        RecordKeeper { records, clock, tallies, jobs: Some(jobs), failed, thread }
+        RecordKeeper {
+            records,
+            clock,
+            tallies,
+            jobs: Some(jobs),
+            failed,
+            thread,
+        }
     }
 
     /// What is stored, to be read.
@@ -67,12 +83,17 @@ impl RecordKeeper {
 
     /// Reads where that holds up nobody: here, or, where the records are on another machine, on a thread that serves no
     /// connections.
-    pub async fn read_aside<T: Send + 'static>(&self, read: impl FnOnce(&dyn RecordStore) -> T + Send + 'static) -> T {
+    pub async fn read_aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn RecordStore) -> T + Send + 'static,
+    ) -> T {
         if !self.records.is_remote() {
             return read(&*self.records);
         }
         let records = Arc::clone(&self.records);
-        tokio::task::spawn_blocking(move || read(&*records)).await.expect("it does not panic, and nobody aborts it")
+        tokio::task::spawn_blocking(move || read(&*records))
+            .await
+            .expect("it does not panic, and nobody aborts it")
     }
 
     /// Whether events would be appended now, as far as that can be told without trying.
@@ -101,7 +122,10 @@ impl RecordKeeper {
     ///
     /// # Errors
     /// [`RecordError`].
-    pub async fn give(&self, request: NumberRequest) -> Result<Numbered<GivenNumbers>, RecordError> {
+    pub async fn give(
+        &self,
+        request: NumberRequest,
+    ) -> Result<Numbered<GivenNumbers>, RecordError> {
         self.send(|caller| Job::Number(request, caller)).await
     }
 
@@ -109,7 +133,10 @@ impl RecordKeeper {
     ///
     /// # Errors
     /// [`RecordError`].
-    pub async fn make_void(&self, request: VoidRequest) -> Result<Numbered<VoidedNumber>, RecordError> {
+    pub async fn make_void(
+        &self,
+        request: VoidRequest,
+    ) -> Result<Numbered<VoidedNumber>, RecordError> {
         self.send(|caller| Job::Void(request, caller)).await
     }
 
@@ -119,14 +146,18 @@ impl RecordKeeper {
     /// [`RecordError`].
     pub async fn group(&self, request: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         let (request, stored) = self.with_neighbours(request).await?;
-        let (format, reports) = (request.format().to_owned(), request.reports().collect::<Vec<_>>());
+        let (format, reports) = (
+            request.format().to_owned(),
+            request.reports().collect::<Vec<_>>(),
+        );
         let grouped = match request.join_stored(&stored).map_err(RecordError::Group)? {
             Some(known) => known,
             None => self.send(|caller| Job::Group(request, caller)).await?,
         };
         let at = self.clock.now();
         for ((pair, tca), grouped) in reports.into_iter().zip(&grouped) {
-            self.tallies.count(&format, pair, grouped.anchor, Seen { at, tca });
+            self.tallies
+                .count(&format, pair, grouped.anchor, Seen { at, tca });
         }
         Ok(grouped)
     }
@@ -135,8 +166,13 @@ impl RecordKeeper {
     ///
     /// # Errors
     /// [`RecordError`]; the same may be asked for again.
-    pub async fn add_externals(&self, externals: Vec<(AnchorKey, ExternalId)>) -> Result<(), RecordError> {
-        let new = self.read_aside(move |records| new_externals(records, externals)).await;
+    pub async fn add_externals(
+        &self,
+        externals: Vec<(AnchorKey, ExternalId)>,
+    ) -> Result<(), RecordError> {
+        let new = self
+            .read_aside(move |records| new_externals(records, externals))
+            .await;
         match new.map_err(|error| log_unreadable(&error))? {
             new if new.is_empty() => Ok(()),
             new => self.send(|caller| Job::Externals(new, caller)).await,
@@ -150,7 +186,10 @@ impl RecordKeeper {
 
     /// What is stored around the reports. Many of them, and those on another machine, are looked up on a thread where nobody
     /// waits for it.
-    async fn with_neighbours(&self, request: GroupRequest) -> Result<(GroupRequest, Vec<Vec<Anchor>>), RecordError> {
+    async fn with_neighbours(
+        &self,
+        request: GroupRequest,
+    ) -> Result<(GroupRequest, Vec<Vec<Anchor>>), RecordError> {
         let records = Arc::clone(&self.records);
         let takes_long = request.len() > LOOKED_UP_AT_ONCE_MAX || records.is_remote();
         let look_up = move || {
@@ -161,7 +200,9 @@ impl RecordKeeper {
         if !takes_long {
             return look_up();
         }
-        tokio::task::spawn_blocking(look_up).await.expect("it does not panic, and nobody aborts it")
+        tokio::task::spawn_blocking(look_up)
+            .await
+            .expect("it does not panic, and nobody aborts it")
     }
 
     /// Sends a job to the thread, and waits for its reply.
@@ -182,7 +223,11 @@ impl RecordKeeper {
     /// Returns the kind of the failure when nothing can be written any more, and never otherwise.
     pub async fn failed(&self) -> FailureKind {
         let mut failed = self.failed.clone();
-        let kind = failed.wait_for(Option::is_some).await.ok().and_then(|kind| *kind);
+        let kind = failed
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|kind| *kind);
         // Without one the thread has panicked, and said so.
         kind.unwrap_or(FailureKind::NotUsable)
     }
@@ -199,7 +244,11 @@ fn new_externals(
         let is_new = of_anchor.len() < ExternalId::COUNT_MAX && !of_anchor.contains(&external.1);
         is_new.then_some(external)
     };
-    Ok(there.into_iter().zip(externals).filter_map(is_new).collect())
+    Ok(there
+        .into_iter()
+        .zip(externals)
+        .filter_map(is_new)
+        .collect())
 }
 
 impl Drop for RecordKeeper {

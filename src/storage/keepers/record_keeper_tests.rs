@@ -33,8 +33,17 @@ impl Bench {
         let records = backend.open_records().expect("the disk works");
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let keeper = RecordKeeper::start(records.clone(), Arc::new(hand.clock()), None);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Bench { runtime, hand, backend, records, keeper }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        Bench {
+            runtime,
+            hand,
+            backend,
+            records,
+            keeper,
+        }
     }
 
     fn append(&self, order: LedgerRequest) -> Result<Appended, RecordError> {
@@ -48,7 +57,10 @@ impl Bench {
     /// Asks, and does not wait for the reply.
     fn begin(&self, order: LedgerRequest) -> Replying<'_, Appended> {
         let mut replying: Replying<'_, Appended> = Box::pin(self.keeper.append(order));
-        assert!(self.poll(replying.as_mut()).is_pending(), "answered before anything was synced");
+        assert!(
+            self.poll(replying.as_mut()).is_pending(),
+            "answered before anything was synced"
+        );
         replying
     }
 
@@ -59,12 +71,17 @@ impl Bench {
 }
 
 fn ledger_of(appended: &Result<Appended, RecordError>) -> LedgerId {
-    appended.as_ref().expect("was appended").links[0].id.ledger()
+    appended.as_ref().expect("was appended").links[0]
+        .id
+        .ledger()
 }
 
 /// A reply that the same was done before.
 fn replayed(appended: &Result<Appended, RecordError>) -> Result<Appended, RecordError> {
-    appended.clone().map(|appended| Appended { is_replayed: true, ..appended })
+    appended.clone().map(|appended| Appended {
+        is_replayed: true,
+        ..appended
+    })
 }
 
 #[test]
@@ -77,8 +94,17 @@ fn nothing_is_answered_before_it_is_durable() {
     let mut group = pin!(bench.keeper.group(reports(&[0], 1, 2)));
     assert!(bench.poll(group.as_mut()).is_pending());
     drop(hold);
-    assert!(!bench.runtime.block_on(first).expect("was appended").is_replayed);
-    assert_eq!(bench.runtime.block_on(group).expect("was grouped")[0].created, Some(true));
+    assert!(
+        !bench
+            .runtime
+            .block_on(first)
+            .expect("was appended")
+            .is_replayed
+    );
+    assert_eq!(
+        bench.runtime.block_on(group).expect("was grouped")[0].created,
+        Some(true)
+    );
 }
 
 #[test]
@@ -88,8 +114,14 @@ fn a_known_conjunction_is_answered_while_nothing_can_be_written() {
     let hold = bench.backend.disk().hold_syncs();
     let waiting = bench.begin(create("genesis", 1));
     hold.wait_for_one();
-    let known = bench.group(reports(&[1_000_000, 0], 1, 2)).expect("is known");
-    assert!(known.iter().all(|known| (known.id, known.created) == (first[0].id, Some(false))));
+    let known = bench
+        .group(reports(&[1_000_000, 0], 1, 2))
+        .expect("is known");
+    assert!(
+        known
+            .iter()
+            .all(|known| (known.id, known.created) == (first[0].id, Some(false)))
+    );
     drop(hold);
     bench.runtime.block_on(waiting).expect("was appended");
 }
@@ -103,13 +135,19 @@ fn more_than_can_wait_are_refused_and_the_others_are_done() {
     let key = |at: usize| u128::try_from(at).expect("fits");
     let names = (1..=WAITING_MAX).map(|at| create(&format!("ledger {at}"), key(at)));
     let waiting: Vec<_> = names.map(|order| bench.begin(order)).collect();
-    assert_eq!(bench.append(create("too many", 5_000)), Err(RecordError::Busy));
+    assert_eq!(
+        bench.append(create("too many", 5_000)),
+        Err(RecordError::Busy)
+    );
     assert_eq!(bench.group(reports(&[0], 1, 2)), Err(RecordError::Busy));
     drop(hold);
     for asked in [first].into_iter().chain(waiting) {
         bench.runtime.block_on(asked).expect("was appended");
     }
-    assert_eq!(bench.records.ledgers(None, 5_000).expect("reads").len(), 1 + WAITING_MAX);
+    assert_eq!(
+        bench.records.ledgers(None, 5_000).expect("reads").len(),
+        1 + WAITING_MAX
+    );
 }
 
 #[test]
@@ -132,25 +170,56 @@ fn the_same_request_is_done_once_within_a_round_after_it_and_after_a_restart() {
     let hold = bench.backend.disk().hold_syncs();
     let other = bench.begin(append(ledger, &["other"], 2));
     hold.wait_for_one();
-    let asked = [&["a", "b"], &["a", "b"], &["a", "c"]].map(|names| bench.begin(append(ledger, names, 3)));
+    let asked =
+        [&["a", "b"], &["a", "b"], &["a", "c"]].map(|names| bench.begin(append(ledger, names, 3)));
     let behind = bench.begin(append(ledger, &["d"], 4));
     drop(hold);
     bench.runtime.block_on(other).expect("was appended");
     let [first, again, conflicting] = asked.map(|asked| bench.runtime.block_on(asked));
     assert_eq!(again, replayed(&first));
     assert_eq!(conflicting, Err(RecordError::KeyConflict));
-    let (first_links, behind) = (first.clone().expect("was appended").links, bench.runtime.block_on(behind));
-    assert_eq!(first_links.iter().map(|link| link.place).collect::<Vec<_>>(), [3, 4]);
-    assert_eq!(behind.expect("was appended").links[0].previous, first_links[1].id);
+    let (first_links, behind) = (
+        first.clone().expect("was appended").links,
+        bench.runtime.block_on(behind),
+    );
+    assert_eq!(
+        first_links
+            .iter()
+            .map(|link| link.place)
+            .collect::<Vec<_>>(),
+        [3, 4]
+    );
+    assert_eq!(
+        behind.expect("was appended").links[0].previous,
+        first_links[1].id
+    );
 
-    assert_eq!(bench.append(append(ledger, &["a", "b"], 3)), replayed(&first));
-    assert_eq!(bench.append(append(ledger, &["a"], 3)), Err(RecordError::KeyConflict));
+    assert_eq!(
+        bench.append(append(ledger, &["a", "b"], 3)),
+        replayed(&first)
+    );
+    assert_eq!(
+        bench.append(append(ledger, &["a"], 3)),
+        Err(RecordError::KeyConflict)
+    );
 
-    let Bench { runtime, hand, records, keeper, .. } = bench;
+    let Bench {
+        runtime,
+        hand,
+        records,
+        keeper,
+        ..
+    } = bench;
     drop(keeper);
     let keeper = RecordKeeper::start(records, Arc::new(hand.clock()), None);
-    assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a", "b"], 3))), replayed(&first));
-    assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a"], 3))), Err(RecordError::KeyConflict));
+    assert_eq!(
+        runtime.block_on(keeper.append(append(ledger, &["a", "b"], 3))),
+        replayed(&first)
+    );
+    assert_eq!(
+        runtime.block_on(keeper.append(append(ledger, &["a"], 3))),
+        Err(RecordError::KeyConflict)
+    );
 }
 
 /// A keeper of the same records that has run for an hour, and whose clock shows a time so long after the beginning; and a runtime
@@ -161,52 +230,95 @@ fn kept_after(backend: &SimulatedDatabase, passed: Duration) -> (Runtime, Record
     let clock = Arc::new(hand.clock());
     hand.advance(HOUR);
     let keeper = RecordKeeper::start(backend.open_records().expect("the disk works"), clock, None);
-    (tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime"), keeper)
+    (
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime"),
+        keeper,
+    )
 }
 
 #[test]
 fn a_key_is_answered_again_by_a_clock_25_h_ahead_and_free_once_three_later_days_have_keys() {
     const DAY: Duration = Duration::from_hours(24);
-    let Bench { runtime, backend, keeper, records, .. } = Bench::new();
+    let Bench {
+        runtime,
+        backend,
+        keeper,
+        records,
+        ..
+    } = Bench::new();
     let ledger = ledger_of(&runtime.block_on(keeper.append(create("genesis", 1))));
     let first = runtime.block_on(keeper.append(append(ledger, &["a"], 2)));
     drop((keeper, records));
 
     for ahead in [Duration::from_hours(25), DAY * 400] {
         let (runtime, keeper) = kept_after(&backend, ahead);
-        assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a"], 2))), replayed(&first), "{ahead:?}");
+        assert_eq!(
+            runtime.block_on(keeper.append(append(ledger, &["a"], 2))),
+            replayed(&first),
+            "{ahead:?}"
+        );
         let created = create("genesis", 1);
-        assert!(runtime.block_on(keeper.append(created)).expect("as before").is_replayed, "{ahead:?}");
+        assert!(
+            runtime
+                .block_on(keeper.append(created))
+                .expect("as before")
+                .is_replayed,
+            "{ahead:?}"
+        );
     }
 
     let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
-    let keeper = RecordKeeper::start(backend.open_records().expect("the disk works"), Arc::new(hand.clock()), None);
+    let keeper = RecordKeeper::start(
+        backend.open_records().expect("the disk works"),
+        Arc::new(hand.clock()),
+        None,
+    );
     for day in 1..=3 {
         hand.advance(DAY);
-        runtime.block_on(keeper.append(append(ledger, &["b"], day + 10))).expect("appended");
+        runtime
+            .block_on(keeper.append(append(ledger, &["b"], day + 10)))
+            .expect("appended");
     }
     // The sweep behind the first of these has forgotten the first day, or it does so before the next.
     for key in [20, 21] {
         hand.advance(Duration::from_hours(2));
-        runtime.block_on(keeper.append(append(ledger, &["c"], key))).expect("appended");
+        runtime
+            .block_on(keeper.append(append(ledger, &["c"], key)))
+            .expect("appended");
     }
-    let later = runtime.block_on(keeper.append(append(ledger, &["a"], 2))).expect("the key is free");
+    let later = runtime
+        .block_on(keeper.append(append(ledger, &["a"], 2)))
+        .expect("the key is free");
     assert_eq!((later.is_replayed, later.links[0].place), (false, 8));
 }
 
 #[test]
 fn a_clock_days_ahead_at_one_start_does_not_have_keys_forgotten() {
-    let Bench { runtime, backend, keeper, records, .. } = Bench::new();
+    let Bench {
+        runtime,
+        backend,
+        keeper,
+        records,
+        ..
+    } = Bench::new();
     let ledger = ledger_of(&runtime.block_on(keeper.append(create("genesis", 1))));
     let first = runtime.block_on(keeper.append(append(ledger, &["a"], 2)));
     drop((keeper, records));
 
     let (runtime, keeper) = kept_after(&backend, Duration::from_hours(5 * 24));
-    runtime.block_on(keeper.append(create("another", 3))).expect("appended under the wrong clock");
+    runtime
+        .block_on(keeper.append(create("another", 3)))
+        .expect("appended under the wrong clock");
     // Dropped once everything was done, the sweep behind the append too.
     drop(keeper);
     let (runtime, keeper) = kept_after(&backend, Duration::from_hours(1));
-    assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a"], 2))), replayed(&first));
+    assert_eq!(
+        runtime.block_on(keeper.append(append(ledger, &["a"], 2))),
+        replayed(&first)
+    );
 }
 
 #[test]
@@ -215,7 +327,9 @@ fn keys_that_nobody_can_ask_for_are_forgotten_although_somebody_always_appends()
     let ledger = ledger_of(&bench.append(create("genesis", 1)));
     for day in 1..=5 {
         bench.hand.advance(Duration::from_hours(24));
-        bench.append(append(ledger, &["a"], day + 1)).expect("appended");
+        bench
+            .append(append(ledger, &["a"], day + 1))
+            .expect("appended");
     }
     // The sweep behind an append may come after the clock was advanced for the next, and then stands for both of theirs. So
     // of six at least three are done, one for each day that is to be forgotten.
@@ -225,8 +339,17 @@ fn keys_that_nobody_can_ask_for_are_forgotten_although_somebody_always_appends()
     }
     // Behind the last of them, so its sweep is over when this is answered.
     bench.append(append(ledger, &["a"], 13)).expect("appended");
-    let is_known = |key: u128| bench.records.request(KeyHash(key)).expect("readable").is_some();
-    assert_eq!((1..=13).filter(|key| !is_known(*key)).collect::<Vec<_>>(), [1, 2, 3]);
+    let is_known = |key: u128| {
+        bench
+            .records
+            .request(KeyHash(key))
+            .expect("readable")
+            .is_some()
+    };
+    assert_eq!(
+        (1..=13).filter(|key| !is_known(*key)).collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
 }
 
 #[test]
@@ -246,7 +369,12 @@ fn a_ledger_whose_id_is_taken_begins_a_microsecond_later() {
     let asked = [1, 2, 3].map(|key| bench.begin(create("genesis", key)));
     hold.wait_for_one();
     drop(hold);
-    let times = asked.map(|asked| bench.runtime.block_on(asked).expect("was created").links[0].id.timestamp().micros());
+    let times = asked.map(|asked| {
+        bench.runtime.block_on(asked).expect("was created").links[0]
+            .id
+            .timestamp()
+            .micros()
+    });
     assert_eq!(times, [NOW, NOW + 1, NOW + 2]);
 }
 
@@ -292,14 +420,25 @@ fn a_full_disk_is_waited_for() {
     };
     assert_eq!(first_failed.1, RecordError::Unknown);
     let refused = bench.append(append(ledger, &["a"], first_failed.0));
-    assert!(matches!(refused, Err(RecordError::Unavailable | RecordError::Unknown)), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(RecordError::Unavailable | RecordError::Unknown)
+        ),
+        "{refused:?}"
+    );
     disk.make_room();
     bench.hand.advance(REOPEN_EVERY);
-    let again = bench.append(append(ledger, &["a"], first_failed.0)).expect("there is room");
+    let again = bench
+        .append(append(ledger, &["a"], first_failed.0))
+        .expect("there is room");
     let chain = bench.records.chain(ledger, None, 10_000).expect("reads");
     assert_eq!(chain[1..], [appended, again.links].concat());
     let mut failed = pin!(bench.keeper.failed());
-    assert!(bench.poll(failed.as_mut()).is_pending(), "the process goes on");
+    assert!(
+        bench.poll(failed.as_mut()).is_pending(),
+        "the process goes on"
+    );
 }
 
 #[test]
@@ -308,10 +447,14 @@ fn by_a_clock_that_a_fleet_says_is_ahead_nothing_is_appended_and_what_was_is_rep
     let first = bench.append(create("genesis", 1));
     let ledger = ledger_of(&first);
     bench.keeper.clock.refute(Duration::from_secs(60));
-    let refused = Err(RecordError::Clock(Refusal::ClockAheadOfFleet { ahead: Duration::from_secs(60) }));
+    let refused = Err(RecordError::Clock(Refusal::ClockAheadOfFleet {
+        ahead: Duration::from_secs(60),
+    }));
     assert_eq!(bench.append(append(ledger, &["a"], 2)), refused);
     assert_eq!(bench.keeper.can_append(), refused.map(drop));
     assert_eq!(bench.append(create("genesis", 1)), replayed(&first));
     bench.keeper.clock.refute(Duration::ZERO);
-    bench.append(append(ledger, &["a"], 2)).expect("the clock is right");
+    bench
+        .append(append(ledger, &["a"], 2))
+        .expect("the clock is right");
 }

@@ -87,7 +87,11 @@ impl RecordWriter {
             self.forget_requests()?;
             self.write_tallies()?;
         }
-        if self.is_open() { self.tallies.write(&*self.records) } else { Ok(()) }
+        if self.is_open() {
+            self.tallies.write(&*self.records)
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits for a job, and uses the time for what nobody waits for; `None` when nobody can ask any more.
@@ -129,7 +133,13 @@ impl RecordWriter {
         if !self.is_open() || !may_forget(&self.clock) {
             return Ok(());
         }
-        let Some(sweep) = self.anchor_sweep.as_mut().filter(|sweep| sweep.is_due(&self.clock)) else { return Ok(()) };
+        let Some(sweep) = self
+            .anchor_sweep
+            .as_mut()
+            .filter(|sweep| sweep.is_due(&self.clock))
+        else {
+            return Ok(());
+        };
         // First, so that no anchor is taken for older than its last report.
         let written = self.tallies.write(&*self.records);
         let swept = written.and_then(|()| sweep.step(&*self.records, &self.clock));
@@ -140,12 +150,16 @@ impl RecordWriter {
     fn serve(&mut self, first: Job) -> Result<(), StoreError> {
         let mut len = first.len();
         let mut jobs = vec![first];
-        while let Some(job) = (len < ROUND_LEN_MAX).then(|| self.waiting.try_recv().ok()).flatten() {
+        while let Some(job) = (len < ROUND_LEN_MAX)
+            .then(|| self.waiting.try_recv().ok())
+            .flatten()
+        {
             len += job.len();
             jobs.push(job);
         }
         if let Some(kind) = self.records.obstacle().filter(|_| !self.can_reopen()) {
-            jobs.into_iter().for_each(|job| job.refuse(RecordError::of_failure(kind)));
+            jobs.into_iter()
+                .for_each(|job| job.refuse(RecordError::of_failure(kind)));
             return Ok(());
         }
         self.work(jobs)
@@ -162,14 +176,23 @@ impl RecordWriter {
             decisions += 1;
             let mut replies = VecDeque::from(replies);
             match self.write_and_reply(plans, &mut replies) {
-                Ok(()) => return self.records.apply_pending().or_else(|error| self.could_not_write(error)),
+                Ok(()) => {
+                    return self
+                        .records
+                        .apply_pending()
+                        .or_else(|error| self.could_not_write(error));
+                }
                 Err(WriteError::NotWritten(error)) => {
                     let told = RecordError::of_failure(error.failure_kind());
-                    replies.into_iter().for_each(|reply| reply.send_without_plans(told.clone()));
+                    replies
+                        .into_iter()
+                        .for_each(|reply| reply.send_without_plans(told.clone()));
                     return self.could_not_write(error);
                 }
                 Err(WriteError::Store(error)) => {
-                    replies.into_iter().for_each(|reply| reply.send_without_plans(RecordError::Unknown));
+                    replies
+                        .into_iter()
+                        .for_each(|reply| reply.send_without_plans(RecordError::Unknown));
                     return self.could_not_write(error);
                 }
                 Err(WriteError::Stale) => {
@@ -180,7 +203,9 @@ impl RecordWriter {
                         continue;
                     }
                     warn!("requests are refused: somebody else wrote first, {decisions} times");
-                    replies.into_iter().for_each(|reply| reply.send_without_plans(RecordError::Unavailable));
+                    replies
+                        .into_iter()
+                        .for_each(|reply| reply.send_without_plans(RecordError::Unavailable));
                     return Ok(());
                 }
             }
@@ -198,13 +223,20 @@ impl RecordWriter {
                 warn!("records cannot be written for now: {}", WithCauses(&error));
                 Ok(())
             }
-            FailureKind::Locked | FailureKind::NotUsable | FailureKind::Damaged | FailureKind::Disagrees => Err(error),
+            FailureKind::Locked
+            | FailureKind::NotUsable
+            | FailureKind::Damaged
+            | FailureKind::Disagrees => Err(error),
         }
     }
 
     /// Writes plans, as many at once as fit, and sends each reply when what it rests on is durable. Those that are left
     /// over rest on plans that are not.
-    fn write_and_reply(&self, mut plans: Vec<RecordPlan>, replies: &mut VecDeque<Reply>) -> Result<(), WriteError> {
+    fn write_and_reply(
+        &self,
+        mut plans: Vec<RecordPlan>,
+        replies: &mut VecDeque<Reply>,
+    ) -> Result<(), WriteError> {
         let mut durable = DurablePlans::default();
         loop {
             while let Some(reply) = replies.pop_front_if(|reply| reply.may_be_sent(&durable)) {
@@ -245,7 +277,8 @@ impl RecordWriter {
     }
 
     fn now(&self) -> EventTime {
-        EventTime::from_micros(self.clock.now().get() / 1_000).expect("64 bits of nanoseconds are fewer microseconds")
+        EventTime::from_micros(self.clock.now().get() / 1_000)
+            .expect("64 bits of nanoseconds are fewer microseconds")
     }
 }
 

@@ -35,7 +35,11 @@ impl ReportTallies {
     /// Counts a report of the anchor of a pair.
     pub fn count(&self, format: &str, pair: Pair, anchor: Tca, seen: Seen) {
         let waiting = &mut self.gathered().waiting;
-        let key = AnchorKey { format: format.to_owned(), pair, tca: anchor };
+        let key = AnchorKey {
+            format: format.to_owned(),
+            pair,
+            tca: anchor,
+        };
         let is_full = waiting.len() >= WAITING_MAX;
         match waiting.get_mut(&key) {
             Some(tally) => *tally = tally.followed_by(ReportTally::of(seen)),
@@ -46,10 +50,21 @@ impl ReportTallies {
 
     /// Adds what is not stored yet to a conjunction that was read.
     pub fn complete(&self, format: &str, stored: &mut StoredConjunction) {
-        let key = AnchorKey { format: format.to_owned(), pair: stored.pair, tca: stored.anchor.tca };
+        let key = AnchorKey {
+            format: format.to_owned(),
+            pair: stored.pair,
+            tca: stored.anchor.tca,
+        };
         let gathered = self.gathered();
-        for later in [gathered.writing.get(&key), gathered.waiting.get(&key)].into_iter().flatten() {
-            stored.tally = Some(stored.tally.map_or(*later, |earlier| earlier.followed_by(*later)));
+        for later in [gathered.writing.get(&key), gathered.waiting.get(&key)]
+            .into_iter()
+            .flatten()
+        {
+            stored.tally = Some(
+                stored
+                    .tally
+                    .map_or(*later, |earlier| earlier.followed_by(*later)),
+            );
         }
     }
 
@@ -61,9 +76,17 @@ impl ReportTallies {
         let tallies: Vec<(AnchorKey, ReportTally)> = {
             let mut gathered = self.gathered();
             gathered.writing = std::mem::take(&mut gathered.waiting);
-            gathered.writing.iter().map(|(key, tally)| (key.clone(), *tally)).collect()
+            gathered
+                .writing
+                .iter()
+                .map(|(key, tally)| (key.clone(), *tally))
+                .collect()
         };
-        let written = if tallies.is_empty() { Ok(()) } else { records.add_reports(&tallies) };
+        let written = if tallies.is_empty() {
+            Ok(())
+        } else {
+            records.add_reports(&tallies)
+        };
         self.gathered().writing.clear();
         written
     }

@@ -28,12 +28,19 @@ impl RequestSweep {
     ///
     /// # Errors
     /// [`StoreError`]; the step is then done again.
-    pub(super) fn step(&mut self, records: &dyn RecordStore, clock: &Clock) -> Result<(), StoreError> {
+    pub(super) fn step(
+        &mut self,
+        records: &dyn RecordStore,
+        clock: &Clock,
+    ) -> Result<(), StoreError> {
         if clock.runs_for() < self.due {
             return Ok(());
         }
-        let Some(now) = records.judging_time(clock.now())? else { return Ok(()) };
-        let micros = EventTime::from_micros(now.get() / 1_000).expect("64 bits of nanoseconds are fewer microseconds");
+        let Some(now) = records.judging_time(clock.now())? else {
+            return Ok(());
+        };
+        let micros = EventTime::from_micros(now.get() / 1_000)
+            .expect("64 bits of nanoseconds are fewer microseconds");
         let has_forgotten = records.forget_requests(remembered_since(micros), STEP_LEN)?;
         self.due = clock.runs_for() + if has_forgotten { STEP_PAUSE } else { PAUSE };
         Ok(())

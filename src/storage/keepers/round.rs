@@ -6,8 +6,8 @@ use super::job::{Appended, Job, Numbered, Outcome, Reply};
 use super::record_error::{RecordError, log_unreadable, log_unwritten};
 use crate::conjunction::{GroupRequest, Grouped, NewAnchors};
 use crate::ledger::{
-    AppendPlan, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, NumberPlan, NumberRequest,
-    RequestMark, SeriesHead, SeriesName, VoidPlan, VoidRequest, VoidedNumber,
+    AppendPlan, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, NumberPlan,
+    NumberRequest, RequestMark, SeriesHead, SeriesName, VoidPlan, VoidRequest, VoidedNumber,
 };
 use crate::minting::Refusal;
 use crate::storage::failure::StoreError;
@@ -23,7 +23,11 @@ pub(super) struct Decided {
 ///
 /// `now`: why nothing can be appended, if the clock cannot be
 /// right.
-pub(super) fn decide(records: &dyn RecordStore, now: Result<EventTime, Refusal>, jobs: Vec<Job>) -> Decided {
+pub(super) fn decide(
+    records: &dyn RecordStore,
+    now: Result<EventTime, Refusal>,
+    jobs: Vec<Job>,
+) -> Decided {
     let mut round = Round {
         records,
         known: known_requests(records, &jobs),
@@ -38,21 +42,36 @@ pub(super) fn decide(records: &dyn RecordStore, now: Result<EventTime, Refusal>,
         voids: HashMap::new(),
     };
     let replies = jobs.into_iter().map(|job| round.decide(job)).collect();
-    Decided { plans: round.plans, replies }
+    Decided {
+        plans: round.plans,
+        replies,
+    }
 }
 
 /// The requests that were done before with the keys of these jobs. One that cannot be read is left to the job that asks for it.
-fn known_requests(records: &dyn RecordStore, jobs: &[Job]) -> Option<HashMap<KeyHash, DoneRequest>> {
+fn known_requests(
+    records: &dyn RecordStore,
+    jobs: &[Job],
+) -> Option<HashMap<KeyHash, DoneRequest>> {
     let keys: Vec<KeyHash> = jobs.iter().filter_map(Job::key).collect();
     if keys.is_empty() {
         return Some(HashMap::new());
     }
     let known = records.requests(&keys).ok()?;
-    Some(known.into_iter().flatten().map(|done| (done.key, done)).collect())
+    Some(
+        known
+            .into_iter()
+            .flatten()
+            .map(|done| (done.key, done))
+            .collect(),
+    )
 }
 
 /// What was given before to the keys of these jobs; `None` if that cannot be read together.
-fn known_numbers(records: &dyn RecordStore, jobs: &[Job]) -> Option<HashMap<KeyHash, GivenNumbers>> {
+fn known_numbers(
+    records: &dyn RecordStore,
+    jobs: &[Job],
+) -> Option<HashMap<KeyHash, GivenNumbers>> {
     let of_job = |job: &Job| match job {
         Job::Number(request, _) => Some((request.series.clone(), request.mark.key)),
         Job::Ledger(..) | Job::Group(..) | Job::Externals(..) | Job::Void(..) => None,
@@ -62,7 +81,13 @@ fn known_numbers(records: &dyn RecordStore, jobs: &[Job]) -> Option<HashMap<KeyH
         return Some(HashMap::new());
     }
     let known = records.given_to(&keys).ok()?;
-    Some(known.into_iter().flatten().map(|given| (given.mark.key, given)).collect())
+    Some(
+        known
+            .into_iter()
+            .flatten()
+            .map(|given| (given.mark.key, given))
+            .collect(),
+    )
 }
 
 struct Round<'a> {
@@ -100,7 +125,10 @@ impl<'a> Round<'a> {
             }
             Job::Externals(externals, caller) => {
                 // They change nothing that is decided on, so they are written at once.
-                let outcome = self.records.add_externals(&externals).map_err(|error| log_unwritten(&error));
+                let outcome = self
+                    .records
+                    .add_externals(&externals)
+                    .map_err(|error| log_unwritten(&error));
                 Outcome::Externals(externals, caller, outcome)
             }
             Job::Number(request, caller) => {
@@ -116,7 +144,12 @@ impl<'a> Round<'a> {
     }
 
     fn append(&mut self, request: &LedgerRequest) -> Result<Appended, RecordError> {
-        if let Some(replayed) = request.mark().map(|mark| self.replay(mark)).transpose()?.flatten() {
+        if let Some(replayed) = request
+            .mark()
+            .map(|mark| self.replay(mark))
+            .transpose()?
+            .flatten()
+        {
             return Ok(replayed);
         }
         let (now, ledger) = self.time_and_ledger(request)?;
@@ -128,13 +161,19 @@ impl<'a> Round<'a> {
             self.done.insert(mark.key, plan.clone());
         }
         self.plans.push(RecordPlan::Append(plan));
-        Ok(Appended { is_replayed: false, links })
+        Ok(Appended {
+            is_replayed: false,
+            links,
+        })
     }
 
     /// What the same request did before, if it was done before.
     fn replay(&self, mark: RequestMark) -> Result<Option<Appended>, RecordError> {
         let replayed = |done: Option<RequestMark>, links| match done == Some(mark) {
-            true => Ok(Some(Appended { is_replayed: true, links })),
+            true => Ok(Some(Appended {
+                is_replayed: true,
+                links,
+            })),
             false => Err(RecordError::KeyConflict),
         };
         if let Some(plan) = self.done.get(&mark.key) {
@@ -142,10 +181,17 @@ impl<'a> Round<'a> {
         }
         let done = match &self.known {
             Some(known) => known.get(&mark.key).copied(),
-            None => self.records.request(mark.key).map_err(|error| log_unreadable(&error))?,
+            None => self
+                .records
+                .request(mark.key)
+                .map_err(|error| log_unreadable(&error))?,
         };
         let Some(done) = done else { return Ok(None) };
-        match self.records.append(done.last).map_err(|error| log_unreadable(&error))? {
+        match self
+            .records
+            .append(done.last)
+            .map_err(|error| log_unreadable(&error))?
+        {
             Some((append, links)) => replayed(append.mark, links),
             None => Ok(None),
         }
@@ -153,7 +199,10 @@ impl<'a> Round<'a> {
 
     /// When the request is done, and so which ledger it is about. A ledger that may begin at any time begins at one whose
     /// id is free.
-    fn time_and_ledger(&mut self, request: &LedgerRequest) -> Result<(EventTime, LedgerId), RecordError> {
+    fn time_and_ledger(
+        &mut self,
+        request: &LedgerRequest,
+    ) -> Result<(EventTime, LedgerId), RecordError> {
         let mut now = self.now.clone().map_err(RecordError::Clock)?;
         loop {
             let ledger = request.ledger_at(now);
@@ -168,15 +217,22 @@ impl<'a> Round<'a> {
         if let Some(head) = self.heads.get(&ledger) {
             return Ok(*head);
         }
-        let head = self.records.head(ledger).map_err(|error| log_unreadable(&error))?;
+        let head = self
+            .records
+            .head(ledger)
+            .map_err(|error| log_unreadable(&error))?;
         self.heads.insert(ledger, head);
         Ok(head)
     }
 
     fn group(&mut self, request: &GroupRequest) -> Result<Vec<Grouped>, RecordError> {
-        let stored =
-            self.records.neighbours(request.format(), &mut request.keys()).map_err(|error| log_unreadable(&error))?;
-        let (grouped, plans) = request.decide(&stored, &mut self.anchors).map_err(RecordError::Group)?;
+        let stored = self
+            .records
+            .neighbours(request.format(), &mut request.keys())
+            .map_err(|error| log_unreadable(&error))?;
+        let (grouped, plans) = request
+            .decide(&stored, &mut self.anchors)
+            .map_err(RecordError::Group)?;
         self.plans.extend(plans.into_iter().map(RecordPlan::Anchor));
         Ok(grouped)
     }
@@ -186,11 +242,16 @@ impl<'a> Round<'a> {
         let before = match (self.given.get(&key), &self.known_given) {
             (Some(planned), _) => Some(planned.clone()),
             (None, Some(known)) => known.get(&key).cloned(),
-            (None, None) => read(records.given_to(&[(request.series.clone(), key)]))?.pop().flatten(),
+            (None, None) => read(records.given_to(&[(request.series.clone(), key)]))?
+                .pop()
+                .flatten(),
         };
         if let Some(before) = before {
             let stored = request.replay(before).map_err(RecordError::Number)?;
-            return Ok(Numbered { is_replayed: true, stored });
+            return Ok(Numbered {
+                is_replayed: true,
+                stored,
+            });
         }
         let now = self.now.clone().map_err(RecordError::Clock)?;
         let head = match self.series.get(&request.series) {
@@ -202,7 +263,10 @@ impl<'a> Round<'a> {
         self.series.insert(stored.series.clone(), stored.head());
         self.given.insert(key, stored.clone());
         self.plans.push(RecordPlan::Number(plan));
-        Ok(Numbered { is_replayed: false, stored })
+        Ok(Numbered {
+            is_replayed: false,
+            stored,
+        })
     }
 
     /// A number of this round is not known to anybody yet, and cannot be made void in it.
@@ -210,10 +274,16 @@ impl<'a> Round<'a> {
         let VoidRequest { series, number, .. } = request;
         let found = read(self.records.number(series, *number))?;
         let place = (series.clone(), *number);
-        let before = self.voids.get(&place).or(found.as_ref().and_then(|found| found.void.as_ref()));
+        let before = self
+            .voids
+            .get(&place)
+            .or(found.as_ref().and_then(|found| found.void.as_ref()));
         if let Some(before) = before {
             let stored = request.replay(before.clone()).map_err(RecordError::Void)?;
-            return Ok(Numbered { is_replayed: true, stored });
+            return Ok(Numbered {
+                is_replayed: true,
+                stored,
+            });
         }
         let now = self.now.clone().map_err(RecordError::Clock)?;
         let given = found.as_ref().map(|found| &found.given);
@@ -221,7 +291,10 @@ impl<'a> Round<'a> {
         let stored = plan.void.clone();
         self.voids.insert(place, stored.clone());
         self.plans.push(RecordPlan::Void(plan));
-        Ok(Numbered { is_replayed: false, stored })
+        Ok(Numbered {
+            is_replayed: false,
+            stored,
+        })
     }
 }
 

@@ -12,16 +12,18 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::Receiver as Answer;
 
 use super::*;
-use crate::conjunction::{Anchor, AnchorPlan, ExternalId, GroupRequest, Grouped, Pair, ReportTally, Tca};
+use crate::conjunction::{
+    Anchor, AnchorPlan, ExternalId, GroupRequest, Grouped, Pair, ReportTally, Tca,
+};
 use crate::ledger::{
-    AppendPlan, AppendRefusal, EventId, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link, NumberRequest,
-    RequestMark, SeriesHead, SeriesName, VoidedNumber,
+    AppendPlan, AppendRefusal, EventId, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link,
+    NumberRequest, RequestMark, SeriesHead, SeriesName, VoidedNumber,
 };
 use crate::storage::fleet::FleetRecords;
 use crate::storage::keepers::job::{Appended, Numbered};
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberStore, RecordStore, SeriesSummary, StoredAppend,
-    StoredConjunction, TalliedAnchor, WrittenDay,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberStore, RecordStore,
+    SeriesSummary, StoredAppend, StoredConjunction, TalliedAnchor, WrittenDay,
 };
 use crate::storage::samples::{
     NOW, append, at, create, given_plan, number_request, plan, reports, series, void_request,
@@ -50,7 +52,12 @@ struct OtherWriter {
 impl Contended {
     fn contend(&self, times: u32, does_the_same: bool) {
         let mut other = self.other.lock().expect("nobody panics with it");
-        *other = OtherWriter { left: times, done: 0, does_the_same, ..*other };
+        *other = OtherWriter {
+            left: times,
+            done: 0,
+            does_the_same,
+            ..*other
+        };
     }
 
     fn times(&self) -> u32 {
@@ -69,20 +76,34 @@ impl OtherWriter {
                 true => plan.clone(),
                 false => self.another_append(plan),
             }),
-            RecordPlan::Anchor(AnchorPlan { format, pair, anchor, .. }) => {
+            RecordPlan::Anchor(AnchorPlan {
+                format,
+                pair,
+                anchor,
+                ..
+            }) => {
                 // Half a second away: both cannot be anchors, and a report at the one joins the other.
                 let tca = Tca(anchor.tca.0 + 500_000);
-                let near = records.neighbours(format, &mut std::iter::once((*pair, tca))).expect("memory");
+                let near = records
+                    .neighbours(format, &mut std::iter::once((*pair, tca)))
+                    .expect("memory");
                 let anchor = Anchor::create(tca, &near[0]);
                 RecordPlan::Anchor(AnchorPlan::of_report(format, *pair, anchor))
             }
             RecordPlan::Number(plan) => match self.does_the_same {
                 true => RecordPlan::Number(plan.clone()),
-                false => given_plan(&plan.given.series, 2, &format!("other {}", self.writes), plan.before),
+                false => given_plan(
+                    &plan.given.series,
+                    2,
+                    &format!("other {}", self.writes),
+                    plan.before,
+                ),
             },
             RecordPlan::Void(plan) => RecordPlan::Void(plan.clone()),
         };
-        records.write(&[written]).expect("nobody comes before the other writer");
+        records
+            .write(&[written])
+            .expect("nobody comes before the other writer");
     }
 
     /// An append of its own, to the same ledger.
@@ -90,9 +111,13 @@ impl OtherWriter {
         let key = OTHERS + self.writes;
         match plan.before {
             Some(head) => self::plan(&append(plan.ledger(), &["other"], key), Some(head), NOW),
-            None => {
-                AppendPlan { mark: plan.mark.map(|mark| RequestMark { key: KeyHash(key), ..mark }), ..plan.clone() }
-            }
+            None => AppendPlan {
+                mark: plan.mark.map(|mark| RequestMark {
+                    key: KeyHash(key),
+                    ..mark
+                }),
+                ..plan.clone()
+            },
         }
     }
 }
@@ -108,7 +133,11 @@ impl RecordStore for Contended {
             other.come_before(&self.records, &plans[0]);
         }
         let written = self.records.write(plans);
-        assert_eq!(comes_before, matches!(written, Err(WriteError::Stale)), "stale means that somebody was faster");
+        assert_eq!(
+            comes_before,
+            matches!(written, Err(WriteError::Stale)),
+            "stale means that somebody was faster"
+        );
         written
     }
 
@@ -120,11 +149,20 @@ impl RecordStore for Contended {
         self.records.ledger(ledger)
     }
 
-    fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
+    fn ledgers(
+        &self,
+        after: Option<LedgerId>,
+        count_max: usize,
+    ) -> Result<Vec<LedgerSummary>, StoreError> {
         self.records.ledgers(after, count_max)
     }
 
-    fn chain(&self, ledger: LedgerId, after: Option<EventId>, count_max: usize) -> Result<Vec<Link>, StoreError> {
+    fn chain(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+        count_max: usize,
+    ) -> Result<Vec<Link>, StoreError> {
         self.records.chain(ledger, after, count_max)
     }
 
@@ -156,7 +194,11 @@ impl RecordStore for Contended {
         self.records.request_days()
     }
 
-    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError> {
+    fn anchors(
+        &self,
+        after: Option<&AnchorKey>,
+        count_max: usize,
+    ) -> Result<Vec<TalliedAnchor>, StoreError> {
         self.records.anchors(after, count_max)
     }
 
@@ -172,7 +214,11 @@ impl RecordStore for Contended {
         self.records.anchors_within(format, spans)
     }
 
-    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {
+    fn conjunctions(
+        &self,
+        range: &ListRange,
+        count_max: usize,
+    ) -> Result<Vec<StoredConjunction>, StoreError> {
         self.records.conjunctions(range, count_max)
     }
 
@@ -194,7 +240,8 @@ impl RecordStore for Contended {
         external: &ExternalId,
         count_max: usize,
     ) -> Result<Vec<AnchorKey>, StoreError> {
-        self.records.anchors_of_external(format, external, count_max)
+        self.records
+            .anchors_of_external(format, external, count_max)
     }
 
     fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError> {
@@ -215,19 +262,35 @@ impl NumberStore for Contended {
         self.records.series_head(series)
     }
 
-    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError> {
+    fn series(
+        &self,
+        after: Option<&SeriesName>,
+        count_max: usize,
+    ) -> Result<Vec<SeriesSummary>, StoreError> {
         self.records.series(after, count_max)
     }
 
-    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError> {
+    fn given(
+        &self,
+        series: &SeriesName,
+        from: u64,
+        count_max: usize,
+    ) -> Result<Vec<GivenNumbers>, StoreError> {
         self.records.given(series, from, count_max)
     }
 
-    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+    fn given_to(
+        &self,
+        keys: &[(SeriesName, KeyHash)],
+    ) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
         self.records.given_to(keys)
     }
 
-    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError> {
+    fn voids(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<VoidedNumber>, StoreError> {
         self.records.voids(series, numbers)
     }
 }
@@ -242,37 +305,59 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let records = Arc::new(Contended { records: FleetRecords::in_memory(), other: Mutex::default() });
+        let records = Arc::new(Contended {
+            records: FleetRecords::in_memory(),
+            other: Mutex::default(),
+        });
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let (jobs, waiting) = mpsc::channel();
         let shared = Arc::clone(&records) as Records;
-        let writer = RecordWriter::new(shared, Arc::new(hand.clock()), waiting, None, Arc::default());
-        Bench { records, hand, writer, jobs }
+        let writer = RecordWriter::new(
+            shared,
+            Arc::new(hand.clock()),
+            waiting,
+            None,
+            Arc::default(),
+        );
+        Bench {
+            records,
+            hand,
+            writer,
+            jobs,
+        }
     }
 
     /// A bench with a ledger of one event.
     fn with_ledger() -> (Bench, LedgerId) {
         let mut bench = Bench::new();
-        let genesis = bench.do_alone(create("genesis", 1)).expect("nobody comes before");
+        let genesis = bench
+            .do_alone(create("genesis", 1))
+            .expect("nobody comes before");
         (bench, genesis.links[0].id.ledger())
     }
 
     fn send(&self, request: LedgerRequest) -> Answer<Result<Appended, RecordError>> {
         let (caller, answer) = oneshot::channel();
-        self.jobs.send(Job::Ledger(request, caller)).expect("the writer lives");
+        self.jobs
+            .send(Job::Ledger(request, caller))
+            .expect("the writer lives");
         answer
     }
 
     fn give(&mut self, request: NumberRequest) -> Result<Numbered<GivenNumbers>, RecordError> {
         let (caller, mut answer) = oneshot::channel();
-        self.jobs.send(Job::Number(request, caller)).expect("the writer lives");
+        self.jobs
+            .send(Job::Number(request, caller))
+            .expect("the writer lives");
         self.serve();
         answer.try_recv().expect("it was replied to")
     }
 
     fn send_reports(&self, request: GroupRequest) -> Answer<Result<Vec<Grouped>, RecordError>> {
         let (caller, answer) = oneshot::channel();
-        self.jobs.send(Job::Group(request, caller)).expect("the writer lives");
+        self.jobs
+            .send(Job::Group(request, caller))
+            .expect("the writer lives");
         answer
     }
 
@@ -299,7 +384,8 @@ impl Bench {
             for link in self.chain(ledger.head.id.ledger()) {
                 let append = self.records.append(link.id).expect("memory");
                 let mark = append.and_then(|(append, _)| append.mark);
-                mark.into_iter().for_each(|mark| *stored.entry(mark.key.0).or_insert(0) += 1);
+                mark.into_iter()
+                    .for_each(|mark| *stored.entry(mark.key.0).or_insert(0) += 1);
             }
         }
         stored
@@ -312,24 +398,39 @@ fn numbers_are_decided_on_again_until_nobody_is_faster() {
     for (at, times) in [1, 2, DECISIONS_MAX - 1].into_iter().enumerate() {
         let last = bench.records.series_head(&name).expect("memory");
         bench.records.contend(times, false);
-        let given = bench.give(number_request(&name, 1, &at.to_string())).expect("nobody is faster in the end");
+        let given = bench
+            .give(number_request(&name, 1, &at.to_string()))
+            .expect("nobody is faster in the end");
         assert_eq!(bench.records.times(), times);
         // The other writer takes two each time.
         let before = last.map_or(0, |head| head.last) + 2 * u64::from(times);
         assert_eq!((given.is_replayed, given.stored.first), (false, before + 1));
-        let again = bench.give(number_request(&name, 1, &at.to_string())).expect("is known");
+        let again = bench
+            .give(number_request(&name, 1, &at.to_string()))
+            .expect("is known");
         assert_eq!((again.is_replayed, again.stored), (true, given.stored));
     }
     // Sent to both.
     bench.records.contend(1, true);
-    let same = bench.give(number_request(&name, 1, "same")).expect("it is known by now");
+    let same = bench
+        .give(number_request(&name, 1, "same"))
+        .expect("it is known by now");
     assert!(same.is_replayed);
     bench.records.contend(1, true);
     let (caller, mut answer) = oneshot::channel();
-    bench.jobs.send(Job::Void(void_request(&name, 1, "cancelled"), caller)).expect("the writer lives");
+    bench
+        .jobs
+        .send(Job::Void(void_request(&name, 1, "cancelled"), caller))
+        .expect("the writer lives");
     bench.serve();
-    let void = answer.try_recv().expect("it was replied to").expect("it was given");
-    assert!(void.is_replayed, "another writer made it void for the same reason");
+    let void = answer
+        .try_recv()
+        .expect("it was replied to")
+        .expect("it was given");
+    assert!(
+        void.is_replayed,
+        "another writer made it void for the same reason"
+    );
 }
 
 #[test]
@@ -337,14 +438,22 @@ fn an_append_is_decided_on_again_until_nobody_is_faster() {
     for times in [1, 2, DECISIONS_MAX - 1] {
         let (mut bench, ledger) = Bench::with_ledger();
         bench.records.contend(times, false);
-        let appended = bench.do_alone(append(ledger, &["a", "b"], 2)).expect("nobody is faster in the end");
+        let appended = bench
+            .do_alone(append(ledger, &["a", "b"], 2))
+            .expect("nobody is faster in the end");
         assert_eq!(bench.records.times(), times);
         let chain = bench.chain(ledger);
         let before = usize::try_from(times).expect("small") + 1;
-        assert_eq!(chain[before..], appended.links, "behind the genesis and the events of the other writer");
+        assert_eq!(
+            chain[before..],
+            appended.links,
+            "behind the genesis and the events of the other writer"
+        );
         assert_eq!(chain.len(), before + 2);
         assert_eq!(bench.stored().get(&2), Some(&1));
-        let again = bench.do_alone(append(ledger, &["a", "b"], 2)).expect("is known");
+        let again = bench
+            .do_alone(append(ledger, &["a", "b"], 2))
+            .expect("is known");
         assert_eq!((again.is_replayed, again.links), (true, appended.links));
     }
 }
@@ -357,16 +466,34 @@ fn after_too_many_decisions_nothing_is_stored_and_the_caller_may_ask_again() {
     let mut grouped = bench.send_reports(reports(&[0], 1, 2));
     let mut replayed = bench.send(create("genesis", 1));
     bench.serve();
-    assert_eq!(refused.try_recv().expect("a reply"), Err(RecordError::Unavailable));
-    assert_eq!(grouped.try_recv().expect("a reply"), Err(RecordError::Unavailable));
+    assert_eq!(
+        refused.try_recv().expect("a reply"),
+        Err(RecordError::Unavailable)
+    );
+    assert_eq!(
+        grouped.try_recv().expect("a reply"),
+        Err(RecordError::Unavailable)
+    );
     // Behind a plan it cannot be told apart from what rests on it.
-    assert_eq!(replayed.try_recv().expect("a reply"), Err(RecordError::Unavailable));
-    assert_eq!(bench.records.times(), DECISIONS_MAX, "not one decision more");
+    assert_eq!(
+        replayed.try_recv().expect("a reply"),
+        Err(RecordError::Unavailable)
+    );
+    assert_eq!(
+        bench.records.times(),
+        DECISIONS_MAX,
+        "not one decision more"
+    );
     assert_eq!(bench.stored().get(&2), None);
-    assert_eq!(bench.chain(ledger).len(), 1 + usize::try_from(DECISIONS_MAX).expect("small"));
+    assert_eq!(
+        bench.chain(ledger).len(),
+        1 + usize::try_from(DECISIONS_MAX).expect("small")
+    );
 
     bench.records.contend(0, false);
-    let again = bench.do_alone(append(ledger, &["a"], 2)).expect("nobody is faster");
+    let again = bench
+        .do_alone(append(ledger, &["a"], 2))
+        .expect("nobody is faster");
     assert!(!again.is_replayed);
     assert_eq!(bench.chain(ledger).last(), again.links.first());
     assert_eq!(bench.stored().get(&2), Some(&1));
@@ -375,24 +502,38 @@ fn after_too_many_decisions_nothing_is_stored_and_the_caller_may_ask_again() {
 #[test]
 fn what_rests_on_no_plan_is_told_whoever_is_faster() {
     let (mut bench, ledger) = Bench::with_ledger();
-    let first = bench.do_alone(append(ledger, &["a"], 2)).expect("nobody is faster");
+    let first = bench
+        .do_alone(append(ledger, &["a"], 2))
+        .expect("nobody is faster");
     bench.records.contend(DECISIONS_MAX, false);
     let mut replayed = bench.send(append(ledger, &["a"], 2));
     let unknown = LedgerId::from_bits(ledger.bits() ^ 4).expect("version 00");
     let mut unknown_ledger = bench.send(append(unknown, &["a"], 3));
     let mut refused = bench.send(append(ledger, &["b"], 4));
     bench.serve();
-    assert_eq!(replayed.try_recv().expect("a reply").expect("is stored").links, first.links);
+    assert_eq!(
+        replayed
+            .try_recv()
+            .expect("a reply")
+            .expect("is stored")
+            .links,
+        first.links
+    );
     let refusal = RecordError::Append(AppendRefusal::UnknownLedger(unknown));
     assert_eq!(unknown_ledger.try_recv().expect("a reply"), Err(refusal));
-    assert_eq!(refused.try_recv().expect("a reply"), Err(RecordError::Unavailable));
+    assert_eq!(
+        refused.try_recv().expect("a reply"),
+        Err(RecordError::Unavailable)
+    );
 }
 
 #[test]
 fn a_request_that_the_other_writer_has_done_is_replayed_and_not_done_twice() {
     let (mut bench, ledger) = Bench::with_ledger();
     bench.records.contend(1, true);
-    let appended = bench.do_alone(append(ledger, &["a", "b"], 2)).expect("it is done");
+    let appended = bench
+        .do_alone(append(ledger, &["a", "b"], 2))
+        .expect("it is done");
     assert!(appended.is_replayed, "by the other writer");
     assert_eq!(bench.chain(ledger)[1..], appended.links);
     assert_eq!(bench.stored().get(&2), Some(&1));
@@ -408,12 +549,36 @@ fn a_request_that_the_other_writer_has_done_is_replayed_and_not_done_twice() {
 fn what_a_caller_expects_is_asked_of_the_newer_state() {
     let (mut bench, ledger) = Bench::with_ledger();
     let genesis = bench.chain(ledger)[0].id;
-    let LedgerRequest::Append { ledger, events, mark, .. } = append(ledger, &["a"], 2) else { panic!("an append") };
+    let LedgerRequest::Append {
+        ledger,
+        events,
+        mark,
+        ..
+    } = append(ledger, &["a"], 2)
+    else {
+        panic!("an append")
+    };
     bench.records.contend(1, false);
-    let order = LedgerRequest::Append { ledger, events, mark, expected_previous: Some(genesis), import: None };
+    let order = LedgerRequest::Append {
+        ledger,
+        events,
+        mark,
+        expected_previous: Some(genesis),
+        import: None,
+    };
     let refused = bench.do_alone(order).expect_err("the head has moved");
-    let head = bench.records.head(ledger).expect("memory").expect("is there");
-    assert_eq!(refused, RecordError::Append(AppendRefusal::HeadMoved { expected: genesis, head }));
+    let head = bench
+        .records
+        .head(ledger)
+        .expect("memory")
+        .expect("is there");
+    assert_eq!(
+        refused,
+        RecordError::Append(AppendRefusal::HeadMoved {
+            expected: genesis,
+            head
+        })
+    );
     assert_eq!(bench.stored().get(&2), None);
 }
 
@@ -421,7 +586,9 @@ fn what_a_caller_expects_is_asked_of_the_newer_state() {
 fn a_ledger_whose_id_another_writer_takes_begins_a_microsecond_later() {
     let mut bench = Bench::new();
     bench.records.contend(3, false);
-    let created = bench.do_alone(create("genesis", 1)).expect("nobody is faster in the end");
+    let created = bench
+        .do_alone(create("genesis", 1))
+        .expect("nobody is faster in the end");
     assert_eq!(created.links[0].id.timestamp(), at(NOW + 3));
     assert_eq!(bench.records.ledgers(None, 9).expect("memory").len(), 4);
     assert_eq!(bench.stored().get(&1), Some(&1));
@@ -434,10 +601,16 @@ fn reports_join_the_anchor_of_whoever_was_faster() {
     let mut answer = bench.send_reports(reports(&[0, 100_000], 1, 2));
     bench.serve();
     let grouped = answer.try_recv().expect("a reply").expect("is grouped");
-    let told: Vec<_> = grouped.iter().map(|one| (one.created, one.delta_us)).collect();
+    let told: Vec<_> = grouped
+        .iter()
+        .map(|one| (one.created, one.delta_us))
+        .collect();
     assert_eq!(told, [(Some(false), -500_000), (Some(false), -400_000)]);
     let order = reports(&[0], 1, 2);
-    let stored = bench.records.neighbours(order.format(), &mut order.keys()).expect("memory");
+    let stored = bench
+        .records
+        .neighbours(order.format(), &mut order.keys())
+        .expect("memory");
     assert_eq!(stored[0].len(), 1, "one anchor for one conjunction");
     assert_eq!(grouped[0].anchor, stored[0][0].tca);
 }
@@ -450,11 +623,18 @@ fn whatever_is_sent_and_whoever_is_faster_every_reply_is_what_is_stored() {
         let (mut bench, ledger) = Bench::with_ledger();
         let mut told: BTreeMap<u128, Vec<Link>> = BTreeMap::new();
         for round in 0..6 {
-            bench.hand.advance(Duration::from_micros(random.random_range(0..5_000)));
+            bench
+                .hand
+                .advance(Duration::from_micros(random.random_range(0..5_000)));
             let times = [0, 0, 1, 1, 2, 3, 3, DECISIONS_MAX][random.random_range(0..8)];
             bench.records.contend(times, random.random());
-            let keys: Vec<u128> = (0..random.random_range(1..5)).map(|_| 2 + random.random_range(0..12)).collect();
-            let sent: Vec<_> = keys.iter().map(|key| bench.send(append(ledger, &["a", "b"], *key))).collect();
+            let keys: Vec<u128> = (0..random.random_range(1..5))
+                .map(|_| 2 + random.random_range(0..12))
+                .collect();
+            let sent: Vec<_> = keys
+                .iter()
+                .map(|key| bench.send(append(ledger, &["a", "b"], *key)))
+                .collect();
             bench.serve();
             for (key, mut answer) in keys.into_iter().zip(sent) {
                 match answer.try_recv().expect("a reply") {
@@ -473,23 +653,42 @@ fn whatever_is_sent_and_whoever_is_faster_every_reply_is_what_is_stored() {
             }
         }
         let (chain, stored) = (bench.chain(ledger), bench.stored());
-        assert!(stored.values().all(|times| *times == 1), "seed {seed}: {stored:?}");
+        assert!(
+            stored.values().all(|times| *times == 1),
+            "seed {seed}: {stored:?}"
+        );
         for (key, links) in &told {
-            assert!(stored.contains_key(key) && links.iter().all(|link| chain.contains(link)), "seed {seed}: {key}");
+            assert!(
+                stored.contains_key(key) && links.iter().all(|link| chain.contains(link)),
+                "seed {seed}: {key}"
+            );
         }
         for (place, (before, link)) in (2..).zip(chain.iter().zip(&chain[1..])) {
-            assert_eq!((link.place, link.previous), (place, before.id), "seed {seed}: one chain");
+            assert_eq!(
+                (link.place, link.previous),
+                (place, before.id),
+                "seed {seed}: one chain"
+            );
         }
     }
-    assert!(appended > 100 && refused > 20 && replayed > 100, "{appended} {refused} {replayed}");
+    assert!(
+        appended > 100 && refused > 20 && replayed > 100,
+        "{appended} {refused} {replayed}"
+    );
 }
 
 #[test]
 fn pauses_grow_and_end_long_before_a_caller_gives_up() {
     for decisions in 1..=DECISIONS_MAX {
         let longest = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
-        assert!((0..100).all(|_| pause_after(decisions) <= longest), "after {decisions}");
-        assert!((0..100).any(|_| !pause_after(decisions).is_zero()), "after {decisions}");
+        assert!(
+            (0..100).all(|_| pause_after(decisions) <= longest),
+            "after {decisions}"
+        );
+        assert!(
+            (0..100).any(|_| !pause_after(decisions).is_zero()),
+            "after {decisions}"
+        );
     }
     assert!(PAUSE_MAX * DECISIONS_MAX < Duration::from_secs(1));
 }

@@ -29,10 +29,18 @@ impl Bench {
     fn of_five_days() -> Bench {
         let backend = SimulatedDatabase::new(1);
         let records = backend.open_records().expect("the disk works");
-        let mut bench = Bench { backend, records, head: None, keys: 0 };
+        let mut bench = Bench {
+            backend,
+            records,
+            head: None,
+            keys: 0,
+        };
         for day in 0..5 {
             bench.append_on(day);
-            bench.records.write(&[anchor_of("conjunction", (1, 2), time_of(day).0, 0)]).expect("they are days apart");
+            bench
+                .records
+                .write(&[anchor_of("conjunction", (1, 2), time_of(day).0, 0)])
+                .expect("they are days apart");
             bench.report_on(day, time_of(day));
         }
         bench
@@ -47,15 +55,26 @@ impl Bench {
         };
         let plan = plan(&request, self.head, on(day).get() / 1_000);
         self.head = Some(plan.head());
-        self.records.write(&[RecordPlan::Append(plan)]).expect("nothing was written meanwhile");
+        self.records
+            .write(&[RecordPlan::Append(plan)])
+            .expect("nothing was written meanwhile");
     }
 
     /// A report that is counted on that day, of the anchor of a time.
     fn report_on(&self, day: u64, tca: Tca) {
-        let pair = Pair { primary: 1, secondary: 2 };
-        let key = AnchorKey { format: "conjunction".to_owned(), pair, tca };
+        let pair = Pair {
+            primary: 1,
+            secondary: 2,
+        };
+        let key = AnchorKey {
+            format: "conjunction".to_owned(),
+            pair,
+            tca,
+        };
         let tally = ReportTally::of(Seen { at: on(day), tca });
-        self.records.add_reports(&[(key, tally)]).expect("the disk works");
+        self.records
+            .add_reports(&[(key, tally)])
+            .expect("the disk works");
     }
 
     /// A process whose clock shows that day at its start.
@@ -65,15 +84,34 @@ impl Bench {
         let clock = Arc::new(hand.clock());
         let (_, waiting) = mpsc::sync_channel(1);
         let records = Arc::clone(&self.records);
-        let writer = RecordWriter::new(records, Arc::clone(&clock), waiting, Some(RETENTION), Arc::default());
-        Process { hand, clock, writer }
+        let writer = RecordWriter::new(
+            records,
+            Arc::clone(&clock),
+            waiting,
+            Some(RETENTION),
+            Arc::default(),
+        );
+        Process {
+            hand,
+            clock,
+            writer,
+        }
     }
 
     /// The days of the anchors and the keys that are left.
     fn left(&self) -> (Vec<i64>, Vec<u128>) {
         let anchors = self.records.anchors(None, 100).expect("readable");
-        let days = anchors.iter().rev().map(|anchor| (anchor.key.tca.0 - time_of(0).0) / 86_400_000_000).collect();
-        let is_known = |key: &u128| self.records.request(KeyHash(*key)).expect("readable").is_some();
+        let days = anchors
+            .iter()
+            .rev()
+            .map(|anchor| (anchor.key.tca.0 - time_of(0).0) / 86_400_000_000)
+            .collect();
+        let is_known = |key: &u128| {
+            self.records
+                .request(KeyHash(*key))
+                .expect("readable")
+                .is_some()
+        };
         (days, (1..=self.keys).filter(is_known).collect())
     }
 }
@@ -124,7 +162,10 @@ fn one_start_with_the_clock_400_days_ahead_forgets_no_anchor_and_no_key() {
     bench.report_on(404, time_of(4));
     wrong.run(Duration::from_hours(3));
     let (anchors, keys) = bench.left();
-    assert_eq!(anchors, before.0, "the third-last day is day 3, which is no 365 days after any of them");
+    assert_eq!(
+        anchors, before.0,
+        "the third-last day is day 3, which is no 365 days after any of them"
+    );
     assert_eq!(keys, [4, 5, 6], "and its keys are of the last three days");
     // With right clocks, and once the days have passed, old ones are forgotten.
     drop(wrong);
@@ -147,14 +188,26 @@ fn with_right_clocks_what_is_old_is_forgotten_after_the_first_minutes() {
     }
     let mut process = bench.start_on(368);
     process.run(NOTHING_FORGOTTEN_FOR - Duration::from_mins(1));
-    assert_eq!(bench.left(), (vec![0, 1, 2, 3, 4], (1..=8).collect()), "it has just started");
+    assert_eq!(
+        bench.left(),
+        (vec![0, 1, 2, 3, 4], (1..=8).collect()),
+        "it has just started"
+    );
     process.run(Duration::from_mins(1));
-    assert_eq!(bench.left(), (vec![1, 2, 3, 4], vec![6, 7, 8]), "by the beginning of day 366, less 365 days");
+    assert_eq!(
+        bench.left(),
+        (vec![1, 2, 3, 4], vec![6, 7, 8]),
+        "by the beginning of day 366, less 365 days"
+    );
     bench.report_on(369, time_of(2));
     bench.append_on(370);
     bench.append_on(371);
     process.run(DAY * 3);
-    assert_eq!(bench.left(), (vec![2, 4], vec![6, 7, 8, 9, 10][2..].to_vec()), "what was reported lately is kept");
+    assert_eq!(
+        bench.left(),
+        (vec![2, 4], vec![6, 7, 8, 9, 10][2..].to_vec()),
+        "what was reported lately is kept"
+    );
 }
 
 #[test]
@@ -166,7 +219,11 @@ fn nothing_is_forgotten_while_the_clock_is_refused() {
     let mut process = bench.start_on(402);
     process.clock.refute(Duration::from_secs(30));
     process.run(Duration::from_hours(48));
-    assert_eq!(bench.left(), (vec![0, 1, 2, 3, 4], (1..=8).collect()), "the fleet says that it is wrong");
+    assert_eq!(
+        bench.left(),
+        (vec![0, 1, 2, 3, 4], (1..=8).collect()),
+        "the fleet says that it is wrong"
+    );
     process.clock.refute(Duration::ZERO);
     process.run(Duration::from_secs(1));
     assert_eq!(bench.left(), (vec![], vec![6, 7, 8]), "it is right again");
@@ -175,11 +232,18 @@ fn nothing_is_forgotten_while_the_clock_is_refused() {
 #[test]
 fn where_something_was_written_on_fewer_than_three_days_no_anchor_is_forgotten() {
     let mut bench = Bench::of_five_days();
-    bench.records.forget_anchors(&bench.records.anchors(None, 4).expect("readable")).expect("the disk works");
+    bench
+        .records
+        .forget_anchors(&bench.records.anchors(None, 4).expect("readable"))
+        .expect("the disk works");
     for day in [500, 501] {
         bench.append_on(day);
     }
-    while bench.records.forget_requests(crate::storage::samples::at(0), 100).expect("the disk works") {}
+    while bench
+        .records
+        .forget_requests(crate::storage::samples::at(0), 100)
+        .expect("the disk works")
+    {}
     bench.start_on(900).run(Duration::from_hours(1));
     assert_eq!(bench.left().0, [0]);
 }

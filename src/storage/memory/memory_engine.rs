@@ -30,7 +30,10 @@ struct Kept {
 impl MemoryEngine {
     /// A store of its own, empty.
     pub(in crate::storage) fn new() -> MemoryEngine {
-        MemoryEngine { kept: Arc::default(), records: Arc::new(FleetRecords::in_memory()) }
+        MemoryEngine {
+            kept: Arc::default(),
+            records: Arc::new(FleetRecords::in_memory()),
+        }
     }
 
     /// The store as a start finds it.
@@ -52,7 +55,10 @@ impl MemoryEngine {
 }
 
 impl EmptyEngine for MemoryEngine {
-    fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError> {
+    fn create_horizon(
+        self: Box<Self>,
+        plan: &HorizonPlan,
+    ) -> Result<Box<dyn ReservedEngine>, StoreError> {
         let mut kept = self.kept();
         (kept.horizon, kept.floor) = (Some(plan.horizon()), plan.floor());
         drop(kept);
@@ -75,7 +81,10 @@ impl ReadyEngine for MemoryEngine {
     fn raise_horizon(&mut self, horizon: UnixNanos) -> Result<(), StoreError> {
         let mut kept = self.kept();
         let present = kept.horizon.unwrap_or_default();
-        assert!(horizon >= present, "a horizon is never lowered: it is {present}, {horizon} was asked for");
+        assert!(
+            horizon >= present,
+            "a horizon is never lowered: it is {present}, {horizon} was asked for"
+        );
         kept.horizon = Some(horizon);
         Ok(())
     }
@@ -90,15 +99,26 @@ impl Kept {
         if let Some(kept) = self.slots.filter(|kept| *kept != now) {
             return Err(FormatsError::SlotsChanged { kept, now });
         }
-        for KeptFormat { name, description, .. } in formats {
-            let differences = self.formats.get(name).map(|kept| differences(kept, description)).unwrap_or_default();
+        for KeptFormat {
+            name, description, ..
+        } in formats
+        {
+            let differences = self
+                .formats
+                .get(name)
+                .map(|kept| differences(kept, description))
+                .unwrap_or_default();
             if !differences.is_empty() {
-                return Err(FormatsError::Changed { name: name.clone(), differences });
+                return Err(FormatsError::Changed {
+                    name: name.clone(),
+                    differences,
+                });
             }
         }
         self.slots = Some(now);
         let minted = formats.iter().filter(|format| format.is_minted);
-        self.formats.extend(minted.map(|format| (format.name.clone(), format.description.clone())));
+        self.formats
+            .extend(minted.map(|format| (format.name.clone(), format.description.clone())));
         Ok(())
     }
 }

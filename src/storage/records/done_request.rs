@@ -21,9 +21,11 @@ impl DoneRequest {
     /// What a plan does, if a key came with it that is forgotten after a while.
     pub(in crate::storage) fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
-            RecordPlan::Append(plan) => {
-                Some(DoneRequest { key: plan.mark?.key, recorded: plan.recorded, last: plan.head().id })
-            }
+            RecordPlan::Append(plan) => Some(DoneRequest {
+                key: plan.mark?.key,
+                recorded: plan.recorded,
+                last: plan.head().id,
+            }),
             RecordPlan::Anchor(_) | RecordPlan::Number(_) | RecordPlan::Void(_) => None,
         }
     }
@@ -32,19 +34,26 @@ impl DoneRequest {
 /// The earliest time of a request whose key is certainly kept: 24 hours before. Longer than that a key is kept until
 /// [its day is forgotten](days_to_forget), and known as long as it is kept.
 pub(in crate::storage) fn remembered_since(now: EventTime) -> EventTime {
-    EventTime::from_micros(now.micros().saturating_sub(DAY_MICROS)).expect("earlier than a time there is")
+    EventTime::from_micros(now.micros().saturating_sub(DAY_MICROS))
+        .expect("earlier than a time there is")
 }
 
 /// The same where these are times at which something was recorded, whatever clocks wrote them: not after the third-last day of
 /// them, so that one clock that was ahead frees no key of the real last day. All keys where they are of fewer days.
 pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventTime {
-    let (mut days, mut newest) = (LastDays::default(), EventTime::from_micros(0).expect("the first time there is"));
+    let (mut days, mut newest) = (
+        LastDays::default(),
+        EventTime::from_micros(0).expect("the first time there is"),
+    );
     for time in recorded {
         days.add(WrittenDay::of(time));
         newest = newest.max(time);
     }
-    let third_last = days.third_last().map_or(0, |day| day.begins().get() / 1_000);
-    remembered_since(newest).min(EventTime::from_micros(third_last).expect("earlier than a time there is"))
+    let third_last = days
+        .third_last()
+        .map_or(0, |day| day.begins().get() / 1_000);
+    remembered_since(newest)
+        .min(EventTime::from_micros(third_last).expect("earlier than a time there is"))
 }
 
 /// Which of these days, in their order, hold no request since that time. The last three are none of them whatever the time:
@@ -79,15 +88,28 @@ mod tests {
             let since = remembered_among(real.into_iter().chain([at(24 * 1_000 + ahead)]));
             assert_eq!(since, days_ago(1), "{ahead} h");
         }
-        assert_eq!(remembered_among(real[..2].iter().copied()), at(0), "fewer days than three: all");
+        assert_eq!(
+            remembered_among(real[..2].iter().copied()),
+            at(0),
+            "fewer days than three: all"
+        );
     }
 
     #[test]
     fn the_last_three_days_are_kept_whatever_the_clock_says() {
-        let days = |numbers: &[u32]| numbers.iter().map(|number| WrittenDay::numbered(*number)).collect::<Vec<_>>();
+        let days = |numbers: &[u32]| {
+            numbers
+                .iter()
+                .map(|number| WrittenDay::numbered(*number))
+                .collect::<Vec<_>>()
+        };
         let since = |day: u64| EventTime::from_micros(day * DAY_MICROS + 5).expect("in range");
         assert_eq!(days_to_forget(&days(&[7, 8, 9, 10]), since(9)), days(&[7]));
-        assert_eq!(days_to_forget(&days(&[5, 6, 8, 9, 10]), since(6)), days(&[5]), "the sixth day is still asked for");
+        assert_eq!(
+            days_to_forget(&days(&[5, 6, 8, 9, 10]), since(6)),
+            days(&[5]),
+            "the sixth day is still asked for"
+        );
         assert_eq!(days_to_forget(&days(&[8, 9, 10]), since(5_000)), []);
         assert_eq!(days_to_forget(&[], since(5_000)), []);
     }

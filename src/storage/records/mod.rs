@@ -16,7 +16,9 @@ pub(in crate::storage) use done_request::{days_to_forget, remembered_since};
 pub use number_store::{NumberRecord, NumberStore, SeriesSummary};
 pub use record_plan::RecordPlan;
 pub use record_store::{BackedUp, LedgerSummary, RecordStore, Records, WriteError};
-pub use register::{AnchorKey, ListPlace, ListRange, StoredAnchor, StoredConjunction, StoredPair, TalliedAnchor};
+pub use register::{
+    AnchorKey, ListPlace, ListRange, StoredAnchor, StoredConjunction, StoredPair, TalliedAnchor,
+};
 pub(in crate::storage) use rows::{append_row, externals_row, number_rows, tally_row};
 pub use stored_append::StoredAppend;
 pub(in crate::storage) use written_day::LastDays;

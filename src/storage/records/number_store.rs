@@ -19,35 +19,58 @@ pub trait NumberStore {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError>;
+    fn series(
+        &self,
+        after: Option<&SeriesName>,
+        count_max: usize,
+    ) -> Result<Vec<SeriesSummary>, StoreError>;
 
     /// What was given of a series, in its order, from the number `from` on: at most `count_max` requests.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError>;
+    fn given(
+        &self,
+        series: &SeriesName,
+        from: u64,
+        count_max: usize,
+    ) -> Result<Vec<GivenNumbers>, StoreError>;
 
     /// What was given to each of these keys.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError>;
+    fn given_to(
+        &self,
+        keys: &[(SeriesName, KeyHash)],
+    ) -> Result<Vec<Option<GivenNumbers>>, StoreError>;
 
     /// A number of a series, and what is known of it; `None` if it was not given.
     ///
     /// # Errors
     /// [`StoreError`].
     fn number(&self, series: &SeriesName, number: u64) -> Result<Option<NumberRecord>, StoreError> {
-        let given = self.given(series, number, 1)?.pop().filter(|given| given.first <= number);
+        let given = self
+            .given(series, number, 1)?
+            .pop()
+            .filter(|given| given.first <= number);
         let Some(given) = given else { return Ok(None) };
-        Ok(Some(NumberRecord { number, given, void: self.voids(series, number..=number)?.pop() }))
+        Ok(Some(NumberRecord {
+            number,
+            given,
+            void: self.voids(series, number..=number)?.pop(),
+        }))
     }
 
     /// Which of these numbers of a series are void, in their order.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError>;
+    fn voids(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<VoidedNumber>, StoreError>;
 }
 
 /// A number of a series, and what is known of it.

@@ -66,13 +66,22 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError>;
+    fn ledgers(
+        &self,
+        after: Option<LedgerId>,
+        count_max: usize,
+    ) -> Result<Vec<LedgerSummary>, StoreError>;
 
     /// The events of a ledger after one of them, or from the first, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn chain(&self, ledger: LedgerId, after: Option<EventId>, count_max: usize) -> Result<Vec<Link>, StoreError>;
+    fn chain(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+        count_max: usize,
+    ) -> Result<Vec<Link>, StoreError>;
 
     /// An event of a ledger; `None` if it is not there.
     ///
@@ -146,7 +155,11 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError>;
+    fn conjunctions(
+        &self,
+        range: &ListRange,
+        count_max: usize,
+    ) -> Result<Vec<StoredConjunction>, StoreError>;
 
     /// Adds to what is known of the reports of conjunctions; of anchors that are not stored nothing is kept.
     ///
@@ -182,7 +195,11 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError>;
+    fn anchors(
+        &self,
+        after: Option<&AnchorKey>,
+        count_max: usize,
+    ) -> Result<Vec<TalliedAnchor>, StoreError>;
 
     /// Forgets anchors, and what is kept beside them, but for those whose reports were counted since they were read.
     ///

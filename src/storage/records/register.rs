@@ -75,19 +75,46 @@ pub struct ListRange {
 
 impl ListRange {
     /// Before the place of every conjunction, and behind it.
-    pub(in crate::storage) const FIRST: ListPlace = (Tca(i64::MIN), Pair { primary: 0, secondary: 0 });
-    pub(in crate::storage) const LAST: ListPlace = (Tca(i64::MAX), Pair { primary: u64::MAX, secondary: u64::MAX });
+    pub(in crate::storage) const FIRST: ListPlace = (
+        Tca(i64::MIN),
+        Pair {
+            primary: 0,
+            secondary: 0,
+        },
+    );
+    pub(in crate::storage) const LAST: ListPlace = (
+        Tca(i64::MAX),
+        Pair {
+            primary: u64::MAX,
+            secondary: u64::MAX,
+        },
+    );
 
     /// The first and the last place that it covers; `None` if it covers none.
     pub(in crate::storage) fn places(&self) -> Option<(ListPlace, ListPlace)> {
-        let (mut from, mut to) = ((*self.times.start(), ListRange::FIRST.1), (*self.times.end(), ListRange::LAST.1));
+        let (mut from, mut to) = (
+            (*self.times.start(), ListRange::FIRST.1),
+            (*self.times.end(), ListRange::LAST.1),
+        );
         match self.after {
             // No pair has an object 0 or of this number, so the neighbour of a place can be written so.
             Some((tca, Pair { primary, secondary })) if self.latest_first => {
-                to = to.min((tca, Pair { primary, secondary: secondary.checked_sub(1)? }));
+                to = to.min((
+                    tca,
+                    Pair {
+                        primary,
+                        secondary: secondary.checked_sub(1)?,
+                    },
+                ));
             }
             Some((tca, Pair { primary, secondary })) => {
-                from = from.max((tca, Pair { primary, secondary: secondary.checked_add(1)? }));
+                from = from.max((
+                    tca,
+                    Pair {
+                        primary,
+                        secondary: secondary.checked_add(1)?,
+                    },
+                ));
             }
             None => {}
         }

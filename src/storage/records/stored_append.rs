@@ -20,9 +20,21 @@ pub struct StoredAppend {
 impl StoredAppend {
     /// What a plan is stored as.
     pub(in crate::storage) fn of(plan: &AppendPlan) -> StoredAppend {
-        let AppendPlan { before: _, entries, mark, recorded, is_importing } = plan;
+        let AppendPlan {
+            before: _,
+            entries,
+            mark,
+            recorded,
+            is_importing,
+        } = plan;
         let (first_place, entries) = (plan.first_place(), entries.clone());
-        StoredAppend { first_place, recorded: *recorded, mark: *mark, is_importing: *is_importing, entries }
+        StoredAppend {
+            first_place,
+            recorded: *recorded,
+            mark: *mark,
+            is_importing: *is_importing,
+            entries,
+        }
     }
 
     /// The last event.
@@ -30,7 +42,12 @@ impl StoredAppend {
         let last = self.entries.last().expect("an append has an event");
         let before_last = u64::try_from(self.entries.len() - 1).expect("an append is short");
         let (recorded, is_importing) = (self.recorded, self.is_importing);
-        Head { id: last.id, place: self.first_place + before_last, recorded, is_importing }
+        Head {
+            id: last.id,
+            place: self.first_place + before_last,
+            recorded,
+            is_importing,
+        }
     }
 
     /// The ledger.

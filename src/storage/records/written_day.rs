@@ -65,7 +65,10 @@ impl LastDays {
 
     /// The third-last day; `None` while fewer are known.
     pub(in crate::storage) fn third_last(&self) -> Option<WrittenDay> {
-        self.0.first().copied().filter(|_| self.0.len() == LAST_DAYS)
+        self.0
+            .first()
+            .copied()
+            .filter(|_| self.0.len() == LAST_DAYS)
     }
 }
 
@@ -78,20 +81,33 @@ mod tests {
         let day = WrittenDay::numbered(20_000);
         let begins = day.begins().get() / 1_000;
         let at = |micros| EventTime::from_micros(micros).expect("in range");
-        assert_eq!([begins - 1, begins].map(|micros| WrittenDay::of(at(micros)).number()), [19_999, 20_000]);
+        assert_eq!(
+            [begins - 1, begins].map(|micros| WrittenDay::of(at(micros)).number()),
+            [19_999, 20_000]
+        );
         assert_eq!(
             [day.begins().get() - 1, day.begins().get()]
                 .map(|nanos| { WrittenDay::of_clock(UnixNanos::new(nanos)).number() }),
             [19_999, 20_000]
         );
-        assert_eq!(WrittenDay::numbered(u32::MAX).begins(), UnixNanos::new(u64::MAX));
+        assert_eq!(
+            WrittenDay::numbered(u32::MAX).begins(),
+            UnixNanos::new(u64::MAX)
+        );
     }
 
     #[test]
     fn the_third_last_day_is_known_once_there_are_three() {
         let mut days = LastDays::default();
         let third_last = |days: &LastDays| days.third_last().map(WrittenDay::number);
-        for (day, expected) in [(9, None), (9, None), (2, None), (7, Some(2)), (400, Some(7)), (1, Some(7))] {
+        for (day, expected) in [
+            (9, None),
+            (9, None),
+            (2, None),
+            (7, Some(2)),
+            (400, Some(7)),
+            (1, Some(7)),
+        ] {
             days.add(WrittenDay::numbered(day));
             assert_eq!(third_last(&days), expected, "after day {day}");
         }

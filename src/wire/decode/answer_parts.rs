@@ -42,7 +42,13 @@ pub type KnownDomains = BTreeMap<u32, String>;
 impl AnswerParts {
     /// The parts for the formats of a decoder, in its order.
     pub fn new(formats: &[Arc<Format>], domains: KnownDomains) -> AnswerParts {
-        AnswerParts { formats: formats.iter().map(|format| FormatParts::new(format)).collect(), domains }
+        AnswerParts {
+            formats: formats
+                .iter()
+                .map(|format| FormatParts::new(format))
+                .collect(),
+            domains,
+        }
     }
 }
 
@@ -51,18 +57,27 @@ impl FormatParts {
         let names = || format.encodings.iter().map(|encoding| encoding.name());
         let head = |name| {
             json(|json| {
-                json.raw(r#""format":"#).string(&format.name).raw(r#","encoding":"#).string(name);
+                json.raw(r#""format":"#)
+                    .string(&format.name)
+                    .raw(r#","encoding":"#)
+                    .string(name);
             })
         };
         let name = |(at, name)| {
             json(|json| {
-                json.raw(if at == 0 { "" } else { "," }).string(name).raw(":");
+                json.raw(if at == 0 { "" } else { "," })
+                    .string(name)
+                    .raw(":");
             })
         };
         FormatParts {
             heads: names().map(head).collect(),
             names: names().enumerate().map(name).collect(),
-            layouts: format.variants.iter().map(|variant| FieldParts::all(&variant.layout)).collect(),
+            layouts: format
+                .variants
+                .iter()
+                .map(|variant| FieldParts::all(&variant.layout))
+                .collect(),
         }
     }
 }
@@ -70,21 +85,35 @@ impl FormatParts {
 impl FieldParts {
     fn all(layout: &Layout) -> Vec<FieldParts> {
         // All ids of a layout have the same fields.
-        let any = Parts { layout, values: vec![0; layout.fields().len()], time: None };
-        any.numbers().enumerate().map(|(at, (field, _, width))| FieldParts::new(at, field, width)).collect()
+        let any = Parts {
+            layout,
+            values: vec![0; layout.fields().len()],
+            time: None,
+        };
+        any.numbers()
+            .enumerate()
+            .map(|(at, (field, _, width))| FieldParts::new(at, field, width))
+            .collect()
     }
 
     fn new(at: usize, field: &Field, width: Width) -> FieldParts {
         let before = json(|json| {
-            json.raw(if at == 0 { "[" } else { "," }).raw(r#"{"name":"#).string(&field.name);
-            json.raw(r#","kind":""#).raw(field.kind.name()).raw(r#"","value":""#);
+            json.raw(if at == 0 { "[" } else { "," })
+                .raw(r#"{"name":"#)
+                .string(&field.name);
+            json.raw(r#","kind":""#)
+                .raw(field.kind.name())
+                .raw(r#"","value":""#);
         });
         let width = match width {
             Width::Bits(bits) => format!(r#""bits":{bits}"#),
             Width::Digits { digits, radix } => format!(r#""digits":{digits},"radix":{radix}"#),
             Width::Cardinality(cardinality) => format!(r#""cardinality":"{cardinality}""#),
         };
-        FieldParts { before, after: format!(r#"","width":{{{width}}},"label":"#) }
+        FieldParts {
+            before,
+            after: format!(r#"","width":{{{width}}},"label":"#),
+        }
     }
 }
 

@@ -38,8 +38,14 @@ impl<'a> BestMatch<'a> {
     fn of(id: &str, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> BestMatch<'a> {
         let best = decoder.best_and_doubt(id, filter);
         let is_to_be_meant = filter.lenient && is_doubtful(best);
-        match is_to_be_meant.then(|| decoder.lenient_text(id, filter)).flatten() {
-            Some(text) => BestMatch { best: decoder.best_and_doubt(&text, filter), meant: Some(text) },
+        match is_to_be_meant
+            .then(|| decoder.lenient_text(id, filter))
+            .flatten()
+        {
+            Some(text) => BestMatch {
+                best: decoder.best_and_doubt(&text, filter),
+                meant: Some(text),
+            },
             None => BestMatch { best, meant: None },
         }
     }
@@ -64,7 +70,11 @@ impl<'a> BriefReading<'a> {
         });
         BriefReading {
             id,
-            did_you_mean: if is_doubtful(first.best) { decoder.did_you_mean(id, filter) } else { Vec::new() },
+            did_you_mean: if is_doubtful(first.best) {
+                decoder.did_you_mean(id, filter)
+            } else {
+                Vec::new()
+            },
             is_ambiguous: first.best.is_some_and(|(_, is_ambiguous)| is_ambiguous),
             is_lenient: filter.lenient,
             is_as_given: first.meant.is_none(),
@@ -81,7 +91,11 @@ impl<'a> BriefReading<'a> {
     ) -> Option<MatchReading<'a>> {
         let BestMatch { best, meant } = BestMatch::of(id, decoder, filter);
         let (best, _) = best?;
-        Some(MatchReading::of_made_text(best, meant.as_deref().unwrap_or(id), known))
+        Some(MatchReading::of_made_text(
+            best,
+            meant.as_deref().unwrap_or(id),
+            known,
+        ))
     }
 
     /// The match that it tells of.
@@ -100,22 +114,27 @@ impl<'a> BriefReading<'a> {
         json.raw(r#"{"id":"#).string(self.id);
         match &self.reading {
             None => {
-                json.raw(r#","format":null,"encoding":null,"time":null,"fields":[],"ambiguous":false"#);
+                json.raw(
+                    r#","format":null,"encoding":null,"time":null,"fields":[],"ambiguous":false"#,
+                );
             }
             Some(reading) => {
                 reading.write_head(json.raw(","));
                 reading.write_beginning(&mut json);
-                json.raw(r#","time":"#).string_or_null(reading.time().as_deref());
+                json.raw(r#","time":"#)
+                    .string_or_null(reading.time().as_deref());
                 reading.write_fields(json.raw(r#","fields":"#));
                 json.raw(r#","ambiguous":"#).bool(self.is_ambiguous);
             }
         }
         if self.is_lenient {
             json.raw(r#","as_given":"#).bool(self.is_as_given);
-            json.raw(r#","canonical":"#).string_or_null(self.canonical().as_deref());
+            json.raw(r#","canonical":"#)
+                .string_or_null(self.canonical().as_deref());
         }
         if !self.did_you_mean.is_empty() {
-            json.raw(r#","did_you_mean":"#).strings(self.did_you_mean.iter().map(String::as_str));
+            json.raw(r#","did_you_mean":"#)
+                .strings(self.did_you_mean.iter().map(String::as_str));
         }
         json.raw("}");
     }
@@ -127,14 +146,24 @@ impl fmt::Display for BriefReading<'_> {
         if let Some(reading) = &self.reading {
             let MatchReading { found, parts, .. } = reading;
             let time = reading.time();
-            write!(f, "\t{}\t{}\t{}", found.format().name, found.encoding().name(), time.as_deref().unwrap_or("-"))?;
+            write!(
+                f,
+                "\t{}\t{}\t{}",
+                found.format().name,
+                found.encoding().name(),
+                time.as_deref().unwrap_or("-")
+            )?;
             for (field, value, _) in parts.numbers() {
                 write!(f, "\t{}={}", field.name, itoa::Buffer::new().format(value))?;
             }
             if let Some((name, value)) = reading.beginning() {
                 write!(f, "\t{name}={value}")?;
             }
-            f.write_str(if self.is_ambiguous { "\tambiguous=true" } else { "" })?;
+            f.write_str(if self.is_ambiguous {
+                "\tambiguous=true"
+            } else {
+                ""
+            })?;
         } else {
             f.write_str("\t-\t-\t-")?;
         }
@@ -153,7 +182,11 @@ impl fmt::Display for BriefReading<'_> {
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     let breaks_the_line = |letter: char| letter.is_control() || letter == '\\';
     for part in text.split_inclusive(breaks_the_line) {
-        match part.char_indices().next_back().filter(|(_, letter)| breaks_the_line(*letter)) {
+        match part
+            .char_indices()
+            .next_back()
+            .filter(|(_, letter)| breaks_the_line(*letter))
+        {
             Some((at, letter)) => write!(f, "{}{}", &part[..at], letter.escape_default())?,
             None => f.write_str(part)?,
         }

@@ -70,14 +70,33 @@ impl<'a> DecodeAnswer<'a> {
         filter: DecodeFilter<'_>,
         known: &'a AnswerParts,
     ) -> DecodeAnswer<'a> {
-        let read_as = if filter.lenient { decoder.lenient_text(id, filter) } else { None };
+        let read_as = if filter.lenient {
+            decoder.lenient_text(id, filter)
+        } else {
+            None
+        };
         let mut decoded = decoder.decode(read_as.as_deref().unwrap_or(id), filter);
         let is_withheld = !filter.is_pinned() && decoded.is_unlikely();
-        let withheld = if is_withheld { std::mem::take(&mut decoded.matches) } else { Vec::new() };
+        let withheld = if is_withheld {
+            std::mem::take(&mut decoded.matches)
+        } else {
+            Vec::new()
+        };
         // An id without its hyphens may read as an id of another format, and of a time that cannot be.
-        let is_doubtful = decoded.matches.first().is_none_or(|best| !best.is_plausible());
-        let near = if is_doubtful { decoder.near_ids(id, filter) } else { Vec::new() };
-        let shaped_like = if is_doubtful && near.is_empty() { decoder.shaped_like(id, filter) } else { Vec::new() };
+        let is_doubtful = decoded
+            .matches
+            .first()
+            .is_none_or(|best| !best.is_plausible());
+        let near = if is_doubtful {
+            decoder.near_ids(id, filter)
+        } else {
+            Vec::new()
+        };
+        let shaped_like = if is_doubtful && near.is_empty() {
+            decoder.shaped_like(id, filter)
+        } else {
+            Vec::new()
+        };
         DecodeAnswer {
             id,
             decoded,
@@ -110,14 +129,20 @@ impl<'a> DecodeAnswer<'a> {
     /// The first of those, and its best reading.
     pub fn nearest(&self) -> Option<(&str, MatchReading<'_>)> {
         let near = self.near.first()?;
-        Some((&near.text, MatchReading::new(near.found, &near.text, self.known)))
+        Some((
+            &near.text,
+            MatchReading::new(near.found, &near.text, self.known),
+        ))
     }
 
     /// What it looks like, though it is no id, in words; `None` if like nothing.
     pub fn shape(&self) -> Option<String> {
         match self.shaped_like.as_slice() {
             [] => None,
-            [KSUID] => Some("it has the shape of a KSUID, whose 160 bits are more than any format has here".to_owned()),
+            [KSUID] => Some(
+                "it has the shape of a KSUID, whose 160 bits are more than any format has here"
+                    .to_owned(),
+            ),
             names => Some(format!(
                 "it has the shape of one of {}, with another salt, or a letter that is wrong, missing or too many",
                 names.join(" or ")
@@ -133,14 +158,19 @@ impl<'a> DecodeAnswer<'a> {
     /// Every reading, the one with the most evidence first.
     pub fn readings(&self) -> impl Iterator<Item = MatchReading<'_>> {
         let text = self.read_as().unwrap_or(self.id);
-        self.decoded.matches.iter().map(move |found| MatchReading::new(*found, text, self.known))
+        self.decoded
+            .matches
+            .iter()
+            .map(move |found| MatchReading::new(*found, text, self.known))
     }
 
     /// The readings that are withheld, because a word or an everyday number is likelier; the one with the most evidence
     /// first.
     pub fn unlikely(&self) -> impl Iterator<Item = MatchReading<'_>> {
         let text = self.read_as().unwrap_or(self.id);
-        self.withheld.iter().map(move |found| MatchReading::new(*found, text, self.known))
+        self.withheld
+            .iter()
+            .map(move |found| MatchReading::new(*found, text, self.known))
     }
 
     /// Writes the array of the readings that are withheld.
@@ -156,7 +186,10 @@ impl<'a> DecodeAnswer<'a> {
     /// The formats without a reading.
     pub fn rejected(&self) -> impl Iterator<Item = RejectedFormat<'a>> {
         let rejected = self.decoded.rejected.iter();
-        rejected.map(|(format, why)| RejectedFormat { format: &format.name, reason: why.code() })
+        rejected.map(|(format, why)| RejectedFormat {
+            format: &format.name,
+            reason: why.code(),
+        })
     }
 
     /// Writes the answer as a JSON object to the end of `out`.
@@ -171,14 +204,25 @@ impl<'a> DecodeAnswer<'a> {
         for (at, reading) in self.readings().enumerate() {
             reading.write_json(json.raw(if at == 0 { "" } else { "," }), &mut written_ids);
         }
-        json.raw(r#"],"ambiguous":"#).bool(self.decoded.is_ambiguous()).raw(r#","rejected":["#);
+        json.raw(r#"],"ambiguous":"#)
+            .bool(self.decoded.is_ambiguous())
+            .raw(r#","rejected":["#);
         for (at, rejected) in self.rejected().enumerate() {
-            json.raw(if at == 0 { r#"{"format":"# } else { r#",{"format":"# });
-            json.string(rejected.format).raw(r#","reason":""#).raw(rejected.reason).raw("\"}");
+            json.raw(if at == 0 {
+                r#"{"format":"#
+            } else {
+                r#",{"format":"#
+            });
+            json.string(rejected.format)
+                .raw(r#","reason":""#)
+                .raw(rejected.reason)
+                .raw("\"}");
         }
-        json.raw(r#"],"did_you_mean":"#).strings(self.did_you_mean());
+        json.raw(r#"],"did_you_mean":"#)
+            .strings(self.did_you_mean());
         if !self.shaped_like.is_empty() {
-            json.raw(r#","shaped_like":"#).strings(self.shaped_like.iter().copied());
+            json.raw(r#","shaped_like":"#)
+                .strings(self.shaped_like.iter().copied());
         }
         if !self.numbers.is_empty() {
             json.raw(r#","numbers":"#);
@@ -195,7 +239,22 @@ impl<'a> DecodeAnswer<'a> {
     }
 }
 
-fn write_number(json: &mut JsonText<'_>, NumberReading { rule, series, number, check }: &NumberReading) {
-    json.raw(r#"{"rule":"#).string(rule).raw(r#","series":"#).string_or_null(series.as_ref().map(SeriesName::as_str));
-    json.raw(r#","number":""#).digits((*number).into()).raw(r#"","check":"#).string_or_null(check.as_deref()).raw("}");
+fn write_number(
+    json: &mut JsonText<'_>,
+    NumberReading {
+        rule,
+        series,
+        number,
+        check,
+    }: &NumberReading,
+) {
+    json.raw(r#"{"rule":"#)
+        .string(rule)
+        .raw(r#","series":"#)
+        .string_or_null(series.as_ref().map(SeriesName::as_str));
+    json.raw(r#","number":""#)
+        .digits((*number).into())
+        .raw(r#"","check":"#)
+        .string_or_null(check.as_deref())
+        .raw("}");
 }

@@ -25,21 +25,39 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
         if at > 0 {
             line(out, "");
         }
-        draw_line(out, style, row.iter().map(|cell| (cell.column, cell.ink, cell.digits.clone())));
-        draw_line(out, style, row.iter().map(|cell| (cell.column, cell.ink, cell.bracket())));
+        draw_line(
+            out,
+            style,
+            row.iter()
+                .map(|cell| (cell.column, cell.ink, cell.digits.clone())),
+        );
+        draw_line(
+            out,
+            style,
+            row.iter()
+                .map(|cell| (cell.column, cell.ink, cell.bracket())),
+        );
         let hanging: Vec<_> = row.iter().filter(|cell| !cell.holds_name()).collect();
         // The rightmost name comes first, so that no name crosses the line down to another.
         for last in (0..hanging.len()).rev() {
             let lines = hanging[..last].iter().map(|cell| (cell, "│".to_owned()));
             let name = (&hanging[last], format!("{TIE}{}", hanging[last].name));
             let texts = lines.chain([name]);
-            draw_line(out, style, texts.map(|(cell, text)| (cell.column + cell.knot(), cell.ink, text)));
+            draw_line(
+                out,
+                style,
+                texts.map(|(cell, text)| (cell.column + cell.knot(), cell.ink, text)),
+            );
         }
     }
 }
 
 /// One line with these texts at their columns, which rise.
-fn draw_line<'t>(out: &mut String, style: Style, texts: impl Iterator<Item = (usize, &'t str, String)>) {
+fn draw_line<'t>(
+    out: &mut String,
+    style: Style,
+    texts: impl Iterator<Item = (usize, &'t str, String)>,
+) {
     let mut end = 0;
     for (column, ink, text) in texts {
         out.push_str(&" ".repeat(column - end));
@@ -54,7 +72,11 @@ fn cells<'a>(reading: &'a MatchReading<'_>) -> Vec<Cell<'a>> {
     let mut cells = Vec::new();
     for (field, value) in layout.fields().iter().zip(&reading.parts.values) {
         let digits = digits_of(layout, field, *value);
-        let piece_len = if digits.len() > COLUMNS_MAX - INDENT { PIECE_LEN } else { digits.len() };
+        let piece_len = if digits.len() > COLUMNS_MAX - INDENT {
+            PIECE_LEN
+        } else {
+            digits.len()
+        };
         let pieces = digits.chars().collect::<Vec<_>>();
         cells.extend(pieces.chunks(piece_len).map(|piece| Cell {
             digits: piece.iter().collect(),
@@ -95,7 +117,11 @@ impl Cell<'_> {
     /// How many columns digits and name need.
     fn room(&self) -> usize {
         let hanging_len = self.knot() + TIE.chars().count() + self.name.len();
-        if self.holds_name() { self.len() } else { self.len().max(hanging_len) }
+        if self.holds_name() {
+            self.len()
+        } else {
+            self.len().max(hanging_len)
+        }
     }
 
     fn bracket(&self) -> String {
@@ -105,7 +131,11 @@ impl Cell<'_> {
             _ if self.holds_name() => format!("└{name:─^0$}┘", len - 2),
             1 => "│".to_owned(),
             2 => "├┘".to_owned(),
-            _ => format!("└{}┬{}┘", "─".repeat(self.knot() - 1), "─".repeat(len - self.knot() - 2)),
+            _ => format!(
+                "└{}┬{}┘",
+                "─".repeat(self.knot() - 1),
+                "─".repeat(len - self.knot() - 2)
+            ),
         }
     }
 }
@@ -114,7 +144,9 @@ impl Cell<'_> {
 fn rows(cells: Vec<Cell<'_>>) -> Vec<Vec<Cell<'_>>> {
     let mut rows: Vec<Vec<Cell<'_>>> = Vec::new();
     for mut cell in cells {
-        let row = rows.last_mut().and_then(|row| Some((row.last().map(|last| last.column + last.len() + 1)?, row)));
+        let row = rows
+            .last_mut()
+            .and_then(|row| Some((row.last().map(|last| last.column + last.len() + 1)?, row)));
         match row.filter(|(column, _)| column + cell.room() <= COLUMNS_MAX) {
             Some((column, row)) => {
                 cell.column = column;
@@ -128,7 +160,10 @@ fn rows(cells: Vec<Cell<'_>>) -> Vec<Vec<Cell<'_>>> {
 
 /// Fields of one name share their colour.
 pub(super) fn ink_of(layout: &Layout, field: &Field) -> &'static str {
-    let place = layout.fields().iter().position(|other| other.name == field.name);
+    let place = layout
+        .fields()
+        .iter()
+        .position(|other| other.name == field.name);
     COLOURS[place.expect("a field of this layout") % COLOURS.len()]
 }
 
@@ -137,7 +172,9 @@ pub(super) fn ink_of(layout: &Layout, field: &Field) -> &'static str {
 fn digits_of(layout: &Layout, field: &Field, value: u128) -> String {
     match field.width {
         Width::Bits(bits) if is_positional(layout, 2) => pad(value, 2, bits),
-        Width::Digits { digits, radix } if radix <= 36 && is_positional(layout, radix) => pad(value, radix, digits),
+        Width::Digits { digits, radix } if radix <= 36 && is_positional(layout, radix) => {
+            pad(value, radix, digits)
+        }
         _ => pad(value, 10, field.max.checked_ilog10().unwrap_or(0) + 1),
     }
 }
@@ -145,7 +182,9 @@ fn digits_of(layout: &Layout, field: &Field, value: u128) -> String {
 /// The last `len` digits of a number; there are no more.
 fn pad(value: u128, radix: u32, len: u32) -> String {
     let digit = |place: u32| value / u128::from(radix).pow(place) % u128::from(radix);
-    let places = (0..len).rev().map(|place| usize::try_from(digit(place)).expect("a digit is below 36"));
+    let places = (0..len)
+        .rev()
+        .map(|place| usize::try_from(digit(place)).expect("a digit is below 36"));
     places.map(|digit| char::from(DIGITS[digit])).collect()
 }
 

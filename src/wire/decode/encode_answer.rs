@@ -26,7 +26,12 @@ impl<'a> EncodeAnswer<'a> {
         known: &'a AnswerParts,
     ) -> EncodeAnswer<'a> {
         let text = format!("{}{}", made.prefix, format.canonical().to_text(made.id));
-        EncodeAnswer { format, text, decoder, known }
+        EncodeAnswer {
+            format,
+            text,
+            decoder,
+            known,
+        }
     }
 
     /// The canonical text.
@@ -37,8 +42,11 @@ impl<'a> EncodeAnswer<'a> {
     /// The reading of the canonical text as an id of the format.
     pub fn decoded(&self) -> DecodeAnswer<'_> {
         let canonical = self.format.canonical().name();
-        let filter =
-            DecodeFilter { format: Some(&self.format.name), encoding: Some(canonical), ..DecodeFilter::default() };
+        let filter = DecodeFilter {
+            format: Some(&self.format.name),
+            encoding: Some(canonical),
+            ..DecodeFilter::default()
+        };
         DecodeAnswer::new(&self.text, self.decoder, filter, self.known)
     }
 
@@ -48,9 +56,14 @@ impl<'a> EncodeAnswer<'a> {
     /// When the format is none of the decoder's.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         let decoded = self.decoded();
-        let reading: MatchReading<'_> = decoded.readings().next().expect("the canonical text of an id is one");
+        let reading: MatchReading<'_> = decoded
+            .readings()
+            .next()
+            .expect("the canonical text of an id is one");
         let mut json = JsonText(out);
-        json.raw(r#"{"format":"#).string(&self.format.name).raw(r#","minted":false"#);
+        json.raw(r#"{"format":"#)
+            .string(&self.format.name)
+            .raw(r#","minted":false"#);
         reading.write_id(&mut json, &mut WrittenIds::default());
         json.raw("}");
     }

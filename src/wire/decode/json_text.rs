@@ -79,5 +79,7 @@ impl JsonText<'_> {
 /// Whether a text needs no escape in JSON.
 pub(super) fn is_plain(text: &[u8]) -> bool {
     // No early exit, so that the compiler can check many bytes at once.
-    text.iter().fold(true, |plain, byte| plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\'))
+    text.iter().fold(true, |plain, byte| {
+        plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\')
+    })
 }

@@ -57,13 +57,27 @@ impl<'a> MatchReading<'a> {
     /// The reading of `text` as this match.
     pub(super) fn new(found: Match<'a>, text: &'a str, known: &'a AnswerParts) -> MatchReading<'a> {
         let prefix = Cow::Borrowed(&text[..found.prefix_len()]);
-        MatchReading { found, parts: found.parts(), prefix, known }
+        MatchReading {
+            found,
+            parts: found.parts(),
+            prefix,
+            known,
+        }
     }
 
     /// The same of a text that is not kept.
-    pub(super) fn of_made_text(found: Match<'a>, text: &str, known: &'a AnswerParts) -> MatchReading<'a> {
+    pub(super) fn of_made_text(
+        found: Match<'a>,
+        text: &str,
+        known: &'a AnswerParts,
+    ) -> MatchReading<'a> {
         let prefix = Cow::Owned(text[..found.prefix_len()].to_owned());
-        MatchReading { found, parts: found.parts(), prefix, known }
+        MatchReading {
+            found,
+            parts: found.parts(),
+            prefix,
+            known,
+        }
     }
 
     /// What the text begins with, by what it is called: the `type` of a format of types, empty where the text has none, or
@@ -81,13 +95,22 @@ impl<'a> MatchReading<'a> {
 
     /// The canonical text, behind what the text begins with.
     pub fn canonical(&self) -> String {
-        format!("{}{}", self.prefix, self.found.format().canonical().to_text(self.found.id()))
+        format!(
+            "{}{}",
+            self.prefix,
+            self.found.format().canonical().to_text(self.found.id())
+        )
     }
 
     /// The instant it carries, in RFC 3339 with the digits that its tick has; `None` if it carries none, or one after the
     /// year 9999.
     pub fn time(&self) -> Option<Rfc3339Text> {
-        self.parts.time?.rfc3339(self.found.format().tick.map_or(0, |tick| tick.second_digits()))
+        self.parts.time?.rfc3339(
+            self.found
+                .format()
+                .tick
+                .map_or(0, |tick| tick.second_digits()),
+        )
     }
 
     /// The instant it carries, in whole seconds since 1970.
@@ -99,7 +122,12 @@ impl<'a> MatchReading<'a> {
     pub fn fields(&self) -> impl Iterator<Item = FieldReading<'a>> {
         self.parts.numbers().map(|(field, value, width)| {
             let label = label_of(&self.found, field, value, &self.known.domains);
-            FieldReading { field, value, width, label }
+            FieldReading {
+                field,
+                value,
+                width,
+                label,
+            }
         })
     }
 
@@ -125,13 +153,16 @@ impl<'a> MatchReading<'a> {
     pub(super) fn write_in_short(&self, json: &mut JsonText<'_>) {
         json.raw("{");
         self.write_head(json);
-        json.raw(r#","time":"#).string_or_null(self.time().as_deref());
+        json.raw(r#","time":"#)
+            .string_or_null(self.time().as_deref());
         self.write_evidence(json);
         json.raw("}");
     }
 
     fn write_evidence(&self, json: &mut JsonText<'_>) {
-        json.raw(r#","evidence_bits":"#).number(self.evidence_bits()).raw(r#","evidence":""#);
+        json.raw(r#","evidence_bits":"#)
+            .number(self.evidence_bits())
+            .raw(r#","evidence":""#);
         json.raw(self.evidence()).raw("\"");
     }
 
@@ -143,8 +174,14 @@ impl<'a> MatchReading<'a> {
     /// Writes the array of the fields.
     pub(super) fn write_fields(&self, json: &mut JsonText<'_>) {
         let parts = &self.format().layouts[self.found.variant_index()];
-        for (FieldReading { value, label, .. }, FieldParts { before, after }) in self.fields().zip(parts) {
-            json.raw(before).digits(value).raw(after).string_or_null(label.as_ref().map(Label::as_str)).raw("}");
+        for (FieldReading { value, label, .. }, FieldParts { before, after }) in
+            self.fields().zip(parts)
+        {
+            json.raw(before)
+                .digits(value)
+                .raw(after)
+                .string_or_null(label.as_ref().map(Label::as_str))
+                .raw("}");
         }
         json.raw("]");
     }
@@ -163,10 +200,16 @@ impl<'a> MatchReading<'a> {
         let found = &self.found;
         self.write_beginning(json);
         self.write_text(0, written_ids, json.raw(r#","canonical":"#));
-        json.raw(r#","value":""#).digits(found.id()).raw(r#"","time":"#).string_or_null(self.time().as_deref());
+        json.raw(r#","value":""#)
+            .digits(found.id())
+            .raw(r#"","time":"#)
+            .string_or_null(self.time().as_deref());
         json.raw(r#","time_unix_seconds":"#);
         match self.unix_seconds() {
-            Some(seconds) => json.raw("\"").raw(itoa::Buffer::new().format(seconds)).raw("\""),
+            Some(seconds) => json
+                .raw("\"")
+                .raw(itoa::Buffer::new().format(seconds))
+                .raw("\""),
             None => json.raw("null"),
         };
         self.write_fields(json.raw(r#","fields":"#));
@@ -200,13 +243,26 @@ impl<'a> MatchReading<'a> {
 }
 
 /// The name of the value of a field, if it has one.
-fn label_of<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<Label<'a>> {
+fn label_of<'a>(
+    found: &Match<'a>,
+    field: &Field,
+    value: u128,
+    domains: &'a KnownDomains,
+) -> Option<Label<'a>> {
     let format = found.format();
     match field.kind {
-        FieldKind::Qualifier => {
-            Some(Label::Known(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")))
-        }
-        FieldKind::Worker => format.labels.get(&value).map(String::as_str).map(Label::Known),
+        FieldKind::Qualifier => Some(Label::Known(
+            format
+                .variant_of(found.id())
+                .name
+                .as_deref()
+                .unwrap_or("unassigned"),
+        )),
+        FieldKind::Worker => format
+            .labels
+            .get(&value)
+            .map(String::as_str)
+            .map(Label::Known),
         FieldKind::Object => domain_label(format, value, domains).map(Label::Known),
         // The digits hold the version, too, so the number alone is not what a ledger is called.
         FieldKind::Ledger if format.rule == Rule::Chained => {

@@ -45,7 +45,12 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
             "as read"
         }
     };
-    Drawing { reading, mark, style }.draw(&mut out, answer.decoded.is_ambiguous());
+    Drawing {
+        reading,
+        mark,
+        style,
+    }
+    .draw(&mut out, answer.decoded.is_ambiguous());
     let others: Vec<_> = readings.map(|reading| (None, summary(&reading))).collect();
     if !others.is_empty() {
         line(&mut out, "");
@@ -59,30 +64,56 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
 
 /// What it is as a number of a series.
 fn draw_numbers(out: &mut String, answer: &DecodeAnswer<'_>) {
-    for NumberReading { rule, series, number, check } in &answer.numbers {
-        let series = series.as_ref().map_or_else(String::new, |series| format!(" of the series {series}"));
-        let check = check.as_ref().map_or_else(String::new, |check| format!("; its check {check} is right"));
-        line(out, &format!("number {number}{series}, as numbers.{rule} writes it{check}"));
+    for NumberReading {
+        rule,
+        series,
+        number,
+        check,
+    } in &answer.numbers
+    {
+        let series = series
+            .as_ref()
+            .map_or_else(String::new, |series| format!(" of the series {series}"));
+        let check = check
+            .as_ref()
+            .map_or_else(String::new, |check| format!("; its check {check} is right"));
+        line(
+            out,
+            &format!("number {number}{series}, as numbers.{rule} writes it{check}"),
+        );
     }
 }
 
 fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     line(out, &style.paint(BOLD, &escape_controls(answer.id)));
     line(out, "an id of no format");
-    let unlikely: Vec<_> = answer.unlikely().map(|reading| (None, summary(&reading))).collect();
+    let unlikely: Vec<_> = answer
+        .unlikely()
+        .map(|reading| (None, summary(&reading)))
+        .collect();
     if !unlikely.is_empty() {
         line(out, "");
         line(out, "rather a word or a number than");
         draw_table(out, style, unlikely);
     }
     line(out, "");
-    let reasons = answer.rejected().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
+    let reasons = answer.rejected().map(|rejected| {
+        (
+            None,
+            [rejected.format.to_owned(), rejected.reason.to_owned()],
+        )
+    });
     draw_table(out, style, reasons.collect());
     if let Some((text, reading)) = answer.nearest() {
         line(out, "");
         line(out, "not as written");
         line(out, &style.paint(BOLD, text));
-        Drawing { reading, mark: "", style }.draw(out, false);
+        Drawing {
+            reading,
+            mark: "",
+            style,
+        }
+        .draw(out, false);
     }
     draw_near(out, answer, style);
 }
@@ -91,7 +122,11 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     // The first of them is drawn where there is no reading to draw.
     let drawn = usize::from(answer.readings().next().is_none());
-    let rows: Vec<_> = answer.did_you_mean().skip(drawn).map(|text| (None, [text.to_owned()])).collect();
+    let rows: Vec<_> = answer
+        .did_you_mean()
+        .skip(drawn)
+        .map(|text| (None, [text.to_owned()]))
+        .collect();
     if !rows.is_empty() {
         line(out, "");
         line(out, if drawn == 0 { "did you mean" } else { "or" });
@@ -116,16 +151,27 @@ fn escape_controls(text: &str) -> String {
 }
 
 /// Draws rows of texts in columns. An ink colours the first two of its row.
-fn draw_table<const COLUMNS: usize>(out: &mut String, style: Style, rows: Vec<(Option<&str>, [String; COLUMNS])>) {
+fn draw_table<const COLUMNS: usize>(
+    out: &mut String,
+    style: Style,
+    rows: Vec<(Option<&str>, [String; COLUMNS])>,
+) {
     let len = |text: &String| text.chars().count();
-    let lens: [usize; COLUMNS] =
-        std::array::from_fn(|column| rows.iter().map(|(_, texts)| len(&texts[column])).max().unwrap_or_default());
+    let lens: [usize; COLUMNS] = std::array::from_fn(|column| {
+        rows.iter()
+            .map(|(_, texts)| len(&texts[column]))
+            .max()
+            .unwrap_or_default()
+    });
     for (ink, texts) in &rows {
         let mut gap = INDENT;
         for (column, text) in texts.iter().enumerate() {
             if !text.is_empty() {
                 out.push_str(&" ".repeat(gap));
-                out.push_str(&ink.filter(|_| column < 2).map_or_else(|| text.clone(), |ink| style.paint(ink, text)));
+                out.push_str(
+                    &ink.filter(|_| column < 2)
+                        .map_or_else(|| text.clone(), |ink| style.paint(ink, text)),
+                );
                 gap = 0;
             }
             gap += lens[column] - len(text) + 2;
@@ -137,15 +183,31 @@ fn draw_table<const COLUMNS: usize>(out: &mut String, style: Style, rows: Vec<(O
 /// A reading in one row: format and encoding, instant, evidence, doubt.
 fn summary(reading: &MatchReading<'_>) -> [String; 4] {
     [
-        format!("{} ({})", reading.found.format().name, reading.found.encoding().name()),
+        format!(
+            "{} ({})",
+            reading.found.format().name,
+            reading.found.encoding().name()
+        ),
         instant(reading).unwrap_or_default(),
-        format!("{} evidence, {:.1} bits", reading.evidence(), reading.evidence_bits()),
-        if reading.found.is_plausible() { String::new() } else { "not plausible".to_owned() },
+        format!(
+            "{} evidence, {:.1} bits",
+            reading.evidence(),
+            reading.evidence_bits()
+        ),
+        if reading.found.is_plausible() {
+            String::new()
+        } else {
+            "not plausible".to_owned()
+        },
     ]
 }
 
 fn instant(reading: &MatchReading<'_>) -> Option<String> {
-    let far = || reading.unix_seconds().map(|seconds| format!("{seconds} s since 1970"));
+    let far = || {
+        reading
+            .unix_seconds()
+            .map(|seconds| format!("{seconds} s since 1970"))
+    };
     reading.time().as_deref().map(str::to_owned).or_else(far)
 }
 
@@ -171,23 +233,51 @@ impl Drawing<'_> {
     fn draw_head(&self, out: &mut String, is_ambiguous: bool) {
         let [name, instant, evidence, doubt] = summary(&self.reading);
         let ambiguous = if is_ambiguous { "ambiguous" } else { "" };
-        let beginning = self.reading.beginning().map_or_else(String::new, |(name, value)| match value {
-            "" => format!("no {name}"),
-            value => format!("{name} {value}"),
-        });
-        let rest =
-            [beginning.as_str(), &instant, &evidence, &doubt, ambiguous].into_iter().filter(|part| !part.is_empty());
-        line(out, &rest.fold(self.style.paint(BOLD, &name), |head, part| head + "  " + part));
+        let beginning = self
+            .reading
+            .beginning()
+            .map_or_else(String::new, |(name, value)| match value {
+                "" => format!("no {name}"),
+                value => format!("{name} {value}"),
+            });
+        let rest = [beginning.as_str(), &instant, &evidence, &doubt, ambiguous]
+            .into_iter()
+            .filter(|part| !part.is_empty());
+        line(
+            out,
+            &rest.fold(self.style.paint(BOLD, &name), |head, part| {
+                head + "  " + part
+            }),
+        );
     }
 
     /// Name, value, width and meaning of each field; those of one name as the number that they carry together.
     fn draw_fields(&self, out: &mut String) {
         let rows = self.reading.fields().map(|read| {
             let field = read.field;
-            let time = if field.kind == FieldKind::Time { self.time_sum() } else { None };
-            let kind = || if field.name == field.kind.name() { String::new() } else { field.kind.name().to_owned() };
-            let meaning = read.label.map(|label| label.as_str().to_owned()).or(time).unwrap_or_else(kind);
-            let texts = [field.name.clone(), read.value.to_string(), width_text(read.width), meaning];
+            let time = if field.kind == FieldKind::Time {
+                self.time_sum()
+            } else {
+                None
+            };
+            let kind = || {
+                if field.name == field.kind.name() {
+                    String::new()
+                } else {
+                    field.kind.name().to_owned()
+                }
+            };
+            let meaning = read
+                .label
+                .map(|label| label.as_str().to_owned())
+                .or(time)
+                .unwrap_or_else(kind);
+            let texts = [
+                field.name.clone(),
+                read.value.to_string(),
+                width_text(read.width),
+                meaning,
+            ];
             (Some(ink_of(self.reading.parts.layout, field)), texts)
         });
         draw_table(out, self.style, rows.collect());
@@ -196,19 +286,54 @@ impl Drawing<'_> {
     /// The instant as epoch plus ticks.
     fn time_sum(&self) -> Option<String> {
         let format = self.reading.found.format();
-        let ticks = self.reading.parts.layout.sum_of(FieldKind::Time, &self.reading.parts.values)?;
-        Some(format!("{} = {} + {ticks} × {}", instant(&self.reading)?, format.epoch.to_text(0)?, format.tick?))
+        let ticks = self
+            .reading
+            .parts
+            .layout
+            .sum_of(FieldKind::Time, &self.reading.parts.values)?;
+        Some(format!(
+            "{} = {} + {ticks} × {}",
+            instant(&self.reading)?,
+            format.epoch.to_text(0)?,
+            format.tick?
+        ))
     }
 
     /// Every encoding, the canonical one first.
     fn draw_encodings(&self, out: &mut String) {
-        let rows = self.reading.found.format().encodings.iter().enumerate().map(|(at, encoding)| {
-            let text = if at == 0 { self.reading.canonical() } else { encoding.to_text(self.reading.found.id()) };
-            let read = if encoding.name() == self.reading.found.encoding().name() { self.mark } else { "" };
-            let marks = [if at == 0 { "canonical" } else { "" }, read];
-            let marks = marks.into_iter().filter(|mark| !mark.is_empty()).collect::<Vec<_>>().join(", ");
-            (None, [encoding.name().to_owned(), text, self.style.paint(DIM, &marks)])
-        });
+        let rows = self
+            .reading
+            .found
+            .format()
+            .encodings
+            .iter()
+            .enumerate()
+            .map(|(at, encoding)| {
+                let text = if at == 0 {
+                    self.reading.canonical()
+                } else {
+                    encoding.to_text(self.reading.found.id())
+                };
+                let read = if encoding.name() == self.reading.found.encoding().name() {
+                    self.mark
+                } else {
+                    ""
+                };
+                let marks = [if at == 0 { "canonical" } else { "" }, read];
+                let marks = marks
+                    .into_iter()
+                    .filter(|mark| !mark.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                (
+                    None,
+                    [
+                        encoding.name().to_owned(),
+                        text,
+                        self.style.paint(DIM, &marks),
+                    ],
+                )
+            });
         draw_table(out, self.style, rows.collect());
     }
 }
@@ -238,23 +363,33 @@ mod tests {
         let decoder = Decoder::new(vec![Arc::new(format)]);
         let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
         let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-        let filter = DecodeFilter { format: Some(&name), ..DecodeFilter::default() };
+        let filter = DecodeFilter {
+            format: Some(&name),
+            ..DecodeFilter::default()
+        };
         ruler(&DecodeAnswer::new(text, &decoder, filter, &parts), style)
     }
 
     fn without_escapes(text: &str) -> String {
         let mut parts = text.split("\x1b[");
         let first = parts.next().unwrap_or_default().to_owned();
-        parts.filter_map(|part| part.split_once('m')).fold(first, |text, (_, rest)| text + rest)
+        parts
+            .filter_map(|part| part.split_once('m'))
+            .fold(first, |text, (_, rest)| text + rest)
     }
 
     #[test]
     fn colours_change_nothing_but_the_colour() {
-        for (format, text) in
-            [("payment", "1I9ZC1002"), ("uuid7", "018f2b3c-4d5e-7abc-9def-0123456789ab"), ("siq", "?")]
-        {
+        for (format, text) in [
+            ("payment", "1I9ZC1002"),
+            ("uuid7", "018f2b3c-4d5e-7abc-9def-0123456789ab"),
+            ("siq", "?"),
+        ] {
             let coloured = draw(preset(format), text, Style::Colour);
-            assert_eq!(without_escapes(&coloured), draw(preset(format), text, Style::Plain));
+            assert_eq!(
+                without_escapes(&coloured),
+                draw(preset(format), text, Style::Plain)
+            );
             assert!(coloured.contains("\x1b["), "{coloured}");
         }
     }
@@ -263,46 +398,78 @@ mod tests {
     fn a_field_has_one_colour_for_digits_name_and_value() {
         let coloured = draw(preset("payment"), "1I9ZC1002", Style::Colour);
         for text in ["1I9ZC1", "└time┘", "time", "91164961"] {
-            assert!(coloured.contains(&format!("\x1b[36m{text}\x1b[0m")), "{text}: {coloured}");
+            assert!(
+                coloured.contains(&format!("\x1b[36m{text}\x1b[0m")),
+                "{text}: {coloured}"
+            );
         }
         for text in ["02", "├┘", "└─ sequence", "sequence", "2"] {
-            assert!(coloured.contains(&format!("\x1b[32m{text}\x1b[0m")), "{text}: {coloured}");
+            assert!(
+                coloured.contains(&format!("\x1b[32m{text}\x1b[0m")),
+                "{text}: {coloured}"
+            );
         }
     }
 
     #[test]
     fn a_text_of_no_format_cannot_move_the_cursor() {
         let drawing = draw(preset("payment"), "\x1b[2J", Style::Plain);
-        assert!(drawing.starts_with("\\u{1b}[2J\nan id of no format\n\n  payment  "), "{drawing}");
+        assert!(
+            drawing.starts_with("\\u{1b}[2J\nan id of no format\n\n  payment  "),
+            "{drawing}"
+        );
     }
 
     #[test]
     fn a_mixed_radix_is_drawn_as_the_values_of_its_fields() {
         let drawing = draw(preset("payment-wide"), "1I9ZD9001", Style::Plain);
-        let expected =
-            "\n  0091165005 00 0001\n  └─ time ─┘ ├┘ └┬─┘\n             │   └─ sequence\n             └─ worker\n";
+        let expected = "\n  0091165005 00 0001\n  └─ time ─┘ ├┘ └┬─┘\n             │   └─ sequence\n             └─ worker\n";
         assert!(drawing.contains(expected), "{drawing}");
     }
 
     #[test]
     fn rows_end_at_100_columns_and_long_fields_are_cut() {
-        let bits = |name: &str, bits| format!("{{ name = '{name}', kind = 'random', bits = {bits} }}");
+        let bits =
+            |name: &str, bits| format!("{{ name = '{name}', kind = 'random', bits = {bits} }}");
         for fields in [
             vec![bits("all", 127)],
-            vec![bits("first", 96), bits("a", 1), bits("b", 1), bits("last", 29)],
-            (1..16).map(|at| bits(&format!("a_name_that_hangs_{at}"), 8)).collect(),
+            vec![
+                bits("first", 96),
+                bits("a", 1),
+                bits("b", 1),
+                bits("last", 29),
+            ],
+            (1..16)
+                .map(|at| bits(&format!("a_name_that_hangs_{at}"), 8))
+                .collect(),
         ] {
             let toml = format!(
                 "summary = ''\nrule = 'random'\nfields = [{}]\nencodings = ['decimal']\nreveals = ''",
                 fields.join(", ")
             );
             let definition = FormatDefinition::from_toml("x", &toml).expect("a definition");
-            let drawing = draw(definition.compile("x").expect("sound"), "12345678901234567890", Style::Plain);
-            let rows: Vec<_> = drawing.lines().skip(3).take_while(|line| !line.contains("bits")).collect();
-            assert!(rows.iter().all(|row| row.chars().count() <= COLUMNS_MAX), "{drawing}");
-            let digits: String = rows.iter().flat_map(|row| row.chars()).filter(|c| matches!(c, '0' | '1')).collect();
+            let drawing = draw(
+                definition.compile("x").expect("sound"),
+                "12345678901234567890",
+                Style::Plain,
+            );
+            let rows: Vec<_> = drawing
+                .lines()
+                .skip(3)
+                .take_while(|line| !line.contains("bits"))
+                .collect();
             assert!(
-                digits.ends_with(&format!("{:b}", 12_345_678_901_234_567_890_u128)) || fields.len() == 15,
+                rows.iter().all(|row| row.chars().count() <= COLUMNS_MAX),
+                "{drawing}"
+            );
+            let digits: String = rows
+                .iter()
+                .flat_map(|row| row.chars())
+                .filter(|c| matches!(c, '0' | '1'))
+                .collect();
+            assert!(
+                digits.ends_with(&format!("{:b}", 12_345_678_901_234_567_890_u128))
+                    || fields.len() == 15,
                 "{drawing}"
             );
         }

@@ -19,7 +19,13 @@ struct WrittenId {
 
 impl WrittenIds {
     /// Writes an id in the encoding of that number, in quotes.
-    pub(super) fn write(&mut self, number: usize, encoding: &Encoding, id: u128, JsonText(out): &mut JsonText<'_>) {
+    pub(super) fn write(
+        &mut self,
+        number: usize,
+        encoding: &Encoding,
+        id: u128,
+        JsonText(out): &mut JsonText<'_>,
+    ) {
         if self.0.len() <= number {
             self.0.resize(number + 1, None);
         }
@@ -37,6 +43,9 @@ impl WrittenIds {
             out.truncate(start);
             JsonText(out).string(&text);
         }
-        self.0[number] = Some(WrittenId { id, text: start..out.len() });
+        self.0[number] = Some(WrittenId {
+            id,
+            text: start..out.len(),
+        });
     }
 }

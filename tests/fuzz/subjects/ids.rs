@@ -8,8 +8,16 @@ use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains, Style, ruler};
 use serde_json::Value;
 
 static FORMATS: LazyLock<Vec<Arc<Format>>> = LazyLock::new(|| {
-    let compile = |name: &str, toml| FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap();
-    PRESETS.iter().map(|preset| Arc::new(compile(preset.name, preset.toml))).collect()
+    let compile = |name: &str, toml| {
+        FormatDefinition::from_toml(name, toml)
+            .unwrap()
+            .compile(name)
+            .unwrap()
+    };
+    PRESETS
+        .iter()
+        .map(|preset| Arc::new(compile(preset.name, preset.toml)))
+        .collect()
 });
 static DECODER: LazyLock<Decoder> = LazyLock::new(|| Decoder::new(FORMATS.clone()));
 
@@ -22,13 +30,19 @@ pub(super) fn decode(bytes: &[u8]) {
     let decoded = decoder.decode(&text, DecodeFilter::default());
     for found in &decoded.matches {
         assert_eq!(found.encoding().to_text(found.id()), text);
-        assert_eq!(found.format().split(found.id()).unwrap().values.len(), found.parts().values.len());
+        assert_eq!(
+            found.format().split(found.id()).unwrap().values.len(),
+            found.parts().values.len()
+        );
     }
     let best = decoder.best(&text, DecodeFilter::default());
     let first = decoded.matches.first();
     assert_eq!(best.map(|best| best.id()), first.map(|first| first.id()));
     for near in decoder.did_you_mean(&text, DecodeFilter::default()) {
-        assert!(decoder.best(&near, DecodeFilter::default()).is_some(), "{near}");
+        assert!(
+            decoder.best(&near, DecodeFilter::default()).is_some(),
+            "{near}"
+        );
     }
     let parts = AnswerParts::new(DECODER.formats(), KnownDomains::new());
     let answer = DecodeAnswer::new(&text, &decoder, DecodeFilter::default(), &parts);
@@ -41,7 +55,9 @@ pub(super) fn decode(bytes: &[u8]) {
 /// Of a format and one of its encodings, which the first two bytes choose: a text that is read is written the same again, and
 /// a number that is written is read again.
 pub(super) fn read_and_write(bytes: &[u8]) {
-    let [format, encoding, rest @ ..] = bytes else { return };
+    let [format, encoding, rest @ ..] = bytes else {
+        return;
+    };
     let format = &FORMATS[usize::from(*format) % FORMATS.len()];
     let encoding = &format.encodings[usize::from(*encoding) % format.encodings.len()];
     let text = String::from_utf8_lossy(rest);
@@ -51,6 +67,10 @@ pub(super) fn read_and_write(bytes: &[u8]) {
     if let Some(number) = rest.first_chunk() {
         let value = u128::from_be_bytes(*number) % format.greatest().saturating_add(1).max(1);
         let text = encoding.to_text(value);
-        assert_eq!((encoding.read(&text), encoding.len(value)), (Ok(value), text.len()), "{text}");
+        assert_eq!(
+            (encoding.read(&text), encoding.len(value)),
+            (Ok(value), text.len()),
+            "{text}"
+        );
     }
 }

@@ -5,14 +5,24 @@ use idmint::ledger::{ChainChecker, Event, EventTime, LedgerId, canonical_json};
 /// The canonical form is canonical, and an event means the same in it.
 pub(super) fn read_event(bytes: &[u8]) {
     if let Ok(canonical) = canonical_json(bytes) {
-        assert_eq!(canonical_json(canonical.as_bytes()).as_deref(), Ok(&*canonical));
+        assert_eq!(
+            canonical_json(canonical.as_bytes()).as_deref(),
+            Ok(&*canonical)
+        );
         serde_json::from_str::<serde::de::IgnoredAny>(&canonical).unwrap();
     }
-    let Ok(event) = Event::from_json(bytes) else { return };
+    let Ok(event) = Event::from_json(bytes) else {
+        return;
+    };
     let canonical = canonical_json(bytes).unwrap();
     let again = Event::from_json(canonical.as_bytes()).unwrap();
-    assert_eq!((event.digest(), event.content()), (again.digest(), again.content()));
-    let time = event.timestamp().unwrap_or(EventTime::from_micros(1).unwrap());
+    assert_eq!(
+        (event.digest(), event.content()),
+        (again.digest(), again.content())
+    );
+    let time = event
+        .timestamp()
+        .unwrap_or(EventTime::from_micros(1).unwrap());
     let ledger = LedgerId::of_genesis(&event, time);
     assert_eq!(ledger, LedgerId::of_genesis(&again, time));
 }

@@ -15,14 +15,44 @@ pub(crate) struct Subject {
 }
 
 pub(crate) const SUBJECTS: &[Subject] = &[
-    Subject { name: "decoding", take: ids::decode },
-    Subject { name: "encodings", take: ids::read_and_write },
-    Subject { name: "formats", take: formats::compile },
-    Subject { name: "events", take: ledgers::read_event },
-    Subject { name: "chains", take: ledgers::check_chain },
-    Subject { name: "kvn", take: reports::read_kvn },
-    Subject { name: "xml", take: reports::read_xml },
-    Subject { name: "space-track", take: reports::read_space_track },
-    Subject { name: "bodies", take: service::answer_body },
-    Subject { name: "http", take: service::answer_bytes },
+    Subject {
+        name: "decoding",
+        take: ids::decode,
+    },
+    Subject {
+        name: "encodings",
+        take: ids::read_and_write,
+    },
+    Subject {
+        name: "formats",
+        take: formats::compile,
+    },
+    Subject {
+        name: "events",
+        take: ledgers::read_event,
+    },
+    Subject {
+        name: "chains",
+        take: ledgers::check_chain,
+    },
+    Subject {
+        name: "kvn",
+        take: reports::read_kvn,
+    },
+    Subject {
+        name: "xml",
+        take: reports::read_xml,
+    },
+    Subject {
+        name: "space-track",
+        take: reports::read_space_track,
+    },
+    Subject {
+        name: "bodies",
+        take: service::answer_body,
+    },
+    Subject {
+        name: "http",
+        take: service::answer_bytes,
+    },
 ];

@@ -20,7 +20,9 @@ pub(super) fn read_space_track(bytes: &[u8]) {
 /// A document that is read is written back with ids, which are then found in it beside the same reports; given ids again,
 /// it stays as it is.
 fn read(form: CdmForm, bytes: &[u8]) {
-    let Ok(document) = Document::read(form, bytes) else { return };
+    let Ok(document) = Document::read(form, bytes) else {
+        return;
+    };
     let ids = vec![ID; document.messages().len()];
     assert!(!ids.is_empty());
     let annotated = document.annotate(&sent_reports(&document), &ids);
@@ -34,12 +36,17 @@ fn read(form: CdmForm, bytes: &[u8]) {
 }
 
 fn sent_reports<B: AsRef<[u8]>>(document: &Document<B>) -> Vec<SentReport> {
-    let sent_report =
-        |message: &Message| SentReport { report: *message.report(), noted: is_noted(message).then_some(0) };
+    let sent_report = |message: &Message| SentReport {
+        report: *message.report(),
+        noted: is_noted(message).then_some(0),
+    };
     document.messages().iter().map(sent_report).collect()
 }
 
 /// Whether it has an id of ours: in a comment, or in the keyword, which may also have another originator's.
 fn is_noted(message: &Message) -> bool {
-    message.existing_id().is_some() || message.conjunction_id().is_some_and(|keyword| keyword.text == ID)
+    message.existing_id().is_some()
+        || message
+            .conjunction_id()
+            .is_some_and(|keyword| keyword.text == ID)
 }

@@ -17,18 +17,35 @@ use crate::http1::{Client, request};
 /// Where the one service of this process listens. It keeps nothing, and ends with the process.
 static SERVICE: LazyLock<SocketAddr> = LazyLock::new(|| {
     let runtime = Box::leak(Box::new(Runtime::new().unwrap()));
-    let settings = "http.listen = '127.0.0.1:0'\nstorage.engine = 'memory'\nmint.on_exhausted = 'refuse'";
+    let settings =
+        "http.listen = '127.0.0.1:0'\nstorage.engine = 'memory'\nmint.on_exhausted = 'refuse'";
     let config = Config::load(None, std::iter::empty(), settings.parse().unwrap()).unwrap();
     let config: &'static Config = Box::leak(Box::new(config));
-    let running = runtime.block_on(open(config, RunOptions::default(), None, Arc::new(Clock::system()))).unwrap();
+    let running = runtime
+        .block_on(open(
+            config,
+            RunOptions::default(),
+            None,
+            Arc::new(Clock::system()),
+        ))
+        .unwrap();
     let address = running.address();
     runtime.spawn(running.serve(config, std::future::pending()));
-    while Client::connect(address).exchange(request("GET /health/ready", "", "")).status != 200 {
+    while Client::connect(address)
+        .exchange(request("GET /health/ready", "", ""))
+        .status
+        != 200
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
     let headers = "content-type: application/json\r\nidempotency-key: genesis\r\n";
     let genesis = r#"{"event":"Begun","entities":{},"timestamp":"2021-10-03T16:32:12.816530Z"}"#;
-    assert_eq!(Client::connect(address).exchange(request("POST /ledgers", headers, genesis)).status, 201);
+    assert_eq!(
+        Client::connect(address)
+            .exchange(request("POST /ledgers", headers, genesis))
+            .status,
+        201
+    );
     address
 });
 
@@ -46,14 +63,19 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST /ledgers", JSON),
     ("POST /decode", JSON),
     ("POST /decode?detail=full", TEXT),
-    ("POST /ledgers/aa77f99c/verify", "content-type: application/x-ndjson\r\n"),
+    (
+        "POST /ledgers/aa77f99c/verify",
+        "content-type: application/x-ndjson\r\n",
+    ),
     ("POST /inspect", TEXT),
 ];
 
 /// Whatever the body: an answer, and none that says that the service failed.
 pub(super) fn answer_body(bytes: &[u8]) {
     thread_local!(static CLIENT: RefCell<Option<Client>> = const { RefCell::new(None) });
-    let Some((route, body)) = bytes.split_first() else { return };
+    let Some((route, body)) = bytes.split_first() else {
+        return;
+    };
     let (line, headers) = ROUTES[usize::from(*route) % ROUTES.len()];
     // The same body is the same request, and another one is none that was done before.
     let mut hasher = DefaultHasher::new();
@@ -65,15 +87,25 @@ pub(super) fn answer_body(bytes: &[u8]) {
     );
     CLIENT.with_borrow_mut(|client| {
         let whole = [head.as_bytes(), body].concat();
-        let mut ask = || client.get_or_insert_with(|| Client::connect(*SERVICE)).try_exchange(&whole);
+        let mut ask = || {
+            client
+                .get_or_insert_with(|| Client::connect(*SERVICE))
+                .try_exchange(&whole)
+        };
         // A connection that was kept may just have been ended, for its age.
         let answer = ask().or_else(|error| {
             eprintln!("asked again: {error:?}");
             *client = None;
-            client.insert(Client::connect(*SERVICE)).try_exchange(&whole)
+            client
+                .insert(Client::connect(*SERVICE))
+                .try_exchange(&whole)
         });
         let answer = answer.unwrap();
-        assert!(![500, 504].contains(&answer.status), "{line}: {}", answer.text());
+        assert!(
+            ![500, 504].contains(&answer.status),
+            "{line}: {}",
+            answer.text()
+        );
         if answer.header("connection").is_some() {
             *client = None;
         }
@@ -84,14 +116,23 @@ pub(super) fn answer_body(bytes: &[u8]) {
 /// goes on.
 pub(super) fn answer_bytes(bytes: &[u8]) {
     let mut stream = TcpStream::connect(*SERVICE).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answers = Vec::new();
     // A connection that is reset has ended, too.
     if let Err(error) = stream.read_to_end(&mut answers) {
-        let is_reset = matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe);
+        let is_reset = matches!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe
+        );
         assert!(is_reset, "the connection does not end: {error}");
     }
-    assert!(!answers.windows(12).any(|some| some == b"HTTP/1.1 500"), "{}", String::from_utf8_lossy(&answers));
+    assert!(
+        !answers.windows(12).any(|some| some == b"HTTP/1.1 500"),
+        "{}",
+        String::from_utf8_lossy(&answers)
+    );
 }

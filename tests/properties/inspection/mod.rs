@@ -6,7 +6,9 @@ mod minted;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use idmint::id::{Certainty, DecodeFilter, Decoder, Finding, Format, FormatDefinition, IdColumn, PRESETS, Untold};
+use idmint::id::{
+    Certainty, DecodeFilter, Decoder, Finding, Format, FormatDefinition, IdColumn, PRESETS, Untold,
+};
 use idmint::time::UnixNanos;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -52,9 +54,16 @@ const CUSTOM: [(&str, &str); 2] = [
 
 /// All formats that are on, and the two custom ones.
 fn formats() -> Vec<Arc<Format>> {
-    let built_in = PRESETS.iter().map(|preset| Format::built_in(preset.name).unwrap()).filter(|format| format.enabled);
-    let custom =
-        CUSTOM.iter().map(|(name, toml)| FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap());
+    let built_in = PRESETS
+        .iter()
+        .map(|preset| Format::built_in(preset.name).unwrap())
+        .filter(|format| format.enabled);
+    let custom = CUSTOM.iter().map(|(name, toml)| {
+        FormatDefinition::from_toml(name, toml)
+            .unwrap()
+            .compile(name)
+            .unwrap()
+    });
     built_in.chain(custom).map(Arc::new).collect()
 }
 
@@ -70,16 +79,28 @@ fn judge(
         column.add(line, &decoder, DecodeFilter::default());
     }
     match column.judge(&decoder, DecodeFilter::default()).finding {
-        Finding::Told { candidate, certainty, evidence_bits } => {
+        Finding::Told {
+            candidate,
+            certainty,
+            evidence_bits,
+        } => {
             assert_eq!(
                 candidate.ids + candidate.none,
                 lines.iter().filter(|line| !line.trim().is_empty()).count() as u64
             );
-            Ok((candidate.format.name.clone(), certainty, evidence_bits.unwrap()))
+            Ok((
+                candidate.format.name.clone(),
+                certainty,
+                evidence_bits.unwrap(),
+            ))
         }
-        Finding::Untold { why, candidates } => {
-            Err((why, candidates.iter().map(|candidate| candidate.format.name.clone()).collect()))
-        }
+        Finding::Untold { why, candidates } => Err((
+            why,
+            candidates
+                .iter()
+                .map(|candidate| candidate.format.name.clone())
+                .collect(),
+        )),
     }
 }
 
@@ -104,9 +125,10 @@ impl Tally {
     ) {
         match found {
             Ok((told, ..)) if is_right(&told) => self.right += 1,
-            Ok((told, certainty, bits)) => {
-                self.wrong.push(format!("{what}: {} {told}, {bits:.0} bits", certainty.name()))
-            }
+            Ok((told, certainty, bits)) => self.wrong.push(format!(
+                "{what}: {} {told}, {bits:.0} bits",
+                certainty.name()
+            )),
             Err(_) => self.untold += 1,
         }
     }
@@ -121,21 +143,39 @@ fn columns_of_every_format_are_told_or_cannot_be_told() {
     let formats = formats();
     let decoder = Decoder::new(formats.clone());
     let mut random = StdRng::seed_from_u64(36);
-    let (mut tallies, mut all) = (BTreeMap::<String, [Tally; SPANS.len()]>::new(), Tally::default());
+    let (mut tallies, mut all) = (
+        BTreeMap::<String, [Tally; SPANS.len()]>::new(),
+        Tally::default(),
+    );
     for format in &formats {
         for encoding in &format.encodings {
             let name = format!("{} {}", format.name, encoding.name());
             let is_canonical = encoding.name() == format.canonical().name();
-            for (at, span) in SPANS.iter().enumerate().filter(|(at, _)| is_canonical || [0, 2, 6].contains(at)) {
+            for (at, span) in SPANS
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| is_canonical || [0, 2, 6].contains(at))
+            {
                 for workers in [1, 4] {
                     let count = if is_canonical { 1000 } else { 200 };
-                    let mut lines = column_of(format, encoding, count, workers, span, NOW, &mut random);
-                    for order in if at == 2 { &["in order", "shuffled"][..] } else { &["in order"] }.iter().copied() {
+                    let mut lines =
+                        column_of(format, encoding, count, workers, span, NOW, &mut random);
+                    for order in if at == 2 {
+                        &["in order", "shuffled"][..]
+                    } else {
+                        &["in order"]
+                    }
+                    .iter()
+                    .copied()
+                    {
                         if order == "shuffled" {
                             lines.shuffle(&mut random);
                         }
                         let found = judge(&decoder, &lines, NOW);
-                        let what = format!("{name}, {workers} workers, {}, {order}, such as {}", span.name, lines[0]);
+                        let what = format!(
+                            "{name}, {workers} workers, {}, {order}, such as {}",
+                            span.name, lines[0]
+                        );
                         let is_right = |told: &str| is_also(&format.name, encoding.name(), told);
                         all.add(&what, found.clone(), is_right);
                         tallies.entry(name.clone()).or_default()[at].add(&what, found, is_right);
@@ -144,19 +184,48 @@ fn columns_of_every_format_are_told_or_cannot_be_told() {
             }
         }
     }
-    println!("{:28} {}", "told of all", SPANS.iter().map(|span| format!("{:>12}", span.name)).collect::<String>());
+    println!(
+        "{:28} {}",
+        "told of all",
+        SPANS
+            .iter()
+            .map(|span| format!("{:>12}", span.name))
+            .collect::<String>()
+    );
     for (name, spans) in &tallies {
         println!(
             "{name:28} {}",
-            spans.iter().map(|tally| format!("{:>12}", format!("{}/{}", tally.right, tally.all()))).collect::<String>()
+            spans
+                .iter()
+                .map(|tally| format!("{:>12}", format!("{}/{}", tally.right, tally.all())))
+                .collect::<String>()
         );
     }
-    println!("{} of {} columns told, {} not, {} wrong", all.right, all.all(), all.untold, all.wrong.len());
+    println!(
+        "{} of {} columns told, {} not, {} wrong",
+        all.right,
+        all.all(),
+        all.untold,
+        all.wrong.len()
+    );
     all.wrong.iter().for_each(|wrong| println!("WRONG {wrong}"));
-    assert!(all.wrong.is_empty() && all.right >= 650 && all.all() == 950, "{} of {}", all.right, all.all());
-    for format in formats.iter().filter(|format| !NEVER_TOLD.contains(&format.name.as_str())) {
+    assert!(
+        all.wrong.is_empty() && all.right >= 650 && all.all() == 950,
+        "{} of {}",
+        all.right,
+        all.all()
+    );
+    for format in formats
+        .iter()
+        .filter(|format| !NEVER_TOLD.contains(&format.name.as_str()))
+    {
         let of_a_day = &tallies[&format!("{} {}", format.name, format.canonical().name())][2];
-        assert_eq!((of_a_day.right, of_a_day.all()), (4, 4), "{}, of the last day", format.name);
+        assert_eq!(
+            (of_a_day.right, of_a_day.all()),
+            (4, 4),
+            "{}, of the last day",
+            format.name
+        );
     }
 }
 
@@ -183,9 +252,17 @@ fn what_is_no_id_is_not_told_to_be_one() {
             }
         }
         kinds += 1;
-        println!("{name:44} {} untold, {} wrong", of_kind.untold, of_kind.wrong.len());
+        println!(
+            "{name:44} {} untold, {} wrong",
+            of_kind.untold,
+            of_kind.wrong.len()
+        );
     }
-    println!("{kinds} kinds, {} columns, {} wrong", all.all(), all.wrong.len());
+    println!(
+        "{kinds} kinds, {} columns, {} wrong",
+        all.all(),
+        all.wrong.len()
+    );
     all.wrong.iter().for_each(|wrong| println!("WRONG {wrong}"));
     assert!(all.wrong.is_empty() && kinds >= 95, "{kinds} kinds");
 }
@@ -195,46 +272,106 @@ fn small_columns_and_mixtures_are_told_or_cannot_be_told() {
     let formats = formats();
     let decoder = Decoder::new(formats.clone());
     let mut random = StdRng::seed_from_u64(38);
-    let (mut small, mut mixed) = (BTreeMap::<usize, Tally>::new(), BTreeMap::<&str, Tally>::new());
+    let (mut small, mut mixed) = (
+        BTreeMap::<usize, Tally>::new(),
+        BTreeMap::<&str, Tally>::new(),
+    );
     for format in &formats {
         for span in &SPANS {
             for count in [1, 2, 5, 20] {
                 let lines = column_of(format, format.canonical(), count, 1, span, NOW, &mut random);
-                let what = format!("{} of {}, {}, such as {}", count, format.name, span.name, lines[0]);
-                small.entry(count).or_default().add(&what, judge(&decoder, &lines, NOW), |told| told == format.name);
+                let what = format!(
+                    "{} of {}, {}, such as {}",
+                    count, format.name, span.name, lines[0]
+                );
+                small
+                    .entry(count)
+                    .or_default()
+                    .add(&what, judge(&decoder, &lines, NOW), |told| {
+                        told == format.name
+                    });
             }
         }
         let (of_a_day, of_last_year) = (&SPANS[2], &SPANS[6]);
         for other in &formats {
-            for (name, span) in [("of the same day", of_a_day), ("of last year", of_last_year)] {
-                let mut lines = column_of(format, format.canonical(), 990, 2, of_a_day, NOW, &mut random);
+            for (name, span) in [
+                ("of the same day", of_a_day),
+                ("of last year", of_last_year),
+            ] {
+                let mut lines = column_of(
+                    format,
+                    format.canonical(),
+                    990,
+                    2,
+                    of_a_day,
+                    NOW,
+                    &mut random,
+                );
                 let others = column_of(other, other.canonical(), 10, 1, span, NOW, &mut random);
                 for text in others {
                     lines.insert(random.random_range(0..lines.len()), text);
                 }
-                let what = format!("{} with one in a hundred of {} {name}", format.name, other.name);
-                mixed.entry(name).or_default().add(&what, judge(&decoder, &lines, NOW), |told| told == format.name);
+                let what = format!(
+                    "{} with one in a hundred of {} {name}",
+                    format.name, other.name
+                );
+                mixed
+                    .entry(name)
+                    .or_default()
+                    .add(&what, judge(&decoder, &lines, NOW), |told| {
+                        told == format.name
+                    });
             }
         }
-        let words = FOREIGN.iter().filter(|(name, _)| ["words", "numbers of 64 bits", "hex of 32"].contains(name));
+        let words = FOREIGN
+            .iter()
+            .filter(|(name, _)| ["words", "numbers of 64 bits", "hex of 32"].contains(name));
         for (name, draw) in words {
-            let mut lines = column_of(format, format.canonical(), 990, 2, of_a_day, NOW, &mut random);
+            let mut lines = column_of(
+                format,
+                format.canonical(),
+                990,
+                2,
+                of_a_day,
+                NOW,
+                &mut random,
+            );
             for text in draw(10, NOW.get(), &mut random) {
                 lines.insert(random.random_range(0..lines.len()), text);
             }
             lines.insert(0, "order_id".to_owned());
-            (0..50).for_each(|_| lines.insert(random.random_range(1..lines.len()), "  ".to_owned()));
-            let what = format!("{} with a heading, blanks and one in a hundred of {name}", format.name);
+            (0..50)
+                .for_each(|_| lines.insert(random.random_range(1..lines.len()), "  ".to_owned()));
+            let what = format!(
+                "{} with a heading, blanks and one in a hundred of {name}",
+                format.name
+            );
             let found = judge(&decoder, &lines, NOW);
-            mixed.entry(name).or_default().add(&what, found, |told| told == format.name);
+            mixed
+                .entry(name)
+                .or_default()
+                .add(&what, found, |told| told == format.name);
         }
     }
     let (mut wrong, mut columns) = (0, 0);
-    let named = small.into_iter().map(|(count, tally)| (format!("{count} lines"), tally));
-    for (name, tally) in named.chain(mixed.into_iter().map(|(name, tally)| (format!("one in a hundred {name}"), tally)))
-    {
-        println!("{name:40} {} right, {} untold, {} wrong", tally.right, tally.untold, tally.wrong.len());
-        tally.wrong.iter().for_each(|wrong| println!("WRONG {wrong}"));
+    let named = small
+        .into_iter()
+        .map(|(count, tally)| (format!("{count} lines"), tally));
+    for (name, tally) in named.chain(
+        mixed
+            .into_iter()
+            .map(|(name, tally)| (format!("one in a hundred {name}"), tally)),
+    ) {
+        println!(
+            "{name:40} {} right, {} untold, {} wrong",
+            tally.right,
+            tally.untold,
+            tally.wrong.len()
+        );
+        tally
+            .wrong
+            .iter()
+            .for_each(|wrong| println!("WRONG {wrong}"));
         (wrong, columns) = (wrong + tally.wrong.len(), columns + tally.all());
     }
     println!("{columns} columns, {wrong} wrong");
@@ -246,8 +383,15 @@ fn what_the_lines_have_in_common_is_counted() {
     let decoder = Decoder::new(formats());
     let decoder = decoder.at(NOW);
     let snowflake = Format::built_in("snowflake").unwrap();
-    let ticks = snowflake.ticks_at(idmint::time::UnixTime::from(NOW)).unwrap() - 1_000_000;
-    let id = |tick: u128, worker: u128| snowflake.canonical().to_text((ticks + tick * 777) << 22 | worker << 17);
+    let ticks = snowflake
+        .ticks_at(idmint::time::UnixTime::from(NOW))
+        .unwrap()
+        - 1_000_000;
+    let id = |tick: u128, worker: u128| {
+        snowflake
+            .canonical()
+            .to_text((ticks + tick * 777) << 22 | worker << 17)
+    };
     let mut lines = vec!["id".to_owned()];
     lines.extend((0..1000).map(|at| id(at, at % 3)));
     lines[501] = "nonsense".to_owned();
@@ -255,25 +399,61 @@ fn what_the_lines_have_in_common_is_counted() {
     lines.push(id(4, 1));
     lines.push(id(4, 1));
     let mut column = IdColumn::default();
-    let mut fingerprints: Vec<_> =
-        lines.iter().filter_map(|line| column.add(line, &decoder, DecodeFilter::default())).collect();
+    let mut fingerprints: Vec<_> = lines
+        .iter()
+        .filter_map(|line| column.add(line, &decoder, DecodeFilter::default()))
+        .collect();
     let verdict = column.judge(&decoder, DecodeFilter::default());
-    let Finding::Told { candidate, certainty, .. } = verdict.finding else { panic!("{:?}", verdict.finding) };
-    assert_eq!((candidate.format.name.as_str(), certainty == Certainty::Named), ("snowflake", false));
-    assert_eq!((verdict.lines, verdict.blank, candidate.ids, candidate.none), (1002, 1, 1000, 2));
-    assert_eq!((candidate.none_at.as_slice(), candidate.backwards), (&[1, 502][..], 1));
+    let Finding::Told {
+        candidate,
+        certainty,
+        ..
+    } = verdict.finding
+    else {
+        panic!("{:?}", verdict.finding)
+    };
+    assert_eq!(
+        (
+            candidate.format.name.as_str(),
+            certainty == Certainty::Named
+        ),
+        ("snowflake", false)
+    );
+    assert_eq!(
+        (verdict.lines, verdict.blank, candidate.ids, candidate.none),
+        (1002, 1, 1000, 2)
+    );
+    assert_eq!(
+        (candidate.none_at.as_slice(), candidate.backwards),
+        (&[1, 502][..], 1)
+    );
     assert_eq!(candidate.workers.into_iter().collect::<Vec<_>>(), [0, 1, 2]);
     let (from, to) = candidate.span.unwrap();
     assert_eq!(to.nanos() - from.nanos(), 999 * 777_000_000);
-    assert_eq!(idmint::id::Fingerprint::count_repeated(&mut fingerprints), 2);
+    assert_eq!(
+        idmint::id::Fingerprint::count_repeated(&mut fingerprints),
+        2
+    );
 
-    let named = DecodeFilter { format: Some("twitter"), ..DecodeFilter::default() };
+    let named = DecodeFilter {
+        format: Some("twitter"),
+        ..DecodeFilter::default()
+    };
     let mut column = IdColumn::default();
     for line in &lines {
         column.add(line, &decoder, named);
     }
     let verdict = column.judge(&decoder, named);
-    assert!(matches!(verdict.finding, Finding::Told { certainty: Certainty::Named, .. }), "{verdict:?}");
+    assert!(
+        matches!(
+            verdict.finding,
+            Finding::Told {
+                certainty: Certainty::Named,
+                ..
+            }
+        ),
+        "{verdict:?}"
+    );
 }
 
 #[test]
@@ -284,10 +464,17 @@ fn layouts_that_are_not_known_here_are_not_told_to_be_others() {
     for _ in 0..600 {
         let (epoch, unit, rest_bits) = foreign::any_layout(&mut random);
         let lines = foreign::column_of_layout(epoch, unit, rest_bits, 300, NOW.get(), &mut random);
-        let what = format!("{unit} ns since {epoch} s, {rest_bits} bits below, such as {}", lines[0]);
+        let what = format!(
+            "{unit} ns since {epoch} s, {rest_bits} bits below, such as {}",
+            lines[0]
+        );
         all.add(&what, judge(&decoder, &lines, NOW), |_| false);
     }
-    println!("{} columns of layouts and epochs drawn at random, {} wrong", all.all(), all.wrong.len());
+    println!(
+        "{} columns of layouts and epochs drawn at random, {} wrong",
+        all.all(),
+        all.wrong.len()
+    );
     all.wrong.iter().for_each(|wrong| println!("WRONG {wrong}"));
     assert!(all.wrong.is_empty());
 }

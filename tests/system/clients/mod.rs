@@ -54,23 +54,36 @@ fn text_of(path: &Path) -> String {
 
 fn generator(program: &str) -> PathBuf {
     let program = ours("target/tools/openapi-generator/bin").join(program);
-    assert!(program.is_file(), "it is there: installed by .ci/install-openapi-generator");
+    assert!(
+        program.is_file(),
+        "it is there: installed by .ci/install-openapi-generator"
+    );
     program
 }
 
 /// What the table of docs/CLIENTS.md says of a language, a text a column.
 fn row_of(language: &str) -> Vec<String> {
     let table = text_of(&ours("docs/CLIENTS.md"));
-    let row = table.lines().find(|line| line.starts_with(&format!("| {language} |")));
+    let row = table
+        .lines()
+        .find(|line| line.starts_with(&format!("| {language} |")));
     let row = row.unwrap_or_else(|| panic!("docs/CLIENTS.md has no client in {language}"));
-    row.trim_matches('|').split(" | ").map(|column| column.trim().to_owned()).collect()
+    row.trim_matches('|')
+        .split(" | ")
+        .map(|column| column.trim().to_owned())
+        .collect()
 }
 
 /// The folder in which a client is generated, as `src/ids`, and built. It is kept while nothing changes that it is made of.
 fn generated(language: &str, options: &str) -> PathBuf {
     let folder = ours("target/clients").join(language.to_lowercase());
     let (document, made_of) = (ours("openapi-3.0.yaml"), folder.join("made-of"));
-    let parts = [options.to_owned(), text_of(&ours(".ci/openapi-generator.txt")), text_of(&document)].concat();
+    let parts = [
+        options.to_owned(),
+        text_of(&ours(".ci/openapi-generator.txt")),
+        text_of(&document),
+    ]
+    .concat();
     if fs::read_to_string(&made_of).is_ok_and(|before| before == parts) {
         return folder;
     }
@@ -79,7 +92,11 @@ fn generated(language: &str, options: &str) -> PathBuf {
         fs::remove_dir_all(&sources).unwrap();
     }
     let mut generate = Command::new(generator("openapi-generator-cli"));
-    generate.arg("generate").args(options.split(' ')).args(["--global-property", PARTS, "-i"]).arg(document);
+    generate
+        .arg("generate")
+        .args(options.split(' '))
+        .args(["--global-property", PARTS, "-i"])
+        .arg(document);
     succeed(generate.arg("-o").arg(sources.join("ids")));
     fs::write(made_of, parts).unwrap();
     folder
@@ -87,7 +104,10 @@ fn generated(language: &str, options: &str) -> PathBuf {
 
 /// Lays a file of `tests/system/clients` into a folder. One that is the same stays as old as it is, and so is not compiled again.
 fn lay(file: &str, folder: &Path, name: &str) {
-    let (text, path) = (text_of(&ours("tests/system/clients").join(file)), folder.join(name));
+    let (text, path) = (
+        text_of(&ours("tests/system/clients").join(file)),
+        folder.join(name),
+    );
     if !fs::read_to_string(&path).is_ok_and(|before| before == text) {
         fs::create_dir_all(folder).unwrap();
         fs::write(path, text).unwrap();
@@ -96,7 +116,9 @@ fn lay(file: &str, folder: &Path, name: &str) {
 
 /// Generates a client, builds the program that uses it, and has it do every step but these.
 fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Command) {
-    let [_, options, gaps_told] = row_of(language).try_into().expect("language, options and gaps");
+    let [_, options, gaps_told] = row_of(language)
+        .try_into()
+        .expect("language, options and gaps");
     let mut program = built(&generated(language, options.trim_matches('`')));
 
     let home = Home::new();
@@ -110,15 +132,38 @@ fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Comman
 
     let expected: Vec<String> = STEPS
         .iter()
-        .map(|step| format!("{}: {step}", if gaps.iter().any(|(gap, _)| gap == step) { "gap" } else { "step" }))
+        .map(|step| {
+            format!(
+                "{}: {step}",
+                if gaps.iter().any(|(gap, _)| gap == step) {
+                    "gap"
+                } else {
+                    "step"
+                }
+            )
+        })
         .collect();
-    println!("{language}: {} steps done, {} gaps\n{said}", STEPS.len() - gaps.len(), gaps.len());
+    println!(
+        "{language}: {} steps done, {} gaps\n{said}",
+        STEPS.len() - gaps.len(),
+        gaps.len()
+    );
     // Beside these a runtime may print warnings of its own.
-    let done: Vec<_> = said.lines().filter(|line| line.starts_with("step: ") || line.starts_with("gap: ")).collect();
+    let done: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("step: ") || line.starts_with("gap: "))
+        .collect();
     assert_eq!(done, expected, "{language}");
     let reasons: Vec<_> = gaps.iter().map(|(_, reason)| *reason).collect();
-    let told = if gaps.is_empty() { "none".to_owned() } else { format!("{}: {}", gaps.len(), reasons.join("; ")) };
-    assert_eq!(gaps_told, told, "docs/CLIENTS.md tells the gaps of {language}");
+    let told = if gaps.is_empty() {
+        "none".to_owned()
+    } else {
+        format!("{}: {}", gaps.len(), reasons.join("; "))
+    };
+    assert_eq!(
+        gaps_told, told,
+        "docs/CLIENTS.md tells the gaps of {language}"
+    );
 }
 
 #[test]
@@ -127,8 +172,13 @@ fn a_client_in_go_does_every_step() {
         let program = folder.join("src/client");
         lay("go/client.go", &program, "main.go");
         let mut build = Command::new("go");
-        build.args(["build", "-o", "../../client", "."]).current_dir(program);
-        build.env("GO111MODULE", "off").env("GOFLAGS", "").env("GOCACHE", folder.join("cache"));
+        build
+            .args(["build", "-o", "../../client", "."])
+            .current_dir(program);
+        build
+            .env("GO111MODULE", "off")
+            .env("GOFLAGS", "")
+            .env("GOCACHE", folder.join("cache"));
         // Libraries of Debian, without which what is generated does not compile.
         build.env("GOPATH", format!("{}:/usr/share/gocode", folder.display()));
         succeed(&mut build);
@@ -140,7 +190,9 @@ fn a_client_in_go_does_every_step() {
 fn a_client_in_python_does_every_step() {
     assert_used("Python", &[], |folder| {
         let mut program = Command::new(generator("python"));
-        program.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", folder.join("src/ids"));
+        program
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("PYTHONPATH", folder.join("src/ids"));
         program.arg(ours("tests/system/clients/python/client.py"));
         program
     });
@@ -158,13 +210,25 @@ fn a_client_in_java_does_every_step_that_it_can() {
     assert_used("Java", &gaps, |folder| {
         // Debian has Jackson without its types of time; the generator has both.
         let mut find = Command::new(generator("python"));
-        let libraries =
-            succeed(find.args(["-c", "import openapi_generator_cli; print(*openapi_generator_cli.__path__)"]));
-        let jars = format!("{}/openapi-generator.jar:/usr/share/java/jakarta-annotation-api.jar", libraries.trim());
+        let libraries = succeed(find.args([
+            "-c",
+            "import openapi_generator_cli; print(*openapi_generator_cli.__path__)",
+        ]));
+        let jars = format!(
+            "{}/openapi-generator.jar:/usr/share/java/jakarta-annotation-api.jar",
+            libraries.trim()
+        );
         let classes = folder.join("classes");
         let mut build = Command::new("javac");
-        build.args(["-nowarn", "-cp", &jars, "-sourcepath"]).arg(folder.join("src/ids/src/main/java"));
-        succeed(build.arg("-d").arg(&classes).arg(ours("tests/system/clients/java/Client.java")));
+        build
+            .args(["-nowarn", "-cp", &jars, "-sourcepath"])
+            .arg(folder.join("src/ids/src/main/java"));
+        succeed(
+            build
+                .arg("-d")
+                .arg(&classes)
+                .arg(ours("tests/system/clients/java/Client.java")),
+        );
         let mut program = Command::new("java");
         program.args(["-cp", &format!("{jars}:{}", classes.display()), "Client"]);
         program
@@ -178,8 +242,20 @@ fn a_client_in_typescript_does_every_step_that_it_can() {
         lay("typescript/client.ts", &sources, "client.ts");
         let mut build = Command::new("tsc");
         // What is generated is strict from TypeScript 4.9 on; of Debian 12 it is 4.8.
-        build.args(["--strict", "--noImplicitAny", "false", "--target", "es2020", "--lib", "es2020,dom"]);
-        succeed(build.args(["--module", "commonjs", "--outDir", "../out", "client.ts"]).current_dir(sources));
+        build.args([
+            "--strict",
+            "--noImplicitAny",
+            "false",
+            "--target",
+            "es2020",
+            "--lib",
+            "es2020,dom",
+        ]);
+        succeed(
+            build
+                .args(["--module", "commonjs", "--outDir", "../out", "client.ts"])
+                .current_dir(sources),
+        );
         let mut program = Command::new("node");
         program.arg(folder.join("out/client.js"));
         program
@@ -193,7 +269,10 @@ fn a_client_in_rust_does_every_step_that_it_can() {
             "told apart by status",
             "a success is its body alone, without its status, so a replay looks like the first append",
         ),
-        ("a chain checked", "a body of bytes has no `Content-Type`, so `POST /ledgers/{ledger}/verify` is 415"),
+        (
+            "a chain checked",
+            "a body of bytes has no `Content-Type`, so `POST /ledgers/{ledger}/verify` is 415",
+        ),
         (
             "reports, one of them wrong",
             "no item of a list is null, so `partial=true` cannot be read where a report is refused",
@@ -206,7 +285,10 @@ fn a_client_in_rust_does_every_step_that_it_can() {
             lay(&format!("rust/{file}"), &program, file);
         }
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--locked", "--target-dir"]).arg(folder.join("target")).current_dir(program);
+        build
+            .args(["build", "--locked", "--target-dir"])
+            .arg(folder.join("target"))
+            .current_dir(program);
         succeed(&mut build);
         Command::new(folder.join("target/debug/client"))
     });

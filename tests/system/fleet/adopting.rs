@@ -29,7 +29,10 @@ const BYSTANDERS: usize = 1_000;
 
 /// A single node of several lanes, ahead of its clock.
 pub(super) fn single_node(home: &Home) -> Service {
-    let floor = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + AHEAD;
+    let floor = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        + AHEAD;
     let floor = UnixTime::from_nanos(floor.as_nanos().try_into().unwrap()).to_string();
     let mut command = home.serve_with("mint.batch_max = 10000");
     command.args(["--run-ahead", "--floor", &floor]);
@@ -40,7 +43,8 @@ pub(super) fn single_node(home: &Home) -> Service {
 
 pub(super) fn adopt(home: &Home, etcd: &EtcdCluster) -> Command {
     let (config, endpoints) = (home.path("fleet.toml"), etcd.endpoints());
-    let text = format!("storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {SLOTS}");
+    let text =
+        format!("storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {SLOTS}");
     fs::write(&config, text).unwrap();
     let mut command = idmint(&["fleet", "adopt", "--new-fleet"]);
     command.arg(home.data_dir()).arg("--config").arg(config);
@@ -61,7 +65,11 @@ fn create_bystanders(service: &Service) -> String {
     let mut client = Client::connect(service.address());
     for number in 0..BYSTANDERS {
         let event = json!({ "event": "Bystander", "entities": {}, "data": number }).to_string();
-        let answer = client.exchange(post_json("/ledgers", &format!("idempotency-key: by-{number}\r\n"), &event));
+        let answer = client.exchange(post_json(
+            "/ledgers",
+            &format!("idempotency-key: by-{number}\r\n"),
+            &event,
+        ));
         assert_eq!(answer.status, 201, "{}", answer.text());
         last = answer.json()["ledger"].as_str().unwrap().to_owned();
     }
@@ -70,16 +78,25 @@ fn create_bystanders(service: &Service) -> String {
 
 /// Appends one event, under the same key each time.
 fn append_once(service: &Service, ledger: &str) -> Answer {
-    let body = json!({ "ledger": ledger, "events": [{ "event": "Once", "entities": {} }] }).to_string();
+    let body =
+        json!({ "ledger": ledger, "events": [{ "event": "Once", "entities": {} }] }).to_string();
     exchange(service, "/ids/evently", "idempotency-key: once\r\n", &body)
 }
 
 fn ledgers_in(etcd: &EtcdCluster) -> usize {
-    etcd.etcdctl(&["get", "--prefix", "--keys-only", "/idmint/v1/default/ledger/"]).split_whitespace().count()
+    etcd.etcdctl(&[
+        "get",
+        "--prefix",
+        "--keys-only",
+        "/idmint/v1/default/ledger/",
+    ])
+    .split_whitespace()
+    .count()
 }
 
 fn report(service: &Service, object: u64) -> serde_json::Value {
-    let body = json!({ "tca": "2040-01-01T00:00:00.25Z", "primary": object, "secondary": 99_999 }).to_string();
+    let body = json!({ "tca": "2040-01-01T00:00:00.25Z", "primary": object, "secondary": 99_999 })
+        .to_string();
     let answer = exchange(service, "/ids/conjunction", "", &body);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()["details"][0].clone()
@@ -90,7 +107,13 @@ fn mint_by_several_lanes(service: &Service) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     until("several lanes are used", || {
         let answer = service.post("/ids/payment?count=2000");
-        ids.extend(answer.text().lines().filter(|_| answer.status == 200).map(str::to_owned));
+        ids.extend(
+            answer
+                .text()
+                .lines()
+                .filter(|_| answer.status == 200)
+                .map(str::to_owned),
+        );
         let lanes: BTreeSet<u8> = ids.iter().map(|id| id.as_bytes()[6]).collect();
         (lanes.len() > 3).then_some(())
     });
@@ -98,7 +121,10 @@ fn mint_by_several_lanes(service: &Service) -> Vec<String> {
 }
 
 /// Mints and appends for a while, and is killed in the midst of it.
-fn killed_while_working(single: Service, ledgers: &[crate::appending::Begun]) -> (Vec<Minted>, Vec<Seen>) {
+fn killed_while_working(
+    single: Service,
+    ledgers: &[crate::appending::Begun],
+) -> (Vec<Minted>, Vec<Seen>) {
     let minters: Vec<Minter> = (0..3).map(|_| Minter::at(&single)).collect();
     let place = Place::of(&single);
     let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -108,10 +134,15 @@ fn killed_while_working(single: Service, ledgers: &[crate::appending::Begun]) ->
             scope.spawn(|| caller.run(&granted, &stop))
         };
         let callers: Vec<_> = (0..4).map(caller).collect();
-        until("appends are acknowledged", || (granted.load(Ordering::Relaxed) >= 400).then_some(()));
+        until("appends are acknowledged", || {
+            (granted.load(Ordering::Relaxed) >= 400).then_some(())
+        });
         // An append that waits for its answer when the node is killed could only be asked for again where it is no more.
         stop.store(true, Ordering::Relaxed);
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     });
     single.kill();
     (minters.into_iter().map(Minter::stop).collect(), seen)
@@ -131,29 +162,56 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
     running.assert(75, &["is in use by process"]);
     let mut payments = mint_by_several_lanes(&single);
     let (mut minted, seen) = killed_while_working(single, &ledgers);
-    let highest = *minted.iter().flat_map(|minted| &minted.ids).max().expect("it has minted");
+    let highest = *minted
+        .iter()
+        .flat_map(|minted| &minted.ids)
+        .max()
+        .expect("it has minted");
 
     let mut first = adopt(&home, &etcd).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(first.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let raised = said.find(|line| line.contains("is used below")).expect("it says when the floor is raised");
+    let mut said = BufReader::new(first.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let raised = said
+        .find(|line| line.contains("is used below"))
+        .expect("it says when the floor is raised");
     // Far less than a thousand ledgers take, of which each waits for a disk.
     std::thread::sleep(Duration::from_millis(300));
     first.kill().unwrap();
     first.wait().unwrap();
     let there = ledgers_in(&etcd);
-    assert!((1..BYSTANDERS).contains(&there), "{there} ledgers: it was not killed in the midst of them");
-    run(home.serve()).assert(78, &["is being adopted by the fleet default", "idmint fleet adopt"]);
+    assert!(
+        (1..BYSTANDERS).contains(&there),
+        "{there} ledgers: it was not killed in the midst of them"
+    );
+    run(home.serve()).assert(
+        78,
+        &[
+            "is being adopted by the fleet default",
+            "idmint fleet adopt",
+        ],
+    );
 
     let second = run(adopt(&home, &etcd));
     second.assert(0, &[]);
     println!("{raised}\n{}", second.out);
-    assert!(second.out.contains("going on with the adoption") && second.out.contains("were there before"));
+    assert!(
+        second.out.contains("going on with the adoption")
+            && second.out.contains("were there before")
+    );
     assert_eq!(ledgers_in(&etcd), BYSTANDERS + ledgers.len());
-    run(home.serve()).assert(78, &["was adopted by the fleet default", &etcd.endpoints()[0]]);
+    run(home.serve()).assert(
+        78,
+        &["was adopted by the fleet default", &etcd.endpoints()[0]],
+    );
     let revision = etcd.revision();
     let third = run(adopt(&home, &etcd));
     third.assert(0, &[]);
-    assert!(third.out.contains("was adopted by fleet default before"), "{}", third.out);
+    assert!(
+        third.out.contains("was adopted by fleet default before"),
+        "{}",
+        third.out
+    );
     assert_eq!(etcd.revision(), revision, "nothing is written");
 
     let homes = [Home::new(), Home::new()];
@@ -161,24 +219,47 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
     let minters = nodes.each_ref().map(Minter::at);
     for (object, before) in (1..=20).zip(&reported) {
         let again = report(&nodes[0], object);
-        assert_eq!((&again["id"], &again["created"]), (&before["id"], &json!(false)), "{again}");
+        assert_eq!(
+            (&again["id"], &again["created"]),
+            (&before["id"], &json!(false)),
+            "{again}"
+        );
     }
     let again = append_once(&nodes[1], &bystander);
-    assert_eq!((again.status, again.json()["ids"].take()), (200, once.json()["ids"].take()), "{}", again.text());
+    assert_eq!(
+        (again.status, again.json()["ids"].take()),
+        (200, once.json()["ids"].take()),
+        "{}",
+        again.text()
+    );
     assert_all_is_kept(&nodes[1], ledgers, seen);
     std::thread::sleep(Duration::from_secs(1));
     let of_fleet: Vec<Minted> = minters.into_iter().map(Minter::stop).collect();
-    let lowest = *of_fleet.iter().flat_map(|minted| &minted.ids).min().expect("they have minted");
+    let lowest = *of_fleet
+        .iter()
+        .flat_map(|minted| &minted.ids)
+        .min()
+        .expect("they have minted");
     let time = |id: u64| SEQUENCED[SNOWFLAKE].unix_ms(u128::from(id));
-    assert!(time(lowest) > time(highest), "{lowest} is not after {highest}");
+    assert!(
+        time(lowest) > time(highest),
+        "{lowest} is not after {highest}"
+    );
     minted.extend(of_fleet);
     let last = payments.iter().max().expect("it has minted").clone();
     for node in &nodes {
         let of_node = node.mint("payment?count=100");
-        assert!(of_node.iter().all(|id| id[..6] > last[..6]), "{of_node:?} is not after {last}");
+        assert!(
+            of_node.iter().all(|id| id[..6] > last[..6]),
+            "{of_node:?} is not after {last}"
+        );
         payments.extend(of_node);
     }
     let count = payments.len();
-    assert_eq!(payments.into_iter().collect::<BTreeSet<String>>().len(), count, "a payment twice");
+    assert_eq!(
+        payments.into_iter().collect::<BTreeSet<String>>().len(),
+        count,
+        "a payment twice"
+    );
     println!("{} ids, none twice", assert_all_different(minted));
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use idmint::storage::{
-    Compare, Coordinator, CoordinatorError, EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Lease, Namespace, Outcome,
-    Range, Revision, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Lease,
+    Namespace, Outcome, Range, Revision, Transaction, Write,
 };
 use rustix::process::Signal;
 
@@ -19,8 +19,17 @@ use crate::service::{Home, LONG, until};
 const REQUEST_MAX: Duration = Duration::from_secs(3);
 
 pub(super) fn settings(endpoints: &[String]) -> EtcdSettings {
-    let endpoints = endpoints.iter().map(|endpoint| EtcdEndpoint::parse(endpoint).unwrap()).collect();
-    EtcdSettings { endpoints, namespace: Namespace::default(), access: None, quota: 2 << 30, tls: None }
+    let endpoints = endpoints
+        .iter()
+        .map(|endpoint| EtcdEndpoint::parse(endpoint).unwrap())
+        .collect();
+    EtcdSettings {
+        endpoints,
+        namespace: Namespace::default(),
+        access: None,
+        quota: 2 << 30,
+        tls: None,
+    }
 }
 
 fn client_of(cluster: &EtcdCluster) -> Arc<dyn Coordinator> {
@@ -28,7 +37,11 @@ fn client_of(cluster: &EtcdCluster) -> Arc<dyn Coordinator> {
 }
 
 fn put(key: &str, value: &str, lease: Option<Lease>) -> Write {
-    Write::Put { key: key.to_owned(), value: value.as_bytes().to_vec(), lease }
+    Write::Put {
+        key: key.to_owned(),
+        value: value.as_bytes().to_vec(),
+        lease,
+    }
 }
 
 /// Creates a key that there is not.
@@ -69,11 +82,18 @@ fn a_transaction_compares_and_writes_or_reads_what_there_is_instead() {
     for members in [1, 3] {
         let cluster = EtcdCluster::start(members);
         let client = client_of(&cluster);
-        let Outcome::Committed(created) = client.commit(&create("/a")).unwrap() else { panic!("it is new") };
+        let Outcome::Committed(created) = client.commit(&create("/a")).unwrap() else {
+            panic!("it is new")
+        };
         let created = created.revision;
-        let Outcome::Refused(snapshot) = client.commit(&create("/a")).unwrap() else { panic!("it is there") };
+        let Outcome::Refused(snapshot) = client.commit(&create("/a")).unwrap() else {
+            panic!("it is there")
+        };
         let entry = &snapshot.ranges[0][0];
-        assert_eq!((entry.key.as_str(), entry.value.as_slice()), ("/a", b"1".as_slice()));
+        assert_eq!(
+            (entry.key.as_str(), entry.value.as_slice()),
+            ("/a", b"1".as_slice())
+        );
         assert_eq!((entry.created, entry.modified), (created, created));
 
         let change = Transaction {
@@ -82,26 +102,63 @@ fn a_transaction_compares_and_writes_or_reads_what_there_is_instead() {
             then_read: vec![Range::prefix("/b"), Range::one("/a")],
             otherwise: Vec::new(),
         };
-        let Outcome::Committed(written) = client.commit(&change).unwrap() else { panic!("nobody wrote meanwhile") };
+        let Outcome::Committed(written) = client.commit(&change).unwrap() else {
+            panic!("nobody wrote meanwhile")
+        };
         let changed = written.revision;
         assert!(changed > created);
-        let found = |range: usize| (written.ranges[range][0].value.as_slice(), written.ranges[range][0].modified);
-        assert_eq!((found(0), found(1)), ((b"1".as_slice(), changed), (b"2".as_slice(), changed)), "after the writes");
-        assert!(matches!(client.commit(&change).unwrap(), Outcome::Refused(_)), "the same bytes commit once");
+        let found = |range: usize| {
+            (
+                written.ranges[range][0].value.as_slice(),
+                written.ranges[range][0].modified,
+            )
+        };
+        assert_eq!(
+            (found(0), found(1)),
+            ((b"1".as_slice(), changed), (b"2".as_slice(), changed)),
+            "after the writes"
+        );
+        assert!(
+            matches!(client.commit(&change).unwrap(), Outcome::Refused(_)),
+            "the same bytes commit once"
+        );
 
         let both = Range::prefix("/");
-        let last = Range { count_max: 1, is_descending: true, ..both.clone() };
+        let last = Range {
+            count_max: 1,
+            is_descending: true,
+            ..both.clone()
+        };
         let snapshot = client.read(&[both, last, Range::one("/none")]).unwrap();
-        let keys = |range: usize| snapshot.ranges[range].iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>();
-        assert_eq!((keys(0), keys(1), keys(2)), (vec!["/a", "/b", "/started"], vec!["/started"], vec![]));
+        let keys = |range: usize| {
+            snapshot.ranges[range]
+                .iter()
+                .map(|entry| entry.key.as_str())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (keys(0), keys(1), keys(2)),
+            (vec!["/a", "/b", "/started"], vec!["/started"], vec![])
+        );
         assert!(snapshot.revision >= changed);
 
-        let many: Vec<Range> = (0..300).map(|at| Range::one(["/a", "/b", "/none"][at % 3])).collect();
+        let many: Vec<Range> = (0..300)
+            .map(|at| Range::one(["/a", "/b", "/none"][at % 3]))
+            .collect();
         let snapshot = client.read(&many).unwrap();
-        assert_eq!(snapshot.ranges.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0].repeat(100));
+        assert_eq!(
+            snapshot.ranges.iter().map(Vec::len).collect::<Vec<_>>(),
+            [1, 1, 0].repeat(100)
+        );
 
-        let delete = Transaction { write: vec![Write::Delete("/b".to_owned())], ..Transaction::default() };
-        assert!(matches!(client.commit(&delete).unwrap(), Outcome::Committed(_)));
+        let delete = Transaction {
+            write: vec![Write::Delete("/b".to_owned())],
+            ..Transaction::default()
+        };
+        assert!(matches!(
+            client.commit(&delete).unwrap(),
+            Outcome::Committed(_)
+        ));
         assert!(!is_there(&*client, "/b"));
     }
 }
@@ -112,14 +169,25 @@ fn a_lease_keeps_its_keys_for_as_long_as_it_is_kept_alive() {
     let client = client_of(&cluster);
     // etcd grants no less than the time of an election or two.
     let lease = client.grant(Duration::from_secs(3)).unwrap();
-    let held = Transaction { write: vec![put("/held", "1", Some(lease))], ..Transaction::default() };
-    assert!(matches!(client.commit(&held).unwrap(), Outcome::Committed(_)));
+    let held = Transaction {
+        write: vec![put("/held", "1", Some(lease))],
+        ..Transaction::default()
+    };
+    assert!(matches!(
+        client.commit(&held).unwrap(),
+        Outcome::Committed(_)
+    ));
     assert!(client.keep_alive(lease).unwrap());
     assert!(is_there(&*client, "/held"));
-    until("the lease has ended", || (!is_there(&*client, "/held")).then_some(()));
+    until("the lease has ended", || {
+        (!is_there(&*client, "/held")).then_some(())
+    });
     assert!(!client.keep_alive(lease).unwrap(), "there is none any more");
     let refused = client.commit(&held).unwrap_err();
-    assert!(matches!(&refused, CoordinatorError::Refused(why) if why.contains("lease not found")), "{refused}");
+    assert!(
+        matches!(&refused, CoordinatorError::Refused(why) if why.contains("lease not found")),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -149,11 +217,17 @@ fn a_member_that_is_stopped_costs_a_request_and_then_the_next_one_answers() {
         let mut slow = 0;
         for read in 0..200 {
             let asked = Instant::now();
-            assert!(is_there(&*client, &before), "read {read}: another member answers");
+            assert!(
+                is_there(&*client, &before),
+                "read {read}: another member answers"
+            );
             assert!(asked.elapsed() < REQUEST_MAX);
             slow += usize::from(asked.elapsed() > Duration::from_millis(500));
         }
-        assert!(slow <= 2, "{slow} of 200 reads waited for a member that is stopped");
+        assert!(
+            slow <= 2,
+            "{slow} of 200 reads waited for a member that is stopped"
+        );
         cluster.signal(stopped, Signal::CONT);
         create_until_committed(&*client, &format!("continued-{round}"));
     }
@@ -173,15 +247,30 @@ fn members_that_are_killed_are_left_and_without_a_quorum_nothing_is_committed() 
     for attempt in 0..5 {
         let asked = Instant::now();
         let outcome = client.commit(&create(&format!("/no-quorum/{attempt}")));
-        assert!(matches!(outcome, Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))), "{outcome:?}");
+        assert!(
+            matches!(
+                outcome,
+                Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))
+            ),
+            "{outcome:?}"
+        );
         assert!(asked.elapsed() < REQUEST_MAX);
     }
     let unread = client.read(&[Range::one(&before)]).unwrap_err();
-    assert!(matches!(unread, CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)), "no stale read: {unread}");
+    assert!(
+        matches!(
+            unread,
+            CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)
+        ),
+        "no stale read: {unread}"
+    );
 
     cluster.restart(other);
     create_until_committed(&*client, "quorum-again");
-    assert!(is_there(&*client, &before) && is_there(&*client, &one_killed), "what was committed is kept");
+    assert!(
+        is_there(&*client, &before) && is_there(&*client, &one_killed),
+        "what was committed is kept"
+    );
 }
 
 #[test]
@@ -192,19 +281,39 @@ fn a_member_without_space_says_that_it_is_full_and_takes_more_when_there_is_room
     let fill = |at: usize| {
         let value = vec![7; 1024 * 1024];
         let key = format!("/fill/{}", at % 2);
-        client.commit(&Transaction { write: vec![Write::Put { key, value, lease: None }], ..Transaction::default() })
+        client.commit(&Transaction {
+            write: vec![Write::Put {
+                key,
+                value,
+                lease: None,
+            }],
+            ..Transaction::default()
+        })
     };
-    let full = (0..64).find_map(|at| fill(at).err()).expect("it is full at last");
+    let full = (0..64)
+        .find_map(|at| fill(at).err())
+        .expect("it is full at last");
     assert!(matches!(full, CoordinatorError::Full(_)), "{full}");
     let refused = client.commit(&create("/a")).unwrap_err();
     assert!(matches!(refused, CoordinatorError::Full(_)), "{refused}");
-    assert!(is_there(&*client, "/fill/0"), "what is there is read all the same");
+    assert!(
+        is_there(&*client, "/fill/0"),
+        "what is there is read all the same"
+    );
 
-    let revision = client.read(&[Range::one("/a")]).unwrap().revision.0.to_string();
+    let revision = client
+        .read(&[Range::one("/a")])
+        .unwrap()
+        .revision
+        .0
+        .to_string();
     cluster.etcdctl(&["compact", &revision]);
     cluster.etcdctl(&["defrag"]);
     cluster.etcdctl(&["alarm", "disarm"]);
-    assert!(matches!(client.commit(&create("/a")).unwrap(), Outcome::Committed(_)));
+    assert!(matches!(
+        client.commit(&create("/a")).unwrap(),
+        Outcome::Committed(_)
+    ));
 }
 
 #[test]
@@ -223,13 +332,24 @@ fn etcd_is_asked_by_tls_and_as_a_user() {
         flag("trusted-ca-file", &ca),
         "--client-cert-auth=true".to_owned(),
     ];
-    let etcdctl = [flag("cacert", &ca), flag("cert", &certificate), flag("key", &key)];
+    let etcdctl = [
+        flag("cacert", &ca),
+        flag("cert", &certificate),
+        flag("key", &key),
+    ];
     let cluster = EtcdCluster::start_with(1, "https", &args, &etcdctl);
     for command in [
         ["user", "add", "root:secret"].as_slice(),
         &["user", "add", "idmint:password"],
         &["role", "add", "idmint"],
-        &["role", "grant-permission", "idmint", "readwrite", "/idmint/", "--prefix"],
+        &[
+            "role",
+            "grant-permission",
+            "idmint",
+            "readwrite",
+            "/idmint/",
+            "--prefix",
+        ],
         &["user", "grant-role", "idmint", "idmint"],
         &["user", "grant-role", "root", "root"],
         &["auth", "enable"],
@@ -240,24 +360,51 @@ fn etcd_is_asked_by_tls_and_as_a_user() {
         let password_file = home.path(&format!("password-{password}"));
         fs::write(&password_file, format!("{password}\n")).unwrap();
         let settings = EtcdSettings {
-            access: Some(EtcdAccess { user: "idmint".to_owned(), password_file }),
-            tls: Some(EtcdTls { ca: ca.clone(), identity: Some((certificate.clone(), key.clone())) }),
+            access: Some(EtcdAccess {
+                user: "idmint".to_owned(),
+                password_file,
+            }),
+            tls: Some(EtcdTls {
+                ca: ca.clone(),
+                identity: Some((certificate.clone(), key.clone())),
+            }),
             ..settings(&cluster.endpoints())
         };
         settings.connect().unwrap()
     };
     let client = connect(&ca, "password");
-    assert!(matches!(client.commit(&create("/idmint/a")).unwrap(), Outcome::Committed(_)));
+    assert!(matches!(
+        client.commit(&create("/idmint/a")).unwrap(),
+        Outcome::Committed(_)
+    ));
     let refused = client.commit(&create("/other/a")).unwrap_err();
-    assert!(matches!(&refused, CoordinatorError::Refused(why) if why.contains("permission denied")), "{refused}");
+    assert!(
+        matches!(&refused, CoordinatorError::Refused(why) if why.contains("permission denied")),
+        "{refused}"
+    );
 
-    let refused = connect(&ca, "wrong").commit(&create("/idmint/b")).unwrap_err();
-    assert!(matches!(&refused, CoordinatorError::Refused(why) if why.contains("authentication failed")), "{refused}");
-    let refused = connect(&stranger, "password").commit(&create("/idmint/b")).unwrap_err();
+    let refused = connect(&ca, "wrong")
+        .commit(&create("/idmint/b"))
+        .unwrap_err();
+    assert!(
+        matches!(&refused, CoordinatorError::Refused(why) if why.contains("authentication failed")),
+        "{refused}"
+    );
+    let refused = connect(&stranger, "password")
+        .commit(&create("/idmint/b"))
+        .unwrap_err();
     assert!(matches!(refused, CoordinatorError::NotSent(_)), "{refused}");
     assert!(!is_there(&*client, "/idmint/b"));
 
-    let missing = EtcdTls { ca: home.path("none.pem"), identity: None };
-    let error = EtcdSettings { tls: Some(missing), ..settings(&cluster.endpoints()) }.connect().unwrap_err();
+    let missing = EtcdTls {
+        ca: home.path("none.pem"),
+        identity: None,
+    };
+    let error = EtcdSettings {
+        tls: Some(missing),
+        ..settings(&cluster.endpoints())
+    }
+    .connect()
+    .unwrap_err();
     assert!(error.to_string().contains("none.pem"), "{error}");
 }

@@ -34,16 +34,27 @@ impl EtcdCluster {
     }
 
     /// The same, which speak this scheme and have further arguments, and what etcdctl needs then.
-    pub(crate) fn start_with(count: usize, scheme: &str, args: &[String], etcdctl_args: &[String]) -> EtcdCluster {
+    pub(crate) fn start_with(
+        count: usize,
+        scheme: &str,
+        args: &[String],
+        etcdctl_args: &[String],
+    ) -> EtcdCluster {
         let home = tempfile::tempdir().expect("a temporary folder");
         // All at once, so that no port is given twice.
-        let free: Vec<TcpListener> =
-            (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-        let ports: Vec<u16> = free.iter().map(|port| port.local_addr().expect("an address").port()).collect();
+        let free: Vec<TcpListener> = (0..2 * count)
+            .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
+            .collect();
+        let ports: Vec<u16> = free
+            .iter()
+            .map(|port| port.local_addr().expect("an address").port())
+            .collect();
         drop(free);
         let (clients, peers) = ports.split_at(count);
         let peer = |place: usize| format!("http://127.0.0.1:{}", peers[place]);
-        let all: Vec<_> = (0..count).map(|place| format!("m{place}={}", peer(place))).collect();
+        let all: Vec<_> = (0..count)
+            .map(|place| format!("m{place}={}", peer(place)))
+            .collect();
         let member = |place: usize| {
             let endpoint = format!("{scheme}://127.0.0.1:{}", clients[place]);
             let data = home.path().join(format!("m{place}")).display().to_string();
@@ -57,11 +68,21 @@ impl EtcdCluster {
                 ("--initial-cluster", all.join(",")),
                 ("--log-level", "error".to_owned()),
             ];
-            let own = own.into_iter().map(|(name, value)| format!("{name}={value}"));
-            Member { endpoint, args: own.chain(args.iter().cloned()).collect(), process: None }
+            let own = own
+                .into_iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            Member {
+                endpoint,
+                args: own.chain(args.iter().cloned()).collect(),
+                process: None,
+            }
         };
         let members = (0..count).map(member).collect();
-        let mut cluster = EtcdCluster { members, etcdctl_args: etcdctl_args.to_vec(), home };
+        let mut cluster = EtcdCluster {
+            members,
+            etcdctl_args: etcdctl_args.to_vec(),
+            home,
+        };
         (0..count).for_each(|place| cluster.restart(place));
         cluster.wait_until_writable();
         cluster
@@ -69,7 +90,10 @@ impl EtcdCluster {
 
     /// Where each member answers.
     pub(crate) fn endpoints(&self) -> Vec<String> {
-        self.members.iter().map(|member| member.endpoint.clone()).collect()
+        self.members
+            .iter()
+            .map(|member| member.endpoint.clone())
+            .collect()
     }
 
     /// Starts a member that is not running.
@@ -77,8 +101,13 @@ impl EtcdCluster {
         let member = &mut self.members[place];
         assert!(member.process.is_none(), "it is running");
         let mut etcd = Command::new("etcd");
-        etcd.args(&member.args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = etcd.spawn().expect("etcd runs: Debian package etcd-server, installed by .ci/install-packages");
+        etcd.args(&member.args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let process = etcd
+            .spawn()
+            .expect("etcd runs: Debian package etcd-server, installed by .ci/install-packages");
         member.process = Some(process);
     }
 
@@ -102,25 +131,41 @@ impl EtcdCluster {
 
     /// The same while members may be gone, and none may lead.
     pub(crate) fn leader_if_any(&self) -> Option<usize> {
-        let output = self.etcdctl_command(&["endpoint", "status", "--write-out=simple"]).output();
-        let status =
-            String::from_utf8_lossy(&output.expect("etcdctl runs: Debian package etcd-client").stdout).into_owned();
+        let output = self
+            .etcdctl_command(&["endpoint", "status", "--write-out=simple"])
+            .output();
+        let status = String::from_utf8_lossy(
+            &output
+                .expect("etcdctl runs: Debian package etcd-client")
+                .stdout,
+        )
+        .into_owned();
         let leads = |line: &&str| line.split(", ").nth(4) == Some("true");
         let line = status.lines().find(leads)?;
-        self.members.iter().position(|member| line.starts_with(&member.endpoint))
+        self.members
+            .iter()
+            .position(|member| line.starts_with(&member.endpoint))
     }
 
     /// What etcdctl prints about all members.
     pub(crate) fn etcdctl(&self, args: &[&str]) -> String {
-        let output = self.etcdctl_command(args).output().expect("etcdctl runs: Debian package etcd-client");
-        let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let output = self
+            .etcdctl_command(args)
+            .output()
+            .expect("etcdctl runs: Debian package etcd-client");
+        let printed =
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert!(output.status.success(), "etcdctl {args:?}:\n{printed}");
         printed
     }
 
     /// Has etcdctl do what may be done already.
     pub(crate) fn etcdctl_if_any(&self, args: &[&str]) {
-        drop(self.etcdctl_command(args).output().expect("etcdctl runs: Debian package etcd-client"));
+        drop(
+            self.etcdctl_command(args)
+                .output()
+                .expect("etcdctl runs: Debian package etcd-client"),
+        );
     }
 
     fn etcdctl_command(&self, args: &[&str]) -> Command {
@@ -131,7 +176,11 @@ impl EtcdCluster {
 
     fn etcdctl_of(&self, endpoints: &str) -> Command {
         let mut etcdctl = Command::new("etcdctl");
-        etcdctl.env("ETCDCTL_API", "3").arg("--endpoints").arg(endpoints).args(&self.etcdctl_args);
+        etcdctl
+            .env("ETCDCTL_API", "3")
+            .arg("--endpoints")
+            .arg(endpoints)
+            .args(&self.etcdctl_args);
         etcdctl
     }
 
@@ -139,8 +188,17 @@ impl EtcdCluster {
     pub(crate) fn save(&self) -> PathBuf {
         let snapshot = self.home.path().join("snapshot");
         let mut save = self.etcdctl_of(&self.members[0].endpoint);
-        let output = save.arg("snapshot").arg("save").arg(&snapshot).output().expect("etcdctl runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = save
+            .arg("snapshot")
+            .arg("save")
+            .arg(&snapshot)
+            .output()
+            .expect("etcdctl runs");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         snapshot
     }
 
@@ -154,12 +212,26 @@ impl EtcdCluster {
         self.lose_all();
         thread::sleep(pause);
         for member in &self.members {
-            let is_of_restore =
-                |arg: &&String| ["--name=", "--data-dir=", "--initial-"].iter().any(|name| arg.starts_with(name));
+            let is_of_restore = |arg: &&String| {
+                ["--name=", "--data-dir=", "--initial-"]
+                    .iter()
+                    .any(|name| arg.starts_with(name))
+            };
             let mut restore = Command::new("etcdctl");
-            restore.env("ETCDCTL_API", "3").arg("snapshot").arg("restore").arg(snapshot);
-            let output = restore.args(member.args.iter().filter(is_of_restore)).output().expect("etcdctl runs");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            restore
+                .env("ETCDCTL_API", "3")
+                .arg("snapshot")
+                .arg("restore")
+                .arg(snapshot);
+            let output = restore
+                .args(member.args.iter().filter(is_of_restore))
+                .output()
+                .expect("etcdctl runs");
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         (0..self.members.len()).for_each(|place| self.restart(place));
         self.wait_until_writable();
@@ -176,7 +248,11 @@ impl EtcdCluster {
     fn lose_all(&mut self) {
         (0..self.members.len()).for_each(|place| self.kill(place));
         for member in &self.members {
-            let data = member.args.iter().find_map(|arg| arg.strip_prefix("--data-dir=")).expect("it has a folder");
+            let data = member
+                .args
+                .iter()
+                .find_map(|arg| arg.strip_prefix("--data-dir="))
+                .expect("it has a folder");
             fs::remove_dir_all(data).expect("it is ours");
         }
     }
@@ -184,7 +260,13 @@ impl EtcdCluster {
     /// Waits until every member answers.
     pub(crate) fn wait_until_healthy(&self) {
         let begun = Instant::now();
-        while !self.etcdctl_command(&["endpoint", "health"]).output().expect("etcdctl runs").status.success() {
+        while !self
+            .etcdctl_command(&["endpoint", "health"])
+            .output()
+            .expect("etcdctl runs")
+            .status
+            .success()
+        {
             assert!(begun.elapsed() < LONG, "every member is healthy");
             thread::sleep(Duration::from_millis(50));
         }
@@ -193,14 +275,23 @@ impl EtcdCluster {
     /// The revision of the store: how many transactions have written so far.
     pub(crate) fn revision(&self) -> u64 {
         let status = self.etcdctl(&["get", "/started", "--write-out=fields"]);
-        let line = status.lines().find_map(|line| line.strip_prefix("\"Revision\" : ")).expect("a revision");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("\"Revision\" : "))
+            .expect("a revision");
         line.trim().parse().expect("a number")
     }
 
     /// Waits until a write is done, so that there is a quorum.
     pub(crate) fn wait_until_writable(&self) {
         let begun = Instant::now();
-        while !self.etcdctl_command(&["put", "/started", "yes"]).output().expect("etcdctl runs").status.success() {
+        while !self
+            .etcdctl_command(&["put", "/started", "yes"])
+            .output()
+            .expect("etcdctl runs")
+            .status
+            .success()
+        {
             assert!(begun.elapsed() < LONG, "etcd has started");
             thread::sleep(Duration::from_millis(50));
         }
@@ -209,7 +300,11 @@ impl EtcdCluster {
 
 impl Drop for EtcdCluster {
     fn drop(&mut self) {
-        for process in self.members.iter_mut().filter_map(|member| member.process.as_mut()) {
+        for process in self
+            .members
+            .iter_mut()
+            .filter_map(|member| member.process.as_mut())
+        {
             // Also one that was stopped: this signal ends it all the same.
             let _ = process.kill();
             let _ = process.wait();

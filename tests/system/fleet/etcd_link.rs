@@ -61,7 +61,11 @@ struct Shared {
 impl EtcdLink {
     /// A way to the member at this endpoint.
     pub(super) fn to(endpoint: &str) -> EtcdLink {
-        let member: SocketAddr = endpoint.strip_prefix("http://").expect("without TLS").parse().expect("an address");
+        let member: SocketAddr = endpoint
+            .strip_prefix("http://")
+            .expect("without TLS")
+            .parse()
+            .expect("an address");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let zero = || AtomicU64::new(0);
         let shared = Arc::new(Shared {
@@ -72,7 +76,10 @@ impl EtcdLink {
             connections_cut: zero(),
             appends: zero(),
         });
-        let link = EtcdLink { address: listener.local_addr().expect("an address"), shared: Arc::clone(&shared) };
+        let link = EtcdLink {
+            address: listener.local_addr().expect("an address"),
+            shared: Arc::clone(&shared),
+        };
         thread::spawn(move || {
             for node in listener.incoming() {
                 if shared.is_over.load(Ordering::Relaxed) {
@@ -84,9 +91,15 @@ impl EtcdLink {
                     continue;
                 }
                 // A member that has been killed takes none.
-                let Ok(etcd) = TcpStream::connect(member) else { continue };
-                let ends = [(&node, &etcd), (&etcd, &node)]
-                    .map(|(from, to)| (from.try_clone().expect("a socket"), to.try_clone().expect("a socket")));
+                let Ok(etcd) = TcpStream::connect(member) else {
+                    continue;
+                };
+                let ends = [(&node, &etcd), (&etcd, &node)].map(|(from, to)| {
+                    (
+                        from.try_clone().expect("a socket"),
+                        to.try_clone().expect("a socket"),
+                    )
+                });
                 for (is_answer, (from, to)) in [false, true].into_iter().zip(ends) {
                     let shared = Arc::clone(&shared);
                     thread::spawn(move || shared.carry(from, to, is_answer));
@@ -107,8 +120,16 @@ impl EtcdLink {
 
     /// How often it has done to something what it was told to.
     pub(super) fn mishaps(&self) -> u64 {
-        let Shared { pieces_slowed, looks_held, connections_cut, .. } = &*self.shared;
-        [pieces_slowed, looks_held, connections_cut].iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        let Shared {
+            pieces_slowed,
+            looks_held,
+            connections_cut,
+            ..
+        } = &*self.shared;
+        [pieces_slowed, looks_held, connections_cut]
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum()
     }
 }
 
@@ -126,7 +147,8 @@ impl Shared {
 
     /// Carries what comes from one end to the other, as the way is, until either has closed.
     fn carry(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
-        from.set_read_timeout(Some(LOOK_EVERY)).expect("longer than nothing");
+        from.set_read_timeout(Some(LOOK_EVERY))
+            .expect("longer than nothing");
         let _ = to.set_nodelay(true);
         let mut piece = [0; 16 * 1024];
         while !self.is_over.load(Ordering::Relaxed) {
@@ -142,14 +164,21 @@ impl Shared {
             let len = match from.read(&mut piece) {
                 Ok(0) => break,
                 Ok(len) => len,
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    continue;
+                }
                 Err(_) => break,
             };
             if !is_answer && self.is(Weather::SilentFromAnAppend) && has_append(&piece[..len]) {
                 // Before it is sent on: its answer must not be there first.
                 self.weather.store(Weather::Silent as u8, Ordering::Relaxed);
             }
-            if !is_answer && has_append(&piece[..len]) && self.cut_at_append(&from, &mut to, &piece[..len]) {
+            if !is_answer
+                && has_append(&piece[..len])
+                && self.cut_at_append(&from, &mut to, &piece[..len])
+            {
                 break;
             }
             if self.is(Weather::Slow) {
@@ -170,7 +199,9 @@ impl Shared {
     /// did.
     fn cut_at_append(&self, node: &TcpStream, etcd: &mut TcpStream, piece: &[u8]) -> bool {
         let is_before = self.is(Weather::CutBeforeAppends);
-        if !is_before && !self.is(Weather::CutAfterAppends) || self.appends.fetch_add(1, Ordering::Relaxed) % 2 == 1 {
+        if !is_before && !self.is(Weather::CutAfterAppends)
+            || self.appends.fetch_add(1, Ordering::Relaxed) % 2 == 1
+        {
             return false;
         }
         self.connections_cut.fetch_add(1, Ordering::Relaxed);

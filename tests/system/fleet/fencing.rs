@@ -9,7 +9,10 @@ use crate::service::{Ended, LONG, idmint, run};
 const TRY_AGAIN: i32 = 75;
 
 /// Runs `idmint fleet fence-restore` with these files, `--journal` or `--high-water` each, until etcd answers it.
-pub(super) fn fence_restore(config: &Path, files: impl IntoIterator<Item = (&'static str, PathBuf)>) -> Ended {
+pub(super) fn fence_restore(
+    config: &Path,
+    files: impl IntoIterator<Item = (&'static str, PathBuf)>,
+) -> Ended {
     let files: Vec<_> = files.into_iter().collect();
     until_within(LONG, "etcd answers in time", || {
         let mut command = idmint(&["fleet", "fence-restore", "--config"]);

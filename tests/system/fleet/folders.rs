@@ -28,19 +28,39 @@ fn a_node_of_a_fleet_starts_on_a_single_nodes_folder_only_once_it_is_adopted_and
     let home = Home::new();
     let alone = mint_and_end(single_node(&home));
     let refused = run(serve(&home, &etcd.endpoints(), SLOTS, ""));
-    refused.assert(78, &[&format!("idmint fleet adopt {}", home.data_dir().display()), "another storage.data_dir"]);
-    assert_eq!(etcd.etcdctl(&["get", "/idmint/", "--prefix", "--keys-only"]).trim(), "", "it has founded nothing");
+    refused.assert(
+        78,
+        &[
+            &format!("idmint fleet adopt {}", home.data_dir().display()),
+            "another storage.data_dir",
+        ],
+    );
+    assert_eq!(
+        etcd.etcdctl(&["get", "/idmint/", "--prefix", "--keys-only"])
+            .trim(),
+        "",
+        "it has founded nothing"
+    );
 
     run(adopt(&home, &etcd)).assert(0, &[]);
     let adopted = mint_and_end(node(&home, &etcd, SLOTS));
     run(home.serve()).assert(78, &["was adopted by the fleet default"]);
     let strange = EtcdCluster::start(1);
-    run(serve(&home, &strange.endpoints(), SLOTS, "etcd.namespace = 'other'")).assert(78, &["default", "other"]);
+    run(serve(
+        &home,
+        &strange.endpoints(),
+        SLOTS,
+        "etcd.namespace = 'other'",
+    ))
+    .assert(78, &["default", "other"]);
 
     let other = Home::new();
     let of_fleet = mint_and_end(node(&other, &etcd, SLOTS));
     run(other.serve()).assert(78, &["high-water-default", "--floor"]);
-    assert!(!other.data_dir().join("horizon").exists(), "nothing was begun");
+    assert!(
+        !other.data_dir().join("horizon").exists(),
+        "nothing was begun"
+    );
     let back = mint_and_end(single_node(&other));
     let count = assert_all_different([alone, adopted, of_fleet, back]);
     println!("{count} ids of two single nodes and a fleet on two folders, none twice");
@@ -53,7 +73,12 @@ fn two_processes_of_fleets_have_a_folder_each() {
     let first = node(&home, &etcd, SLOTS);
     let holder = format!("process {}", first.pid());
     for namespace in ["default", "other"] {
-        let second = serve(&home, &etcd.endpoints(), SLOTS, &format!("etcd.namespace = '{namespace}'"));
+        let second = serve(
+            &home,
+            &etcd.endpoints(),
+            SLOTS,
+            &format!("etcd.namespace = '{namespace}'"),
+        );
         run(second).assert(75, &["is in use by", &holder]);
     }
     run(home.serve()).assert(75, &["is in use by", &holder]);

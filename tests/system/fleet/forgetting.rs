@@ -40,7 +40,11 @@ fn report(node: &Service, hour_s: i64, millis: i64) -> Vec<Value> {
 /// How many of them have another id, reported again half a second later than at first: in the next second, which is in the id of
 /// a new anchor.
 fn changed(node: &Service, hour_s: i64, before: &[Value]) -> usize {
-    report(node, hour_s, 1_300).iter().zip(before).filter(|(now, before)| now != before).count()
+    report(node, hour_s, 1_300)
+        .iter()
+        .zip(before)
+        .filter(|(now, before)| now != before)
+        .count()
 }
 
 fn of_fleet(home: &Home, etcd: &EtcdCluster) -> Command {
@@ -51,7 +55,10 @@ fn of_fleet(home: &Home, etcd: &EtcdCluster) -> Command {
 fn a_fleet_whose_fourth_node_is_400_days_ahead_forgets_no_conjunction() {
     let etcd = EtcdCluster::start(1);
     let homes: [Home; 5] = std::array::from_fn(|_| Home::new());
-    let right: Vec<Service> = homes[..3].iter().map(|home| Service::start(of_fleet(home, &etcd))).collect();
+    let right: Vec<Service> = homes[..3]
+        .iter()
+        .map(|home| Service::start(of_fleet(home, &etcd)))
+        .collect();
     for node in &right {
         node.wait_until_ready();
     }
@@ -62,14 +69,24 @@ fn a_fleet_whose_fourth_node_is_400_days_ahead_forgets_no_conjunction() {
         wall.set(ahead_s);
         let fourth = wall.start(of_fleet(home, &etcd));
         if ahead_s == DAYS_400_S {
-            let reason_of = || fourth.get("/health/ready").json()["reason"].as_str().map(str::to_owned);
-            until("its clock is refused", || (reason_of().as_deref() == Some("clock-jumped")).then_some(()));
+            let reason_of = || {
+                fourth.get("/health/ready").json()["reason"]
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            until("its clock is refused", || {
+                (reason_of().as_deref() == Some("clock-jumped")).then_some(())
+            });
         } else {
             fourth.wait_until_ready();
         }
         thread::sleep(A_WHILE);
         assert_eq!(changed(&right[1], hour_s, &before), 0, "{ahead_s} s ahead");
-        assert_eq!(changed(&fourth, hour_s, &before), 0, "asked at the node that is {ahead_s} s ahead");
+        assert_eq!(
+            changed(&fourth, hour_s, &before),
+            0,
+            "asked at the node that is {ahead_s} s ahead"
+        );
     }
 }
 
@@ -95,7 +112,11 @@ fn a_single_node_that_starts_once_400_days_ahead_forgets_no_conjunction() {
         thread::sleep(A_WHILE);
         ahead.kill();
         let right = start(0);
-        assert_eq!(changed(&right, hour_s, &before), 0, "after a start {ahead_s} s ahead");
+        assert_eq!(
+            changed(&right, hour_s, &before),
+            0,
+            "after a start {ahead_s} s ahead"
+        );
         right.kill();
     }
 }

@@ -32,7 +32,10 @@ fn serve_unsaid(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
 }
 
 fn detail_of(node: &Service) -> String {
-    node.get("/health/ready").json()["detail"].as_str().unwrap_or_default().to_owned()
+    node.get("/health/ready").json()["detail"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn fence(home: &Home, high_waters: &[&Home]) -> crate::service::Ended {
@@ -61,8 +64,14 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
         (founder.metric("idmint_horizon_cold_starts_total") == 1.0).then_some(())
     });
     founder.log_once_it_says("this node has founded one");
-    until("it waits for its floor", || detail_of(&founder).contains("the fleet begins at").then_some(()));
-    until_within(LONG, "the old node has stopped", || slot_of(&old).is_none().then_some(()));
+    until("it waits for its floor", || {
+        detail_of(&founder)
+            .contains("the fleet begins at")
+            .then_some(())
+    });
+    until_within(LONG, "the old node has stopped", || {
+        slot_of(&old).is_none().then_some(())
+    });
     until_within(LONG, "the founder mints", || slot_of(&founder));
     let founder_minter = Minter::at(&founder);
     thread::sleep(Duration::from_secs(3));
@@ -71,7 +80,10 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
     let equal = misled.ids.iter().filter(|id| before.contains(id)).count();
     assert!(equal > 0, "the control shows that they can meet");
     assert!(!founder.ids.is_empty());
-    println!("{equal} of {} ids of the control are equal", misled.ids.len());
+    println!(
+        "{equal} of {} ids of the control are equal",
+        misled.ids.len()
+    );
     println!("{} ids, none twice", assert_all_different([old, founder]));
 }
 
@@ -86,7 +98,11 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     let of_ahead = Minter::at(&ahead);
 
     let right = starting(&homes[1], &etcd, 4);
-    until("it says what it waits for", || detail_of(&right).contains("the fleet begins at ").then_some(()));
+    until("it says what it waits for", || {
+        detail_of(&right)
+            .contains("the fleet begins at ")
+            .then_some(())
+    });
     right.log_once_it_says("A fleet that begins too late");
     assert_status_says(
         &right,
@@ -96,7 +112,9 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     );
     let refused = right.post("/ids/snowflake");
     assert_eq!(refused.status, 503, "{}", refused.text());
-    until("its ids are of its false year", || (ahead.mint("snowflake").len() == 1).then_some(()));
+    until("its ids are of its false year", || {
+        (ahead.mint("snowflake").len() == 1).then_some(())
+    });
     let of_ahead = of_ahead.stop();
     ahead.send(Signal::TERM);
     ahead.wait();
@@ -104,7 +122,13 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     let fenced = fence(&homes[1], &[&homes[0]]);
     println!("{}", fenced.out);
     fenced.assert(0, &[]);
-    assert!(fenced.out.contains("by a clock that was far ahead: it rests until then"), "{}", fenced.out);
+    assert!(
+        fenced
+            .out
+            .contains("by a clock that was far ahead: it rests until then"),
+        "{}",
+        fenced.out
+    );
     until_within(LONG, "the other mints", || slot_of(&right));
     let of_right = Minter::at(&right);
     // With its clock set right the first one joins, too, in another slot.
@@ -126,7 +150,9 @@ fn a_slot_that_was_burnt_by_a_clock_ahead_is_fenced_alone() {
     let wall = WallClock::of(&homes[1]);
     wall.set(DAYS_400);
     let ahead = wall.start(serve(&homes[1], &etcd.endpoints(), 4, ""));
-    until_within(LONG, "of two clocks nobody knows which is right", || slot_of(&ahead));
+    until_within(LONG, "of two clocks nobody knows which is right", || {
+        slot_of(&ahead)
+    });
     ahead.kill();
     let minter = Minter::at(&right);
     let snapshot = etcd.save();
@@ -134,8 +160,14 @@ fn a_slot_that_was_burnt_by_a_clock_ahead_is_fenced_alone() {
     let fenced = fence(&homes[0], &[]);
     println!("{}", fenced.out);
     fenced.assert(0, &[]);
-    assert!(fenced.out.contains("nobody waits for it") && fenced.out.contains("mint in 66 s"), "{}", fenced.out);
-    until_within(LONG, "it has seen the fence", || slot_of(&right).is_none().then_some(()));
+    assert!(
+        fenced.out.contains("nobody waits for it") && fenced.out.contains("mint in 66 s"),
+        "{}",
+        fenced.out
+    );
+    until_within(LONG, "it has seen the fence", || {
+        slot_of(&right).is_none().then_some(())
+    });
     until_within(LONG, "it mints again", || slot_of(&right));
     println!("{} ids, none twice", assert_all_different([minter.stop()]));
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
-use super::nodes::{Minted, Minter, assert_all_different, minted_by, node, starting_at, until_within};
+use super::nodes::{
+    Minted, Minter, assert_all_different, minted_by, node, starting_at, until_within,
+};
 use crate::appending::{Appender, Begun, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::service::{Home, Service, until};
 
@@ -15,23 +17,39 @@ const SLOTS: u32 = 4;
 /// Longer than a node tries to have an append done.
 const WEATHER_LASTS: Duration = Duration::from_secs(10);
 
-const WEATHERS: [Weather; 5] =
-    [Weather::Slow, Weather::Silent, Weather::SilentFromAnAppend, Weather::Stalled, Weather::Cut];
+const WEATHERS: [Weather; 5] = [
+    Weather::Slow,
+    Weather::Silent,
+    Weather::SilentFromAnAppend,
+    Weather::Stalled,
+    Weather::Cut,
+];
 
 /// Requests to etcd that came to nothing.
 fn unanswered_by(node: &Service) -> f64 {
-    let of = |outcome: &str| node.metric(&format!("idmint_coordinator_requests_total{{outcome=\"{outcome}\"}}"));
+    let of = |outcome: &str| {
+        node.metric(&format!(
+            "idmint_coordinator_requests_total{{outcome=\"{outcome}\"}}"
+        ))
+    };
     of("no_answer") + of("not_sent")
 }
 
 /// How many answers of this status came.
 fn answers(seen: &[Seen], status: u16) -> u64 {
-    seen.iter().filter_map(|seen| seen.answers.get(&status)).sum()
+    seen.iter()
+        .filter_map(|seen| seen.answers.get(&status))
+        .sum()
 }
 
 /// Callers append at this place, then it goes bad there for a while: who has a connection keeps it, and who gets no answer asks
 /// again wherever the place is then.
-fn append_through(goes_bad: impl FnOnce(), number: usize, place: &Place, ledgers: &[Begun]) -> Vec<Seen> {
+fn append_through(
+    goes_bad: impl FnOnce(),
+    number: usize,
+    place: &Place,
+    ledgers: &[Begun],
+) -> Vec<Seen> {
     let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
         let caller = |number| {
@@ -40,11 +58,16 @@ fn append_through(goes_bad: impl FnOnce(), number: usize, place: &Place, ledgers
         };
         let callers: Vec<_> = (number..number + 3).map(caller).collect();
         let running = StopOnDrop(&stop);
-        until("appends are done", || (granted.load(Ordering::Relaxed) > 100).then_some(()));
+        until("appends are done", || {
+            (granted.load(Ordering::Relaxed) > 100).then_some(())
+        });
         goes_bad();
         thread::sleep(WEATHER_LASTS);
         drop(running);
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     })
 }
 
@@ -65,7 +88,9 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
     let mut seen: Vec<Seen> = Vec::new();
     let mut weathers = WEATHERS.to_vec();
     for turn in 0.. {
-        let Some(&weather) = weathers.get(turn) else { break };
+        let Some(&weather) = weathers.get(turn) else {
+            break;
+        };
         let (minted, unanswered, mishaps) = (minted_by(&far), unanswered_by(&far), link.mishaps());
         place.move_to(far.address());
         let goes_bad = || {
@@ -80,7 +105,10 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
             );
             if unknown == 0 || again == 0 {
                 // A node that stood still just then had refused all callers, who were elsewhere when the silence came.
-                assert!(weathers.len() < WEATHERS.len() + 4, "never was a caller there");
+                assert!(
+                    weathers.len() < WEATHERS.len() + 4,
+                    "never was a caller there"
+                );
                 weathers.push(weather);
             }
         }
@@ -91,7 +119,10 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
             "{weather:?}: nothing was on the way"
         );
         let may_be_answered = [Weather::Slow, Weather::SilentFromAnAppend].contains(&weather);
-        assert!(may_be_answered || unanswered_by(&far) > unanswered, "{weather:?}: all of it was answered");
+        assert!(
+            may_be_answered || unanswered_by(&far) > unanswered,
+            "{weather:?}: all of it was answered"
+        );
         link.turn(Weather::Clear);
         until_within(Duration::from_secs(20), "it is renewed", || {
             (far.metric("idmint_horizon_remaining_seconds") > 20.0).then_some(())
@@ -99,15 +130,25 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
     }
     let minted = minters.map(Minter::stop);
     for Minted { refused, cut, .. } in &minted {
-        assert!(refused.is_empty() && *cut == 0, "{:?}, {cut} cut", refused.first());
+        assert!(
+            refused.is_empty() && *cut == 0,
+            "{:?}, {cut} cut",
+            refused.first()
+        );
     }
     let of = |status: u16| answers(&seen, status);
     let (first, again, unknown, refused) = (of(201), of(200), of(504) + of(0), of(503));
     println!(
         "appends: {first} done at once, {again} done before; {unknown} with an unknown outcome, {refused} refused"
     );
-    assert!(first > 400 && unknown + refused > 0, "appends were not affected");
+    assert!(
+        first > 400 && unknown + refused > 0,
+        "appends were not affected"
+    );
     assert_all_is_kept(&near, ledgers, seen);
     assert_eq!(far.metric("idmint_fenced_total"), 0.0);
-    println!("{} ids, none twice and none refused", assert_all_different(minted));
+    println!(
+        "{} ids, none twice and none refused",
+        assert_all_different(minted)
+    );
 }

@@ -37,12 +37,20 @@ struct Taker {
 impl Taker {
     /// `taken`: how many ids all of them have.
     fn at(node: &Service, taken: &Arc<AtomicU64>) -> Taker {
-        let (address, is_over) = (Arc::new(Mutex::new(node.address())), Arc::new(AtomicBool::new(false)));
-        let (at, stop, taken) = (Arc::clone(&address), Arc::clone(&is_over), Arc::clone(taken));
+        let (address, is_over) = (
+            Arc::new(Mutex::new(node.address())),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (at, stop, taken) = (
+            Arc::clone(&address),
+            Arc::clone(&is_over),
+            Arc::clone(taken),
+        );
         let thread = thread::spawn(move || {
             let mut runs = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                let connected = Client::try_connect_within(*at.lock().unwrap(), Duration::from_secs(1));
+                let connected =
+                    Client::try_connect_within(*at.lock().unwrap(), Duration::from_secs(1));
                 if let Ok(client) = connected {
                     take(client, &stop, &taken, &mut runs);
                 }
@@ -50,7 +58,11 @@ impl Taker {
             }
             runs
         });
-        Taker { address, is_over, thread }
+        Taker {
+            address,
+            is_over,
+            thread,
+        }
     }
 
     fn turn_to(&self, node: &Service) {
@@ -68,11 +80,16 @@ fn take(mut client: Client, stop: &AtomicBool, taken: &AtomicU64, runs: &mut Vec
     while !stop.load(Ordering::Relaxed) {
         client.send(request(BATCH, AS_NUMBERS, ""));
         // Of an answer that was cut nothing is counted: who gets half of one has to take all of it for gaps.
-        let Ok(answer) = client.try_receive_within(LONG) else { return };
+        let Ok(answer) = client.try_receive_within(LONG) else {
+            return;
+        };
         if answer.status != 200 {
             return;
         }
-        let ids = answer.body.chunks_exact(8).map(|id| u64::from_be_bytes(id.try_into().expect("eight bytes")));
+        let ids = answer
+            .body
+            .chunks_exact(8)
+            .map(|id| u64::from_be_bytes(id.try_into().expect("eight bytes")));
         for id in ids {
             taken.fetch_add(1, Ordering::Relaxed);
             match runs.last_mut() {
@@ -95,15 +112,23 @@ fn count_different(mut runs: Vec<Run>) -> u64 {
 /// How many transactions and reads etcd has been asked for, by its own count.
 fn asked(etcd: &EtcdCluster) -> f64 {
     let of_member = |endpoint: &String| {
-        let address: SocketAddr = endpoint.strip_prefix("http://").expect("in the clear").parse().expect("an address");
+        let address: SocketAddr = endpoint
+            .strip_prefix("http://")
+            .expect("in the clear")
+            .parse()
+            .expect("an address");
         let answer = Client::connect(address).exchange(request("GET /metrics", "", ""));
         assert_eq!(answer.status, 200, "{answer:?}");
         let text = answer.text();
         let of_keys = |line: &&str| {
-            line.starts_with("grpc_server_started_total{") && line.contains("grpc_service=\"etcdserverpb.KV\"")
+            line.starts_with("grpc_server_started_total{")
+                && line.contains("grpc_service=\"etcdserverpb.KV\"")
         };
-        let counts: Vec<f64> =
-            text.lines().filter(of_keys).map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+        let counts: Vec<f64> = text
+            .lines()
+            .filter(of_keys)
+            .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+            .collect();
         assert!(!counts.is_empty(), "etcd counts what it is asked");
         counts.iter().sum::<f64>()
     };
@@ -126,7 +151,9 @@ fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
     let is_taken = |count: u64| (taken.load(Ordering::Relaxed) >= count).then_some(());
     let (asked_before, begun) = (asked(&etcd), Instant::now());
     let takers = nodes.each_ref().map(|node| Taker::at(node, &taken));
-    until_within(LONG * 10, "half of them", || is_taken(wanted / 2).filter(|()| begun.elapsed() >= COUNTED));
+    until_within(LONG * 10, "half of them", || {
+        is_taken(wanted / 2).filter(|()| begun.elapsed() >= COUNTED)
+    });
     let (asked_for_half, lasted) = (asked(&etcd) - asked_before, begun.elapsed());
     let half = taken.load(Ordering::Relaxed);
     let renewals = lasted.as_secs() / RENEWAL.as_secs() + 1;
@@ -143,11 +170,20 @@ fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
     one.kill();
     let one = node(&homes[0], &etcd, 4);
     takers[0].turn_to(&one);
-    until("another member leads", || etcd.leader_if_any().is_some_and(|other| other != leader).then_some(()));
+    until("another member leads", || {
+        etcd.leader_if_any()
+            .is_some_and(|other| other != leader)
+            .then_some(())
+    });
     etcd.restart(leader);
     until_within(LONG * 10, "all of them", || is_taken(wanted));
     let count = count_different(takers.into_iter().flat_map(Taker::stop).collect());
-    println!("{count} ids of three nodes, none twice; one leader and one node were killed meanwhile");
+    println!(
+        "{count} ids of three nodes, none twice; one leader and one node were killed meanwhile"
+    );
     assert!(count >= wanted, "{count}");
-    assert_eq!([one, two, three].map(|node| node.get("/health/ready").status), [200; 3]);
+    assert_eq!(
+        [one, two, three].map(|node| node.get("/health/ready").status),
+        [200; 3]
+    );
 }

@@ -65,7 +65,10 @@ pub(super) struct Minted {
 
 impl Minter {
     pub(super) fn at(node: &Service) -> Minter {
-        let (address, is_over) = (Arc::new(Mutex::new(node.address())), Arc::new(AtomicBool::new(false)));
+        let (address, is_over) = (
+            Arc::new(Mutex::new(node.address())),
+            Arc::new(AtomicBool::new(false)),
+        );
         let (at, stop) = (Arc::clone(&address), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
             let mut minted = Minted::default();
@@ -75,7 +78,11 @@ impl Minter {
             }
             minted
         });
-        Minter { address, is_over, thread }
+        Minter {
+            address,
+            is_over,
+            thread,
+        }
     }
 
     pub(super) fn turn_to(&self, node: &Service) {
@@ -90,13 +97,16 @@ impl Minter {
 
 impl Minted {
     fn ask(&mut self, address: SocketAddr) {
-        let asked = Client::try_connect_within(address, Duration::from_secs(1)).ok().and_then(|mut client| {
-            client.send(request(BATCH, "accept: text/plain\r\n", ""));
-            client.try_receive_within(Duration::from_secs(3)).ok()
-        });
+        let asked = Client::try_connect_within(address, Duration::from_secs(1))
+            .ok()
+            .and_then(|mut client| {
+                client.send(request(BATCH, "accept: text/plain\r\n", ""));
+                client.try_receive_within(Duration::from_secs(3)).ok()
+            });
         match asked {
             Some(answer) if answer.status == 200 => {
-                self.ids.extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
+                self.ids
+                    .extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
             }
             Some(answer) => self.refused.push(answer.text()),
             None => self.cut += 1,
@@ -110,7 +120,12 @@ pub(super) fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> 
     let count = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), count, "{} of {count} ids were minted before", count - ids.len());
+    assert_eq!(
+        ids.len(),
+        count,
+        "{} of {count} ids were minted before",
+        count - ids.len()
+    );
     count
 }
 
@@ -125,7 +140,9 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
 
     let leader = etcd.leader();
     etcd.kill(leader);
-    until("another member leads", || (etcd.leader_if_any().is_some_and(|other| other != leader)).then_some(()));
+    until("another member leads", || {
+        (etcd.leader_if_any().is_some_and(|other| other != leader)).then_some(())
+    });
     etcd.restart(leader);
 
     // Two nodes more than there are slots, once the first has come back: one of them can only have that of the stopped one.
@@ -135,32 +152,52 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
     let slot_before = slot_of(&two).unwrap();
     two.send(Signal::STOP);
     let stopped = Instant::now();
-    let (four, five) = (starting(&homes[3], &etcd, SLOTS), starting(&homes[4], &etcd, SLOTS));
+    let (four, five) = (
+        starting(&homes[3], &etcd, SLOTS),
+        starting(&homes[4], &etcd, SLOTS),
+    );
     let more = [&four, &five].map(Minter::at);
     let of_killed = until_within(LEASE * 2, "a node has the slot of the stopped one", || {
-        [&four, &five].into_iter().position(|node| slot_of(node) == Some(slot_before))
+        [&four, &five]
+            .into_iter()
+            .position(|node| slot_of(node) == Some(slot_before))
     });
-    println!("its slot was taken {:?} after it was stopped", stopped.elapsed());
+    println!(
+        "its slot was taken {:?} after it was stopped",
+        stopped.elapsed()
+    );
     // The other of the two ends, so that there is a slot.
     let [four, five] = [four, five];
-    let (taker, other) = if of_killed == 0 { (four, five) } else { (five, four) };
+    let (taker, other) = if of_killed == 0 {
+        (four, five)
+    } else {
+        (five, four)
+    };
     other.send(Signal::TERM);
     other.wait();
     two.send(Signal::CONT);
     let continued = Instant::now();
-    until("it has another slot", || slot_of(&two).filter(|slot| *slot != slot_before));
-    println!("it had another slot {:?} after it went on", continued.elapsed());
+    until("it has another slot", || {
+        slot_of(&two).filter(|slot| *slot != slot_before)
+    });
+    println!(
+        "it had another slot {:?} after it went on",
+        continued.elapsed()
+    );
     assert_eq!(two.metric("idmint_fenced_total"), 1.0);
     assert_eq!(slot_of(&taker), Some(slot_before));
     let minted_before = two.mint("snowflake").len();
     assert_eq!(minted_before, 1);
 
     let minted: Vec<Minted> = minters.into_iter().chain(more).map(Minter::stop).collect();
-    let (refused, cut): (usize, u64) =
-        minted.iter().fold((0, 0), |(refused, cut), minted| (refused + minted.refused.len(), cut + minted.cut));
+    let (refused, cut): (usize, u64) = minted.iter().fold((0, 0), |(refused, cut), minted| {
+        (refused + minted.refused.len(), cut + minted.cut)
+    });
     for refusal in minted.iter().flat_map(|minted| &minted.refused) {
         // Shortly after a start little is reserved, and an election takes longer than that.
-        let is_known = ["no-worker-slot", "horizon-reached", "draining"].iter().any(|slug| refusal.contains(slug));
+        let is_known = ["no-worker-slot", "horizon-reached", "draining"]
+            .iter()
+            .any(|slug| refusal.contains(slug));
         assert!(is_known, "{refusal}");
     }
     let count = assert_all_different(minted);
@@ -184,7 +221,12 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
     [0, 1].into_iter().for_each(|member| etcd.kill(member));
     let begun = Instant::now();
     while begun.elapsed() < GONE {
-        assert_eq!(service.get("/health/ready").status, 200, "after {:?}", begun.elapsed());
+        assert_eq!(
+            service.get("/health/ready").status,
+            200,
+            "after {:?}",
+            begun.elapsed()
+        );
         thread::sleep(Duration::from_millis(200));
     }
     [0, 1].into_iter().for_each(|member| etcd.restart(member));
@@ -192,8 +234,16 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
         (service.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
     let minted = minter.stop();
-    assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
-    println!("{} ids, none twice and none refused", assert_all_different([minted]));
+    assert!(
+        minted.refused.is_empty() && minted.cut == 0,
+        "{:?}, {} cut",
+        minted.refused.first(),
+        minted.cut
+    );
+    println!(
+        "{} ids, none twice and none refused",
+        assert_all_different([minted])
+    );
 }
 
 #[test]
@@ -207,19 +257,33 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
     for (ahead_s, reason, sign) in [(30, "clock-jumped", 1.0), (-30, "clock-behind", -1.0)] {
         wall.set(ahead_s);
         let wrong = wall.start(serve(&homes[2], &etcd.endpoints(), 8, ""));
-        let reason_of = || wrong.get("/health/ready").json()["reason"].as_str().map(str::to_owned);
-        until("its clock is refused", || (reason_of().as_deref() == Some(reason)).then_some(()));
+        let reason_of = || {
+            wrong.get("/health/ready").json()["reason"]
+                .as_str()
+                .map(str::to_owned)
+        };
+        until("its clock is refused", || {
+            (reason_of().as_deref() == Some(reason)).then_some(())
+        });
         let refused = wrong.post("/ids/snowflake");
         assert_eq!(
             (refused.status, refused.json()["type"].as_str()),
             (503, Some(format!("/problems/{reason}").as_str()))
         );
-        assert_eq!(wrong.post("/ids/flax").status, 200, "a random id needs no slot");
+        assert_eq!(
+            wrong.post("/ids/flax").status,
+            200,
+            "a random id needs no slot"
+        );
         let skew = wrong.metric("idmint_peer_clock_skew_seconds") * sign;
         assert!((5.0..=30.5).contains(&skew), "{skew}");
         assert_eq!(wrong.metric("idmint_worker_slot"), -1.0);
         thread::sleep(Duration::from_secs(12));
-        assert_eq!(reason_of().as_deref(), Some(reason), "for as long as it is wrong");
+        assert_eq!(
+            reason_of().as_deref(),
+            Some(reason),
+            "for as long as it is wrong"
+        );
         wall.set(0);
         wrong.wait_until_ready();
         assert_eq!(wrong.mint("snowflake").len(), 1);
@@ -234,9 +298,16 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
     served.wait_until_ready();
     let third = Minter::at(&served);
     thread::sleep(Duration::from_secs(12));
-    let minted = minters.into_iter().chain([third]).map(Minter::stop).collect::<Vec<Minted>>();
+    let minted = minters
+        .into_iter()
+        .chain([third])
+        .map(Minter::stop)
+        .collect::<Vec<Minted>>();
     let refused: Vec<&String> = minted.iter().flat_map(|minted| &minted.refused).collect();
-    let of_clocks = refused.iter().filter(|refusal| refusal.contains("clock-")).count();
+    let of_clocks = refused
+        .iter()
+        .filter(|refusal| refusal.contains("clock-"))
+        .count();
     assert_eq!(of_clocks, 0, "{refused:?}");
     println!("{} requests refused, none for a clock", refused.len());
     println!("{} ids, none twice", assert_all_different(minted));
@@ -248,14 +319,23 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     let mut etcds = [EtcdCluster::start(1), EtcdCluster::start(1)];
     let homes: [Home; 5] = std::array::from_fn(|_| Home::new());
     let command = |number: usize, region: usize, share: &str| {
-        serve(&homes[number], &etcds[region].endpoints(), 8, &format!("cluster.slots = '{share}'"))
+        serve(
+            &homes[number],
+            &etcds[region].endpoints(),
+            8,
+            &format!("cluster.slots = '{share}'"),
+        )
     };
     let nodes: [Service; 4] = std::array::from_fn(|number| {
         let region = number / 2;
         let node = Service::start(command(number, region, SHARES[region]));
         node.wait_until_ready();
         let slot = slot_of(&node).expect("it is ready");
-        assert_eq!(slot / 4, u64::try_from(region).unwrap(), "slot {slot} of region {region}");
+        assert_eq!(
+            slot / 4,
+            u64::try_from(region).unwrap(),
+            "slot {slot} of region {region}"
+        );
         node
     });
     let stray = run(command(4, 1, SHARES[0]));
@@ -265,8 +345,13 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     thread::sleep(Duration::from_secs(2));
     etcds[0].kill(0);
     // Longer than the nodes of the lost region go on.
-    until_within(LEASE, "a node of the lost region has stopped", || slot_of(&nodes[0]).is_none().then_some(()));
-    assert_eq!([slot_of(&nodes[2]).is_some(), slot_of(&nodes[3]).is_some()], [true, true]);
+    until_within(LEASE, "a node of the lost region has stopped", || {
+        slot_of(&nodes[0]).is_none().then_some(())
+    });
+    assert_eq!(
+        [slot_of(&nodes[2]).is_some(), slot_of(&nodes[3]).is_some()],
+        [true, true]
+    );
     etcds[0].restart(0);
     until_within(LEASE, "it mints again", || slot_of(&nodes[0]));
     let wanted = short_or_whole(100_000, 10_000_000);
@@ -276,15 +361,28 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     });
     let [one, two, three, four] = minters.map(Minter::stop);
     for minted in [&three, &four] {
-        assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
+        assert!(
+            minted.refused.is_empty() && minted.cut == 0,
+            "{:?}, {} cut",
+            minted.refused.first(),
+            minted.cut
+        );
     }
-    assert!(!one.refused.is_empty(), "it was without its etcd for longer than its slot lasts");
-    println!("{} ids of two regions, none twice", assert_all_different([one, two, three, four]));
+    assert!(
+        !one.refused.is_empty(),
+        "it was without its etcd for longer than its slot lasts"
+    );
+    println!(
+        "{} ids of two regions, none twice",
+        assert_all_different([one, two, three, four])
+    );
 }
 
 pub(super) fn slot_of(node: &Service) -> Option<u64> {
     let answer = node.get("/health/ready");
-    (answer.status == 200).then(|| answer.json()["slot"].as_u64()).flatten()
+    (answer.status == 200)
+        .then(|| answer.json()["slot"].as_u64())
+        .flatten()
 }
 
 /// How many snowflakes a node has minted.
@@ -292,7 +390,11 @@ pub(super) fn minted_by(node: &Service) -> f64 {
     node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
 }
 
-pub(crate) fn until_within<T>(most: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until_within<T>(
+    most: Duration,
+    what: &str,
+    mut look: impl FnMut() -> Option<T>,
+) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {

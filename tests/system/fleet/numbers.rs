@@ -25,7 +25,14 @@ struct Far {
 
 impl Far {
     fn from(etcd: &EtcdCluster) -> Far {
-        Far { home: Home::new(), links: etcd.endpoints().iter().map(|endpoint| EtcdLink::to(endpoint)).collect() }
+        Far {
+            home: Home::new(),
+            links: etcd
+                .endpoints()
+                .iter()
+                .map(|endpoint| EtcdLink::to(endpoint))
+                .collect(),
+        }
     }
 
     fn start(&self) -> Service {
@@ -51,10 +58,16 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut
     let mut etcd = EtcdCluster::start(3);
     let places: [Far; 3] = std::array::from_fn(|_| Far::from(&etcd));
     let mut nodes: Vec<Service> = places.iter().map(Far::start).collect();
-    let (callers, for_blocks) = (Callers::of(&nodes, series, count_max), BlockCallers::of(&nodes));
+    let (callers, for_blocks) = (
+        Callers::of(&nodes, series, count_max),
+        BlockCallers::of(&nodes),
+    );
     let least_at_once = wanted / (count_max / 2 + 1) / (rounds * HAPPENINGS + 1);
     let go_on = || {
-        let (least, least_blocks) = (callers.told() + least_at_once, for_blocks.told() + least_at_once);
+        let (least, least_blocks) = (
+            callers.told() + least_at_once,
+            for_blocks.told() + least_at_once,
+        );
         let have_more = || callers.told() >= least && for_blocks.told() >= least_blocks;
         until_within(LONG, "numbers are given", || have_more().then_some(()));
     };
@@ -93,8 +106,13 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut
         }
         go_on();
     });
-    println!("{rounds} rounds, each with a node and a member of etcd killed, a node that stood still, and one cut off");
+    println!(
+        "{rounds} rounds, each with a node and a member of etcd killed, a node that stood still, and one cut off"
+    );
     let total = callers.check(&nodes[0], caller_count);
     let (in_blocks, _) = for_blocks.check();
-    assert!(total > wanted as u64 * 2 / 3 && in_blocks > 5_000, "{total} and {in_blocks}");
+    assert!(
+        total > wanted as u64 * 2 / 3 && in_blocks > 5_000,
+        "{total} and {in_blocks}"
+    );
 }

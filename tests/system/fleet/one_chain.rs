@@ -40,9 +40,18 @@ enum Mishap {
 impl Fleet {
     fn start() -> Fleet {
         let etcd = EtcdCluster::start(3);
-        let links = etcd.endpoints().iter().map(|endpoint| EtcdLink::to(endpoint)).collect();
+        let links = etcd
+            .endpoints()
+            .iter()
+            .map(|endpoint| EtcdLink::to(endpoint))
+            .collect();
         let homes = std::array::from_fn(|_| Home::new());
-        let mut fleet = Fleet { etcd, links, homes, nodes: Vec::new() };
+        let mut fleet = Fleet {
+            etcd,
+            links,
+            homes,
+            nodes: Vec::new(),
+        };
         fleet.nodes = (0..3).map(|number| fleet.start_node(number)).collect();
         fleet.nodes.iter().for_each(|node| {
             node.wait_until_ready();
@@ -101,7 +110,14 @@ fn append(
                     if asked.fetch_add(1, Ordering::Relaxed) >= requests {
                         break;
                     }
-                    caller.append(turn, &Order { ledger: 0, count: events, expects: false });
+                    caller.append(
+                        turn,
+                        &Order {
+                            ledger: 0,
+                            count: events,
+                            expects: false,
+                        },
+                    );
                     acknowledged.fetch_add(1, Ordering::Relaxed);
                     // Or all would end up at the nodes to which nothing happens.
                     caller.return_to_first();
@@ -111,7 +127,10 @@ fn append(
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
         meanwhile(&acknowledged);
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     })
 }
 
@@ -132,9 +151,18 @@ fn print_answers(what: &str, begun: Instant, seen: &[Seen]) -> BTreeMap<u16, u64
 
 #[test]
 fn appends_by_three_nodes_are_one_chain_while_members_are_killed() {
-    const ROUND: [Mishap; 4] = [Mishap::Leader, Mishap::Node(0), Mishap::Partition(Weather::Cut), Mishap::Leader];
-    const OTHER_ROUND: [Mishap; 4] =
-        [Mishap::Node(2), Mishap::Partition(Weather::Silent), Mishap::Node(1), Mishap::Partition(Weather::Stalled)];
+    const ROUND: [Mishap; 4] = [
+        Mishap::Leader,
+        Mishap::Node(0),
+        Mishap::Partition(Weather::Cut),
+        Mishap::Leader,
+    ];
+    const OTHER_ROUND: [Mishap; 4] = [
+        Mishap::Node(2),
+        Mishap::Partition(Weather::Silent),
+        Mishap::Node(1),
+        Mishap::Partition(Weather::Stalled),
+    ];
     let requests = short_or_whole(6_000, 100_000);
     let rounds = short_or_whole(vec![ROUND], [ROUND, OTHER_ROUND].repeat(3));
     let mishaps = rounds.concat();
@@ -160,8 +188,14 @@ fn appends_by_three_nodes_are_one_chain_while_members_are_killed() {
     });
     let answers = print_answers(&format!("{} mishaps", mishaps.len()), begun, &seen);
     let (lost, refused) = (answers.get(&0).copied(), answers.get(&503).copied());
-    assert!(lost.is_some() && refused.is_some(), "no caller noticed a node that was killed, or one that was cut off");
-    assert_eq!(seen.iter().map(|seen| seen.kept.len()).sum::<usize>(), usize::try_from(requests).unwrap());
+    assert!(
+        lost.is_some() && refused.is_some(),
+        "no caller noticed a node that was killed, or one that was cut off"
+    );
+    assert_eq!(
+        seen.iter().map(|seen| seen.kept.len()).sum::<usize>(),
+        usize::try_from(requests).unwrap()
+    );
     assert_all_is_kept(&fleet.nodes[1], ledgers, seen);
 }
 

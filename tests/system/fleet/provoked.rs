@@ -25,7 +25,8 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
     let homes: [Home; 8] = std::array::from_fn(|_| Home::new());
     let mut lost = EtcdCluster::start(1);
     let mut restored = EtcdCluster::start(1);
-    let small = EtcdCluster::start_with(1, "http", &[format!("--quota-backend-bytes={QUOTA}")], &[]);
+    let small =
+        EtcdCluster::start_with(1, "http", &[format!("--quota-backend-bytes={QUOTA}")], &[]);
 
     let right = [0, 1, 2].map(|place| node(&homes[place], &lost, 8));
     let wall = WallClock::of(&homes[3]);
@@ -35,22 +36,35 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
     // One slot: who waits for it takes it from who stands still.
     let holder = node(&homes[4], &restored, 1);
     let waiter = starting(&homes[5], &restored, 1);
-    let filling = Service::start(serve(&homes[6], &small.endpoints(), 4, "etcd.quota = '16MiB'"));
+    let filling = Service::start(serve(
+        &homes[6],
+        &small.endpoints(),
+        4,
+        "etcd.quota = '16MiB'",
+    ));
     let disk = SmallDisk::empty(1);
     // Writes the file of the configuration.
     drop(serve(&homes[7], &lost.endpoints(), 8, ""));
     let mut on_disk = serve_from(&disk.path().join("data"));
-    on_disk.arg("--config").arg(homes[7].path("idmint.toml")).arg("--new-fleet");
+    on_disk
+        .arg("--config")
+        .arg(homes[7].path("idmint.toml"))
+        .arg("--new-fleet");
     let full = Service::start(disk.beside(&on_disk));
 
-    let nodes = [&right[0], &right[1], &right[2], &ahead, &holder, &waiter, &filling, &full];
+    let nodes = [
+        &right[0], &right[1], &right[2], &ahead, &holder, &waiter, &filling, &full,
+    ];
     for node in [&filling, &full] {
         node.wait_until_ready();
     }
     let of = |nodes: &[&Service]| nodes.iter().map(|node| node.address()).collect::<Vec<_>>();
     // A namespace is a job: each fleet has slots of its own.
     let jobs = [
-        ("idmint-lost", of(&[&right[0], &right[1], &right[2], &ahead, &full])),
+        (
+            "idmint-lost",
+            of(&[&right[0], &right[1], &right[2], &ahead, &full]),
+        ),
         ("idmint-restored", of(&[&holder, &waiter])),
         ("idmint-small", of(&[&filling])),
     ];
@@ -79,18 +93,28 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
         }
         numbers += 1;
         append(&full, numbers);
-        are_left(&["IdmintPeerClockSkewed", "IdmintJournalNotWritten", "IdmintCoordinatorFilling"])
+        are_left(&[
+            "IdmintPeerClockSkewed",
+            "IdmintJournalNotWritten",
+            "IdmintCoordinatorFilling",
+        ])
     });
     lost.kill(0);
     until_within(LONG, "the waiter has the slot", || slot_of(&waiter));
     holder.send(Signal::CONT);
-    until_within(LONG, "the fence and the silence are told", || are_left(&["IdmintFenced", "IdmintCoordinatorSilent"]));
+    until_within(LONG, "the fence and the silence are told", || {
+        are_left(&["IdmintFenced", "IdmintCoordinatorSilent"])
+    });
 
     let snapshot = restored.save();
     let extensions = || waiter.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
     let before = extensions();
-    until("its slot is renewed after the backup", || (extensions() >= before + 2.0).then_some(()));
+    until("its slot is renewed after the backup", || {
+        (extensions() >= before + 2.0).then_some(())
+    });
     restored.restore(&snapshot);
-    until_within(LONG, "the loss is told", || are_left(&["IdmintCoordinatorRegressed"]));
+    until_within(LONG, "the loss is told", || {
+        are_left(&["IdmintCoordinatorRegressed"])
+    });
     println!("{} alerts fire", OF_A_FLEET.len());
 }

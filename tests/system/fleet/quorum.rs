@@ -49,8 +49,16 @@ impl Asker {
             let (mut client, mut all) = (Client::connect(address), Vec::new());
             while !stop.load(Ordering::Relaxed) {
                 let sent = Instant::now();
-                let answer = client.exchange(request("POST /ids/snowflake?count=100", "accept: text/plain\r\n", ""));
-                all.push(Asked { sent, answered: Instant::now(), answer });
+                let answer = client.exchange(request(
+                    "POST /ids/snowflake?count=100",
+                    "accept: text/plain\r\n",
+                    "",
+                ));
+                all.push(Asked {
+                    sent,
+                    answered: Instant::now(),
+                    answer,
+                });
                 thread::sleep(Duration::from_millis(20));
             }
             all
@@ -68,7 +76,10 @@ impl Asker {
 fn end_of_slot(node: &Service) -> (Instant, Instant) {
     let before = Instant::now();
     let remaining = Duration::from_secs_f64(node.metric("idmint_horizon_remaining_seconds"));
-    (before + remaining - SLEWED, Instant::now() + remaining + SLEWED)
+    (
+        before + remaining - SLEWED,
+        Instant::now() + remaining + SLEWED,
+    )
 }
 
 /// Waits until reservations have grown to their window, which takes half a minute after a start.
@@ -83,17 +94,35 @@ fn wait_until_warm(nodes: &[Service]) {
 /// What was minted; up to the end of the slot nothing was refused, and from then on all of it until there was a quorum again.
 fn minted(asked: Vec<Asked>, lost: Instant, end: (Instant, Instant), restored: Instant) -> Minted {
     let mut minted = Minted::default();
-    for Asked { sent, answered, answer } in asked {
+    for Asked {
+        sent,
+        answered,
+        answer,
+    } in asked
+    {
         let after = sent.duration_since(lost);
         match answer.status {
             200 => {
-                assert!(sent <= end.1 || answered >= restored, "minted {after:?} after the quorum was lost");
-                minted.ids.extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
+                assert!(
+                    sent <= end.1 || answered >= restored,
+                    "minted {after:?} after the quorum was lost"
+                );
+                minted
+                    .ids
+                    .extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
             }
             _ => {
-                assert!(answered >= end.0, "refused {after:?} after the quorum was lost: {}", answer.text());
+                assert!(
+                    answered >= end.0,
+                    "refused {after:?} after the quorum was lost: {}",
+                    answer.text()
+                );
                 assert_eq!(answer.status, 503, "{}", answer.text());
-                assert!(answer.text().contains("/problems/no-worker-slot"), "{}", answer.text());
+                assert!(
+                    answer.text().contains("/problems/no-worker-slot"),
+                    "{}",
+                    answer.text()
+                );
                 assert!(answer.header("retry-after").is_some(), "{}", answer.head);
                 minted.refused.push(answer.text());
             }
@@ -112,15 +141,28 @@ fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) ->
     thread::sleep(Duration::from_secs(2));
     let ends: Vec<_> = nodes.iter().map(end_of_slot).collect();
     thread::sleep(lasts.saturating_sub(lost.elapsed()));
-    assert!(nodes.iter().all(|node| slot_of(node).is_none()), "no node is ready");
-    assert_status_says(&nodes[0], 1, &["no, no-worker-slot"], &["bring back the quorum of etcd"]);
+    assert!(
+        nodes.iter().all(|node| slot_of(node).is_none()),
+        "no node is ready"
+    );
+    assert_status_says(
+        &nodes[0],
+        1,
+        &["no, no-worker-slot"],
+        &["bring back the quorum of etcd"],
+    );
     let restored = Instant::now();
     [0, 1].into_iter().for_each(|member| etcd.restart(member));
-    until_within(Duration::from_secs(60), "there is a leader", || etcd.leader_if_any());
+    until_within(Duration::from_secs(60), "there is a leader", || {
+        etcd.leader_if_any()
+    });
     etcd.wait_until_writable();
     let quorum = Instant::now();
     until_within(READY_AFTER + SLACK, "each node is ready again", || {
-        nodes.iter().all(|node| slot_of(node).is_some()).then_some(())
+        nodes
+            .iter()
+            .all(|node| slot_of(node).is_some())
+            .then_some(())
     });
     let (after_quorum, after_start) = (quorum.elapsed(), restored.elapsed());
     println!(
@@ -128,18 +170,28 @@ fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) ->
          were started"
     );
     let asked = askers.into_iter().map(Asker::stop);
-    let minted: Vec<Minted> = asked.zip(&ends).map(|(asked, end)| minted(asked, lost, *end, restored)).collect();
+    let minted: Vec<Minted> = asked
+        .zip(&ends)
+        .map(|(asked, end)| minted(asked, lost, *end, restored))
+        .collect();
     for ((least, most), Minted { refused, .. }) in ends.iter().zip(&minted) {
         let (least, most) = (least.duration_since(lost), most.duration_since(lost));
-        println!("its slot ended {least:?} after the quorum was lost; {} requests were refused", refused.len());
-        assert!(least <= DEADLINE && most > Duration::from_secs(40), "from {least:?} to {most:?}");
+        println!(
+            "its slot ended {least:?} after the quorum was lost; {} requests were refused",
+            refused.len()
+        );
+        assert!(
+            least <= DEADLINE && most > Duration::from_secs(40),
+            "from {least:?} to {most:?}"
+        );
         assert!(!refused.is_empty());
     }
     minted
 }
 
 #[test]
-fn without_a_quorum_for_minutes_nodes_mint_until_their_slots_end_and_again_seconds_after_it_is_back() {
+fn without_a_quorum_for_minutes_nodes_mint_until_their_slots_end_and_again_seconds_after_it_is_back()
+ {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; NODES] = std::array::from_fn(|_| Home::new());
     let nodes = homes.each_ref().map(|home| node(home, &etcd, SLOTS));

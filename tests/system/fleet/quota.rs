@@ -32,7 +32,8 @@ pub(super) fn append(node: &Service, number: u64) -> Answer {
 }
 
 fn report(node: &Service, second: u64) -> Answer {
-    let report = format!(r#"{{"tca":"2024-02-01T00:00:{second:02}Z","primary":25544,"secondary":48274}}"#);
+    let report =
+        format!(r#"{{"tca":"2024-02-01T00:00:{second:02}Z","primary":25544,"secondary":48274}}"#);
     Client::connect(node.address()).exchange(post_json("/ids/conjunction", "", &report))
 }
 
@@ -42,8 +43,17 @@ pub(super) fn state_of(client: &dyn Coordinator) -> MemberState {
 
 /// Fills a part of the member, each time over the same keys: what was there before is history.
 pub(super) fn fill(client: &dyn Coordinator, at: usize) -> Result<(), CoordinatorError> {
-    let write = vec![Write::Put { key: format!("/fill/{}", at % 2), value: vec![7; 256 * 1024], lease: None }];
-    client.commit(&Transaction { write, ..Transaction::default() }).map(drop)
+    let write = vec![Write::Put {
+        key: format!("/fill/{}", at % 2),
+        value: vec![7; 256 * 1024],
+        lease: None,
+    }];
+    client
+        .commit(&Transaction {
+            write,
+            ..Transaction::default()
+        })
+        .map(drop)
 }
 
 #[test]
@@ -56,7 +66,10 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
     let minter = Minter::at(&node);
     let mut numbers = 2..3_600;
     let mut append_another = || append(&node, numbers.next().unwrap());
-    assert_eq!((append(&node, 1).status, report(&node, 1).status), (201, 200));
+    assert_eq!(
+        (append(&node, 1).status, report(&node, 1).status),
+        (201, 200)
+    );
     until_within(Duration::from_secs(60), "a minute is reserved", || {
         (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
@@ -71,21 +84,44 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
         let refused = append_another();
         (refused.status == 503 && refused.text().contains("storage-unavailable")).then_some(())
     });
-    assert!(node.metric("idmint_coordinator_used_bytes") >= 0.75 * node.metric("idmint_coordinator_quota_bytes"));
+    assert!(
+        node.metric("idmint_coordinator_used_bytes")
+            >= 0.75 * node.metric("idmint_coordinator_quota_bytes")
+    );
     let refused = report(&node, 30);
-    assert!(refused.status == 503 && refused.text().contains("storage-unavailable"), "{}", refused.text());
-    assert_eq!(report(&node, 1).status, 200, "a conjunction that is known needs no room");
+    assert!(
+        refused.status == 503 && refused.text().contains("storage-unavailable"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(
+        report(&node, 1).status,
+        200,
+        "a conjunction that is known needs no room"
+    );
     let ready = node.get("/health/ready");
-    assert_eq!((ready.status, ready.json()["records"].as_str()), (200, Some("storage-unavailable")));
+    assert_eq!(
+        (ready.status, ready.json()["records"].as_str()),
+        (200, Some("storage-unavailable"))
+    );
     let renewed = || node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
     let before = renewed();
-    until_within(ASKED, "the slot is renewed as ever", || (renewed() >= before + 2.0).then_some(()));
+    until_within(ASKED, "the slot is renewed as ever", || {
+        (renewed() >= before + 2.0).then_some(())
+    });
 
-    let full = (parts + 1..256).find_map(|at| fill(&*client, at).err()).expect("it is full at last");
+    let full = (parts + 1..256)
+        .find_map(|at| fill(&*client, at).err())
+        .expect("it is full at last");
     assert!(matches!(full, CoordinatorError::Full(_)), "{full}");
     let begun = Instant::now();
     while begun.elapsed() < FULL {
-        assert_eq!(node.get("/health/ready").status, 200, "after {:?}", begun.elapsed());
+        assert_eq!(
+            node.get("/health/ready").status,
+            200,
+            "after {:?}",
+            begun.elapsed()
+        );
         thread::sleep(Duration::from_millis(200));
     }
     let revision = etcd.revision().to_string();
@@ -95,8 +131,18 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
     until_within(ASKED, "the slot is renewed", || {
         (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
-    until_within(ASKED, "there is room for appends", || (append_another().status == 201).then_some(()));
+    until_within(ASKED, "there is room for appends", || {
+        (append_another().status == 201).then_some(())
+    });
     let minted = minter.stop();
-    assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
-    println!("{} ids, none twice and none refused", assert_all_different([minted]));
+    assert!(
+        minted.refused.is_empty() && minted.cut == 0,
+        "{:?}, {} cut",
+        minted.refused.first(),
+        minted.cut
+    );
+    println!(
+        "{} ids, none twice and none refused",
+        assert_all_different([minted])
+    );
 }

@@ -6,8 +6,12 @@ use std::time::{Duration, Instant};
 
 use idmint::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, SentReport};
 use idmint::id::{FormatDefinition, PRESETS};
-use idmint::ledger::{Event, EventId, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of};
-use idmint::storage::{FleetRecords, KnownFleet, Namespace, RecordError, RecordKeeper, RecordStore};
+use idmint::ledger::{
+    Event, EventId, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of,
+};
+use idmint::storage::{
+    FleetRecords, KnownFleet, Namespace, RecordError, RecordKeeper, RecordStore,
+};
 use idmint::time::{Clock, UnixTime};
 use tokio::runtime::Runtime;
 
@@ -29,10 +33,25 @@ impl Nodes {
         let records = |_| -> Arc<dyn RecordStore> {
             let coordinator = settings(&cluster.endpoints()).connect().unwrap();
             let meta = Arc::<KnownFleet>::default();
-            Arc::new(FleetRecords::new(coordinator, &Namespace::default(), meta, Arc::default(), rand::random()))
+            Arc::new(FleetRecords::new(
+                coordinator,
+                &Namespace::default(),
+                meta,
+                Arc::default(),
+                rand::random(),
+            ))
         };
-        let keeper = |node| Arc::new(RecordKeeper::start(records(node), Arc::new(Clock::system()), None));
-        Nodes { keepers: [0, 1, 2].map(keeper), records: records(3) }
+        let keeper = |node| {
+            Arc::new(RecordKeeper::start(
+                records(node),
+                Arc::new(Clock::system()),
+                None,
+            ))
+        };
+        Nodes {
+            keepers: [0, 1, 2].map(keeper),
+            records: records(3),
+        }
     }
 
     /// The whole chain of a ledger.
@@ -48,26 +67,54 @@ fn event(name: &str) -> Event {
 /// A ledger that no other test has.
 async fn create(nodes: &Nodes) -> LedgerId {
     let genesis = event("genesis");
-    let mark = RequestMark { key: KeyHash::of(None, "genesis"), digest: digest_of(std::slice::from_ref(&genesis)) };
-    let created =
-        nodes.keepers[0].append(LedgerRequest::Create { genesis, mark: Some(mark), import: None }).await.unwrap();
+    let mark = RequestMark {
+        key: KeyHash::of(None, "genesis"),
+        digest: digest_of(std::slice::from_ref(&genesis)),
+    };
+    let created = nodes.keepers[0]
+        .append(LedgerRequest::Create {
+            genesis,
+            mark: Some(mark),
+            import: None,
+        })
+        .await
+        .unwrap();
     created.links[0].id.ledger()
 }
 
 fn request(ledger: LedgerId, key: &str) -> LedgerRequest {
     let events = vec![event(key)];
-    let mark = RequestMark { key: KeyHash::of(Some(ledger), key), digest: digest_of(&events) };
-    LedgerRequest::Append { ledger, events, expected_previous: None, mark, import: None }
+    let mark = RequestMark {
+        key: KeyHash::of(Some(ledger), key),
+        digest: digest_of(&events),
+    };
+    LedgerRequest::Append {
+        ledger,
+        events,
+        expected_previous: None,
+        mark,
+        import: None,
+    }
 }
 
 /// Appends until it is acknowledged: with the same key, by the next node each time.
-async fn append_until_acknowledged(nodes: &Nodes, ledger: LedgerId, key: &str, first: usize) -> EventId {
+async fn append_until_acknowledged(
+    nodes: &Nodes,
+    ledger: LedgerId,
+    key: &str,
+    first: usize,
+) -> EventId {
     let begun = Instant::now();
     for node in first.. {
         assert!(begun.elapsed() < LONG, "{key}: it is acknowledged at last");
         match nodes.keepers[node % 3].append(request(ledger, key)).await {
             Ok(appended) => return appended.links[0].id,
-            Err(RecordError::Unreachable | RecordError::Unknown | RecordError::Unavailable | RecordError::Busy) => {
+            Err(
+                RecordError::Unreachable
+                | RecordError::Unknown
+                | RecordError::Unavailable
+                | RecordError::Busy,
+            ) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             Err(error) => panic!("{key}: {error}"),
@@ -102,11 +149,25 @@ fn append_for(
 fn assert_exact(nodes: &Nodes, ledger: LedgerId, acknowledged: Vec<(String, EventId)>) {
     let chain = nodes.chain(ledger);
     let ids = chain.iter().map(|link| link.id);
-    assert_eq!(chain, Link::chain(chain[0].previous, 1, ids).collect::<Vec<_>>(), "one chain");
-    let told: HashMap<EventId, String> = acknowledged.iter().map(|(key, id)| (*id, key.clone())).collect();
+    assert_eq!(
+        chain,
+        Link::chain(chain[0].previous, 1, ids).collect::<Vec<_>>(),
+        "one chain"
+    );
+    let told: HashMap<EventId, String> = acknowledged
+        .iter()
+        .map(|(key, id)| (*id, key.clone()))
+        .collect();
     assert_eq!(told.len(), acknowledged.len(), "no id was told twice");
-    assert!(chain[1..].iter().all(|link| told.contains_key(&link.id)), "nothing that nobody asked for");
-    assert_eq!(chain.len() - 1, acknowledged.len(), "none lost, none doubled");
+    assert!(
+        chain[1..].iter().all(|link| told.contains_key(&link.id)),
+        "nothing that nobody asked for"
+    );
+    assert_eq!(
+        chain.len() - 1,
+        acknowledged.len(),
+        "none lost, none doubled"
+    );
 }
 
 #[test]
@@ -115,20 +176,32 @@ fn appends_to_one_ledger_share_transactions() {
     for members in [1, 3] {
         let cluster = EtcdCluster::start(members);
         let runtime = Runtime::new().unwrap();
-        let Nodes { keepers: [one, ..], records } = Nodes::on(&cluster);
+        let Nodes {
+            keepers: [one, ..],
+            records,
+        } = Nodes::on(&cluster);
         // All by one node: several would take turns at the head.
-        let nodes = Arc::new(Nodes { keepers: [Arc::clone(&one), Arc::clone(&one), one], records });
+        let nodes = Arc::new(Nodes {
+            keepers: [Arc::clone(&one), Arc::clone(&one), one],
+            records,
+        });
         let ledger = runtime.block_on(create(&nodes));
         let begun = Instant::now();
         let callers = append_for(&runtime, &nodes, ledger, APPENDS);
-        let acknowledged: Vec<_> = callers.into_iter().flat_map(|one| runtime.block_on(one).unwrap()).collect();
+        let acknowledged: Vec<_> = callers
+            .into_iter()
+            .flat_map(|one| runtime.block_on(one).unwrap())
+            .collect();
         let seconds = begun.elapsed().as_secs_f64();
         let (revisions, bytes) = (cluster.revision(), bytes_of(&cluster));
         println!(
             "{members} members: {APPENDS} appends in {seconds:.1} s, {:.0} a second, {revisions} transactions, {bytes} bytes",
             f64::from(u32::try_from(APPENDS).unwrap()) / seconds
         );
-        assert!(revisions < u64::try_from(APPENDS / 4).unwrap(), "{revisions} transactions");
+        assert!(
+            revisions < u64::try_from(APPENDS / 4).unwrap(),
+            "{revisions} transactions"
+        );
         assert_exact(&nodes, ledger, acknowledged);
     }
 }
@@ -148,17 +221,29 @@ fn reports_of_one_conjunction_get_one_id_on_whatever_node_they_arrive() {
     let cluster = EtcdCluster::start(3);
     let runtime = Runtime::new().unwrap();
     let nodes = Arc::new(Nodes::on(&cluster));
-    let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").unwrap();
-    let format = FormatDefinition::from_toml(preset.name, preset.toml).unwrap().compile(preset.name).unwrap();
+    let preset = PRESETS
+        .iter()
+        .find(|preset| preset.name == "conjunction")
+        .unwrap();
+    let format = FormatDefinition::from_toml(preset.name, preset.toml)
+        .unwrap()
+        .compile(preset.name)
+        .unwrap();
     let minter = Arc::new(GroupedMinter::new(Arc::new(format), PairOrder::Reported));
     // 32 reports of one conjunction at once, at most 0.8 s apart.
     let report = |object: u64, at: i128| {
         let tca = UnixTime::from_nanos(1_900_000_000_000_000_000 + (at - 16) * 25_000_000);
         let sent_report = SentReport::new(Report::new(tca, object, 100_000).unwrap());
-        let (request, nodes) = (GroupRequest::new(Arc::clone(&minter), &[sent_report]).unwrap(), Arc::clone(&nodes));
+        let (request, nodes) = (
+            GroupRequest::new(Arc::clone(&minter), &[sent_report]).unwrap(),
+            Arc::clone(&nodes),
+        );
         runtime.spawn(async move {
             loop {
-                match nodes.keepers[usize::try_from(at % 3).unwrap()].group(request.clone()).await {
+                match nodes.keepers[usize::try_from(at % 3).unwrap()]
+                    .group(request.clone())
+                    .await
+                {
                     Ok(grouped) => return grouped[0],
                     Err(RecordError::Unavailable | RecordError::Unreachable) => {}
                     Err(error) => panic!("{error}"),
@@ -169,14 +254,36 @@ fn reports_of_one_conjunction_get_one_id_on_whatever_node_they_arrive() {
     let mut ids = HashSet::new();
     for first in (1..=conjunctions).step_by(AT_ONCE) {
         let objects = (first..=conjunctions).take(AT_ONCE);
-        let reports: Vec<Vec<_>> = objects.map(|object| (0..32).map(|at| report(object, at)).collect()).collect();
+        let reports: Vec<Vec<_>> = objects
+            .map(|object| (0..32).map(|at| report(object, at)).collect())
+            .collect();
         for reports in reports {
-            let grouped: Vec<_> = reports.into_iter().map(|report| runtime.block_on(report).unwrap()).collect();
-            assert!(grouped.iter().all(|one| one.id == grouped[0].id), "{grouped:?}");
-            assert_eq!(grouped.iter().filter(|one| one.created == Some(true)).count(), 1, "{grouped:?}");
-            assert!(ids.insert(grouped[0].id), "{grouped:?}: another conjunction has that id");
+            let grouped: Vec<_> = reports
+                .into_iter()
+                .map(|report| runtime.block_on(report).unwrap())
+                .collect();
+            assert!(
+                grouped.iter().all(|one| one.id == grouped[0].id),
+                "{grouped:?}"
+            );
+            assert_eq!(
+                grouped
+                    .iter()
+                    .filter(|one| one.created == Some(true))
+                    .count(),
+                1,
+                "{grouped:?}"
+            );
+            assert!(
+                ids.insert(grouped[0].id),
+                "{grouped:?}: another conjunction has that id"
+            );
         }
     }
-    println!("{conjunctions} conjunctions of 32 reports each have {} ids, in {:?}", ids.len(), begun.elapsed());
+    println!(
+        "{conjunctions} conjunctions of 32 reports each have {} ids, in {:?}",
+        ids.len(),
+        begun.elapsed()
+    );
     assert_eq!(u64::try_from(ids.len()).unwrap(), conjunctions);
 }

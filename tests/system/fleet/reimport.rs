@@ -25,20 +25,38 @@ const NUMBER_CALLERS: usize = 6;
 const LONG: Duration = Duration::from_secs(240);
 
 fn fence(home: &Home, journals: &[&Path]) -> Ended {
-    fence_restore(&home.path("idmint.toml"), journals.iter().map(|journal| ("--journal", journal.to_path_buf())))
+    fence_restore(
+        &home.path("idmint.toml"),
+        journals
+            .iter()
+            .map(|journal| ("--journal", journal.to_path_buf())),
+    )
 }
 
 fn exchange(service: &Service, target: &str, key: &str, body: &serde_json::Value) -> Answer {
-    let headers = if key.is_empty() { String::new() } else { format!("idempotency-key: {key}\r\n") };
+    let headers = if key.is_empty() {
+        String::new()
+    } else {
+        format!("idempotency-key: {key}\r\n")
+    };
     until("it is answered", || {
-        let answer = Client::connect(service.address()).exchange(post_json(target, &headers, &body.to_string()));
+        let answer = Client::connect(service.address()).exchange(post_json(
+            target,
+            &headers,
+            &body.to_string(),
+        ));
         Some(answer).filter(|answer| ![503, 504].contains(&answer.status))
     })
 }
 
 /// Creates a ledger of one event.
 fn create(service: &Service, key: &str) -> Answer {
-    exchange(service, "/ledgers", key, &json!({ "event": "Created", "entities": {}, "data": key }))
+    exchange(
+        service,
+        "/ledgers",
+        key,
+        &json!({ "event": "Created", "entities": {}, "data": key }),
+    )
 }
 
 /// Appends one event.
@@ -53,10 +71,13 @@ fn report(service: &Service, object: u64) -> serde_json::Value {
 }
 
 fn wait_for_renewals(nodes: &[Service]) {
-    let extensions = |node: &Service| node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
+    let extensions =
+        |node: &Service| node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
     for node in nodes {
         let before = extensions(node);
-        until("its slot is renewed after the backup", || (extensions(node) >= before + 2.0).then_some(()));
+        until("its slot is renewed after the backup", || {
+            (extensions(node) >= before + 2.0).then_some(())
+        });
     }
 }
 
@@ -83,9 +104,13 @@ fn restore_under_appenders(away: Duration) {
         };
         let callers: Vec<_> = (0..9).map(caller).collect();
         let go_on = |count: u64| {
-            let (target, least) = (granted.load(Ordering::Relaxed) + count, numbering.told() + 50);
+            let (target, least) = (
+                granted.load(Ordering::Relaxed) + count,
+                numbering.told() + 50,
+            );
             until_within(LONG, "appends and numbers are acknowledged", || {
-                (granted.load(Ordering::Relaxed) >= target && numbering.told() >= least).then_some(())
+                (granted.load(Ordering::Relaxed) >= target && numbering.told() >= least)
+                    .then_some(())
             });
         };
         go_on(150);
@@ -96,30 +121,45 @@ fn restore_under_appenders(away: Duration) {
         places[2].move_to(nodes[0].address());
         numbering.move_place(2, nodes[0].address());
         go_on(150);
-        let ledger = create(&nodes[1], "late").json()["ledger"].as_str().unwrap().to_owned();
+        let ledger = create(&nodes[1], "late").json()["ledger"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let appended = append(&nodes[0], &ledger, "once");
         assert!([200, 201].contains(&appended.status), "{}", appended.text());
-        let reported: Vec<_> = (1..=20).map(|object| report(&nodes[(object % 2) as usize], object)).collect();
+        let reported: Vec<_> = (1..=20)
+            .map(|object| report(&nodes[(object % 2) as usize], object))
+            .collect();
         wait_for_renewals(&nodes);
 
         etcd.restore_after(&snapshot, away);
         for node in &nodes {
-            let is_regressed = || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(());
+            let is_regressed =
+                || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(());
             until_within(LONG, "it notices", is_regressed);
         }
         let journals = homes.each_ref().map(|home| home.data_dir());
         let fenced = fence(&homes[0], &journals.each_ref().map(|path| path.as_path()));
         println!("{}", fenced.out);
         fenced.assert(0, &[]);
-        assert!(fenced.out.contains("came back") && !fenced.out.contains("lost:"), "{}", fenced.out);
+        assert!(
+            fenced.out.contains("came back") && !fenced.out.contains("lost:"),
+            "{}",
+            fenced.out
+        );
         go_on(150);
         late = Some((ledger, appended, reported));
         stop.store(true, Ordering::Relaxed);
         drop(stop_numbering);
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     });
     for node in &nodes {
-        until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
+        until_within(LONG, "it mints again", || {
+            (node.get("/health/ready").status == 200).then_some(())
+        });
     }
     let count: usize = seen.iter().map(|seen| seen.kept.len()).sum();
     println!("{count} events by callers");
@@ -127,14 +167,33 @@ fn restore_under_appenders(away: Duration) {
     assert_all_is_kept(&nodes[1], ledgers, seen);
     let (late, appended, reported) = late.expect("it was told");
     let again = append(&nodes[1], &late, "once");
-    assert_eq!((again.status, again.json()["ids"].take()), (200, appended.json()["ids"].take()), "{}", again.text());
-    assert!([200, 201].contains(&append(&nodes[0], &late, "another").status), "it goes on");
+    assert_eq!(
+        (again.status, again.json()["ids"].take()),
+        (200, appended.json()["ids"].take()),
+        "{}",
+        again.text()
+    );
+    assert!(
+        [200, 201].contains(&append(&nodes[0], &late, "another").status),
+        "it goes on"
+    );
     for (object, before) in (1..=20).zip(&reported) {
         let again = report(&nodes[0], object);
-        assert_eq!((&again["id"], &again["created"]), (&before["id"], &json!(false)), "{again}");
+        assert_eq!(
+            (&again["id"], &again["created"]),
+            (&before["id"], &json!(false)),
+            "{again}"
+        );
     }
-    assert!(nodes.iter().all(|node| node.metric("idmint_journal_failures_total") == 0.0));
-    println!("{} ids, none twice", assert_all_different(minters.map(Minter::stop)));
+    assert!(
+        nodes
+            .iter()
+            .all(|node| node.metric("idmint_journal_failures_total") == 0.0)
+    );
+    println!(
+        "{} ids, none twice",
+        assert_all_different(minters.map(Minter::stop))
+    );
 }
 
 #[test]
@@ -179,9 +238,18 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
         fenced.assert(0, &[]);
         go_on();
         drop(stopping);
-        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("the caller found nothing wrong"))
+            .collect()
     });
-    let recovered = || (nodes[0].get(&format!("/ledgers/{}/ids", ledgers[0].id)).status == 200).then_some(());
+    let recovered = || {
+        (nodes[0]
+            .get(&format!("/ledgers/{}/ids", ledgers[0].id))
+            .status
+            == 200)
+            .then_some(())
+    };
     until_within(LONG, "it reads again", recovered);
     assert_all_is_kept(&nodes[0], ledgers, seen);
 }
@@ -191,23 +259,36 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
 fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_of_ledgers_in_it() {
     let mut etcd = EtcdCluster::start(1);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
-    let mut nodes: Vec<Service> = homes[..2].iter().map(|home| node(home, &etcd, SLOTS)).collect();
-    let ledger = create(&nodes[0], "before").json()["ledger"].as_str().unwrap().to_owned();
+    let mut nodes: Vec<Service> = homes[..2]
+        .iter()
+        .map(|home| node(home, &etcd, SLOTS))
+        .collect();
+    let ledger = create(&nodes[0], "before").json()["ledger"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let appended = append(&nodes[1], &ledger, "once");
     assert!([200, 201].contains(&appended.status), "{}", appended.text());
     etcd.wipe();
     for node in &nodes {
-        until_within(LONG, "it notices", || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+        until_within(LONG, "it notices", || {
+            (node.metric("idmint_coordinator_regressed") == 1.0).then_some(())
+        });
     }
     let endpoints = etcd.endpoints();
-    let stranger = homes[2]
-        .serve_with(&format!("storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {SLOTS}"));
+    let stranger = homes[2].serve_with(&format!(
+        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {SLOTS}"
+    ));
     let stranger = Service::start(stranger);
-    until_within(LONG, "the stranger mints", || (stranger.get("/health/ready").status == 200).then_some(()));
+    until_within(LONG, "the stranger mints", || {
+        (stranger.get("/health/ready").status == 200).then_some(())
+    });
     // One more starts again, and has nothing but its files.
     nodes.pop().expect("there are two").kill();
     nodes.push(starting(&homes[1], &etcd, SLOTS));
-    until("it has looked", || (nodes[1].metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+    until("it has looked", || {
+        (nodes[1].metric("idmint_coordinator_regressed") == 1.0).then_some(())
+    });
     let target = format!("/ledgers/{ledger}/ids");
     // The control has them looked for in the stranger's fleet, where they are not.
     assert_eq!(stranger.get(&target).status, 404);
@@ -225,7 +306,9 @@ fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_o
     println!("{}", fenced.out);
     fenced.assert(0, &[]);
     for node in &nodes {
-        until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
+        until_within(LONG, "it mints again", || {
+            (node.get("/health/ready").status == 200).then_some(())
+        });
         let again = append(node, &ledger, "once");
         assert_eq!(
             (again.status, again.json()["ids"].take()),
@@ -241,32 +324,54 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     let mut etcd = EtcdCluster::start(1);
     let (home, other) = (Home::new(), Home::new());
     let node = node(&home, &etcd, SLOTS);
-    let ledger = create(&node, "before").json()["ledger"].as_str().unwrap().to_owned();
+    let ledger = create(&node, "before").json()["ledger"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let snapshot = etcd.save();
-    let lost = append(&node, &ledger, "lost").json()["ids"][0].as_str().unwrap().to_owned();
+    let lost = append(&node, &ledger, "lost").json()["ids"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
     wait_for_renewals(std::slice::from_ref(&node));
     etcd.restore(&snapshot);
-    until_within(LONG, "it notices", || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+    until_within(LONG, "it notices", || {
+        (node.metric("idmint_coordinator_regressed") == 1.0).then_some(())
+    });
     // Fenced in haste, without the journal.
     let fenced = fence(&home, &[]);
     fenced.assert(0, &[]);
-    assert!(fenced.out.contains("this may be run again with it"), "{}", fenced.out);
-    until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
+    assert!(
+        fenced.out.contains("this may be run again with it"),
+        "{}",
+        fenced.out
+    );
+    until_within(LONG, "it mints again", || {
+        (node.get("/health/ready").status == 200).then_some(())
+    });
     let instead = append(&node, &ledger, "instead");
     assert!([200, 201].contains(&instead.status), "{}", instead.text());
 
     let late = fence(&home, &[&home.data_dir()]);
     println!("{}", late.out);
-    late.assert(65, &["the fence is done; 1 events, 0 conjunctions and 0 numbers are lost"]);
-    let line =
-        format!("lost: 1 events of ledger {ledger} from place 2 on, the ledger has others in their places: {lost}");
+    late.assert(
+        65,
+        &["the fence is done; 1 events, 0 conjunctions and 0 numbers are lost"],
+    );
+    let line = format!(
+        "lost: 1 events of ledger {ledger} from place 2 on, the ledger has others in their places: {lost}"
+    );
     assert!(late.out.contains(&line), "{}", late.out);
     let ids = node.get(&format!("/ledgers/{ledger}/ids")).json();
-    assert_eq!((&ids["ids"][1]["id"], ids["ids"].as_array().unwrap().len()), (&instead.json()["ids"][0], 2));
+    assert_eq!(
+        (&ids["ids"][1]["id"], ids["ids"].as_array().unwrap().len()),
+        (&instead.json()["ids"][0], 2)
+    );
 
     let strange = EtcdCluster::start(1);
     let stranger = super::nodes::node(&other, &strange, SLOTS);
     create(&stranger, "elsewhere");
-    fence(&home, &[&home.data_dir(), &other.data_dir()]).assert(78, &["this is a journal of the fleet that began as"]);
+    fence(&home, &[&home.data_dir(), &other.data_dir()])
+        .assert(78, &["this is a journal of the fleet that began as"]);
     fence(&home, &[&home.path("nowhere")]).assert(74, &["nowhere"]);
 }

@@ -33,19 +33,32 @@ fn nodes_of_a_restored_etcd_refuse_until_it_is_fenced_and_no_id_is_minted_twice(
     let snapshot = etcd.save();
     let at_backup = [&one, &two].map(extensions);
     for (node, before) in [&one, &two].into_iter().zip(at_backup) {
-        until("its slot is renewed after the backup", || (extensions(node) >= before + 2.0).then_some(()));
+        until("its slot is renewed after the backup", || {
+            (extensions(node) >= before + 2.0).then_some(())
+        });
     }
 
     etcd.restore(&snapshot);
     for node in [&one, &two] {
         until_within(LONG, "it notices", || is_regressed(node).then_some(()));
         let ready = node.get("/health/ready");
-        assert_eq!((ready.status, ready.json()["reason"].as_str()), (503, Some("no-worker-slot")));
+        assert_eq!(
+            (ready.status, ready.json()["reason"].as_str()),
+            (503, Some("no-worker-slot"))
+        );
         let detail = ready.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains("idmint fleet fence-restore"), "{detail}");
-        assert_status_says(node, 1, &["no, no-worker-slot", &detail], &["start no node", "idmint fleet fence-restore"]);
+        assert_status_says(
+            node,
+            1,
+            &["no, no-worker-slot", &detail],
+            &["start no node", "idmint fleet fence-restore"],
+        );
         let refused = node.post("/ids/snowflake");
-        assert_eq!((refused.status, refused.json()["detail"].as_str()), (503, Some(detail.as_str())));
+        assert_eq!(
+            (refused.status, refused.json()["detail"].as_str()),
+            (503, Some(detail.as_str()))
+        );
         let event = r#"{"event":"Ledger Created","entities":{"ledger":"a"},"timestamp":"2021-10-03T16:32:12Z"}"#;
         let refused = Client::connect(node.address()).exchange(post_json("/ledgers", "", event));
         assert_eq!(refused.status, 503, "{}", refused.text());
@@ -63,14 +76,27 @@ fn nodes_of_a_restored_etcd_refuse_until_it_is_fenced_and_no_id_is_minted_twice(
     fenced.assert(0, &[]);
     let printed = fenced.out;
     println!("{printed}");
-    assert!(printed.contains("the fleet is ") && printed.contains("2 horizons in etcd"), "{printed}");
+    assert!(
+        printed.contains("the fleet is ") && printed.contains("2 horizons in etcd"),
+        "{printed}"
+    );
     for node in [&one, &two] {
-        until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
+        until_within(LONG, "it mints again", || {
+            (node.get("/health/ready").status == 200).then_some(())
+        });
         assert!(!is_regressed(node));
         assert_eq!(node.mint("snowflake").len(), 1);
     }
     let minted = minters.map(Minter::stop);
-    let told = minted.iter().filter(|minted| minted.refused.iter().any(|why| why.contains("fence-restore"))).count();
+    let told = minted
+        .iter()
+        .filter(|minted| {
+            minted
+                .refused
+                .iter()
+                .any(|why| why.contains("fence-restore"))
+        })
+        .count();
     assert_eq!(told, 2, "callers of both were told");
     println!("{} ids, none twice", assert_all_different(minted));
 }
@@ -86,5 +112,10 @@ fn a_node_founds_no_new_fleet_in_an_etcd_that_was_wiped() {
     assert!(before > empty.revision());
     let node = starting(&home, &empty, SLOTS);
     until("it notices", || is_regressed(&node).then_some(()));
-    assert_eq!(empty.etcdctl(&["get", "/idmint/", "--prefix", "--keys-only"]).trim(), "");
+    assert_eq!(
+        empty
+            .etcdctl(&["get", "/idmint/", "--prefix", "--keys-only"])
+            .trim(),
+        ""
+    );
 }

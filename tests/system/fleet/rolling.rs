@@ -56,11 +56,20 @@ impl Balancer {
     }
 
     fn add(&self, place: usize, node: &Service) {
-        self.nodes.write().unwrap().insert(place, (node.address(), true));
+        self.nodes
+            .write()
+            .unwrap()
+            .insert(place, (node.address(), true));
     }
 
     fn ready(&self) -> Vec<SocketAddr> {
-        self.nodes.read().unwrap().values().filter(|(_, is_ready)| *is_ready).map(|(address, _)| *address).collect()
+        self.nodes
+            .read()
+            .unwrap()
+            .values()
+            .filter(|(_, is_ready)| *is_ready)
+            .map(|(address, _)| *address)
+            .collect()
     }
 
     /// A caller that mints all the time, on connections that it keeps until their node ends them.
@@ -75,10 +84,15 @@ impl Balancer {
                 assert!(!ready.is_empty(), "a node is ready at any time");
                 kept.retain(|address, _| ready.contains(address));
                 let address = ready[turn % ready.len()];
-                let client = kept.entry(address).or_insert_with(|| Client::connect(address));
+                let client = kept
+                    .entry(address)
+                    .or_insert_with(|| Client::connect(address));
                 let before = minted.ids.len();
                 let is_kept = mint(client, &mut minted);
-                self.minted.fetch_add(u64::try_from(minted.ids.len() - before).unwrap(), Ordering::Relaxed);
+                self.minted.fetch_add(
+                    u64::try_from(minted.ids.len() - before).unwrap(),
+                    Ordering::Relaxed,
+                );
                 if !is_kept {
                     kept.remove(&address);
                 }
@@ -90,19 +104,27 @@ impl Balancer {
 }
 
 fn is_ready(address: SocketAddr) -> bool {
-    let asked = Client::try_connect_within(address, Duration::from_secs(1)).ok().and_then(|mut client| {
-        client.send(request("GET /health/ready", "", ""));
-        client.try_receive_within(Duration::from_secs(1)).ok()
-    });
+    let asked = Client::try_connect_within(address, Duration::from_secs(1))
+        .ok()
+        .and_then(|mut client| {
+            client.send(request("GET /health/ready", "", ""));
+            client.try_receive_within(Duration::from_secs(1)).ok()
+        });
     asked.is_some_and(|answer| answer.status == 200)
 }
 
 /// Mints once; returns whether the node keeps the connection.
 fn mint(client: &mut Client, minted: &mut Minted) -> bool {
-    client.send(request("POST /ids/snowflake?count=200", "accept: text/plain\r\n", ""));
+    client.send(request(
+        "POST /ids/snowflake?count=200",
+        "accept: text/plain\r\n",
+        "",
+    ));
     match client.try_receive_within(Duration::from_secs(5)) {
         Ok(answer) if answer.status == 200 => {
-            minted.ids.extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
+            minted
+                .ids
+                .extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
             answer.header("connection") != Some("close")
         }
         Ok(answer) => {
@@ -118,7 +140,9 @@ fn mint(client: &mut Client, minted: &mut Minted) -> bool {
 
 /// The program of a round: all nodes begin with the older one, get the present one node by node, and the older one again.
 fn program(older: Option<&OsStr>, round: usize) -> &OsStr {
-    older.filter(|_| round.is_multiple_of(2)).unwrap_or(OsStr::new(env!("CARGO_BIN_EXE_idmint")))
+    older
+        .filter(|_| round.is_multiple_of(2))
+        .unwrap_or(OsStr::new(env!("CARGO_BIN_EXE_idmint")))
 }
 
 /// A node of this program, ready.
@@ -149,15 +173,28 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
     let older = older.as_deref();
     let etcd = EtcdCluster::start(1);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
-    let mut nodes: Vec<Service> = homes.iter().map(|home| node_of(program(older, 0), home, &etcd)).collect();
+    let mut nodes: Vec<Service> = homes
+        .iter()
+        .map(|home| node_of(program(older, 0), home, &etcd))
+        .collect();
     // Enough is reserved for batches, which a node that has just begun has not yet.
     let is_warm = |node: &Service| node.metric("idmint_horizon_remaining_seconds") > 1.0;
-    until("time is reserved", || nodes.iter().all(is_warm).then_some(()));
+    until("time is reserved", || {
+        nodes.iter().all(is_warm).then_some(())
+    });
     let balancer = Arc::<Balancer>::default();
-    nodes.iter().enumerate().for_each(|(place, node)| balancer.add(place, node));
+    nodes
+        .iter()
+        .enumerate()
+        .for_each(|(place, node)| balancer.add(place, node));
     let watch = Arc::clone(&balancer).watch();
-    let callers: Vec<_> = (0..CALLERS).map(|number| Arc::clone(&balancer).call(number)).collect();
-    let (ledgers, places) = (begin(&nodes[0], 2), nodes.iter().map(Place::of).collect::<Vec<Place>>());
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|number| Arc::clone(&balancer).call(number))
+        .collect();
+    let (ledgers, places) = (
+        begin(&nodes[0], 2),
+        nodes.iter().map(Place::of).collect::<Vec<Place>>(),
+    );
     let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut slots = Vec::new();
     let seen = thread::scope(|scope| {
@@ -174,21 +211,39 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
             slots.push(slot_of(&ended).expect("it has a slot"));
             ended.send(Signal::TERM);
             ended.wait().assert(0, &[]);
-            assert!(balancer.minted.load(Ordering::Relaxed) > before, "the others mint meanwhile");
-            let begun = node_of(program(older, restart / homes.len() + 1), &homes[place], &etcd);
+            assert!(
+                balancer.minted.load(Ordering::Relaxed) > before,
+                "the others mint meanwhile"
+            );
+            let begun = node_of(
+                program(older, restart / homes.len() + 1),
+                &homes[place],
+                &etcd,
+            );
             until("time is reserved", || is_warm(&begun).then_some(()));
             balancer.add(place, &begun);
             places[place].move_to(begun.address());
             nodes.insert(place, begun);
         }
         drop(running);
-        appenders.into_iter().map(|one| one.join().expect("the caller found nothing wrong")).collect::<Vec<_>>()
+        appenders
+            .into_iter()
+            .map(|one| one.join().expect("the caller found nothing wrong"))
+            .collect::<Vec<_>>()
     });
     balancer.is_over.store(true, Ordering::Relaxed);
     watch.join().unwrap();
-    let minted: Vec<Minted> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
+    let minted: Vec<Minted> = callers
+        .into_iter()
+        .map(|caller| caller.join().unwrap())
+        .collect();
     for one in &minted {
-        assert!(one.refused.is_empty() && one.cut == 0, "{:?}, {} cut", one.refused.first(), one.cut);
+        assert!(
+            one.refused.is_empty() && one.cut == 0,
+            "{:?}, {} cut",
+            one.refused.first(),
+            one.cut
+        );
     }
     let appends = granted.load(Ordering::Relaxed);
     println!(
@@ -196,6 +251,10 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
         assert_all_different(minted),
         slots.len()
     );
-    assert!(slots.len() >= 6 && appends > 0, "{} restarts, {appends} appends", slots.len());
+    assert!(
+        slots.len() >= 6 && appends > 0,
+        "{} restarts, {appends} appends",
+        slots.len()
+    );
     assert_all_is_kept(&nodes[0], ledgers, seen);
 }

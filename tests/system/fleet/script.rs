@@ -33,10 +33,17 @@ impl Script {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/fleet/run");
         // Whoever runs tests in the background has the signal of Ctrl-C ignored, and a shell could not trap it then.
         let mut run = Command::new("env");
-        run.arg("--default-signal=INT").arg(script).stdin(Stdio::null()).stdout(Stdio::piped());
-        run.env("FLEET_DIR", folder).env("NODES", nodes.to_string()).env("IDMINT", env!("CARGO_BIN_EXE_idmint"));
+        run.arg("--default-signal=INT")
+            .arg(script)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        run.env("FLEET_DIR", folder)
+            .env("NODES", nodes.to_string())
+            .env("IDMINT", env!("CARGO_BIN_EXE_idmint"));
         let mut child = run.spawn().expect("bash is there");
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let (tell, said) = channel();
         thread::spawn(move || lines.for_each(|line| drop(tell.send(line))));
         Script { child, said }
@@ -52,11 +59,16 @@ impl Script {
     /// It says that this one is ready, with its process and where it answers.
     fn next_ready(&self, name: &str) -> Running {
         let line = self.next();
-        let what = line.strip_prefix(&format!("{name} is ready, process ")).unwrap_or_else(|| panic!("{line}"));
+        let what = line
+            .strip_prefix(&format!("{name} is ready, process "))
+            .unwrap_or_else(|| panic!("{line}"));
         let (pid, place) = what.split_once(": ").unwrap();
         let (_, address) = place.split_once("http://").unwrap();
         let address = address.split('/').next().unwrap().parse().unwrap();
-        Running { pid: Pid::from_raw(pid.parse().unwrap()).unwrap(), address }
+        Running {
+            pid: Pid::from_raw(pid.parse().unwrap()).unwrap(),
+            address,
+        }
     }
 }
 
@@ -89,21 +101,40 @@ fn whatever_is_killed_of_the_fleet_to_try_out_is_said_and_comes_back_and_ctrl_c_
     let folder = tempfile::tempdir().unwrap();
     let mut script = Script::start(folder.path(), NODES.len());
     let names = MEMBERS.into_iter().chain(NODES);
-    let mut running: BTreeMap<&str, Running> = names.map(|name| (name, script.next_ready(name))).collect();
-    assert_eq!(script.next(), "kill any of them by its process; Ctrl-C here ends all");
+    let mut running: BTreeMap<&str, Running> =
+        names.map(|name| (name, script.next_ready(name))).collect();
+    assert_eq!(
+        script.next(),
+        "kill any of them by its process; Ctrl-C here ends all"
+    );
     let mut ids: Vec<String> = NODES.iter().map(|node| mint(&running[node])).collect();
 
     for name in ["node-1", "m2"] {
         let pid = running[name].pid;
         kill_process(pid, Signal::KILL).unwrap();
         let said = script.next();
-        let ended = format!("{name}, process {}, has ended by SIGKILL; this starts it again: ", pid.as_raw_nonzero());
-        let command = said.strip_prefix(&ended).unwrap_or_else(|| panic!("{said}")).to_owned();
+        let ended = format!(
+            "{name}, process {}, has ended by SIGKILL; this starts it again: ",
+            pid.as_raw_nonzero()
+        );
+        let command = said
+            .strip_prefix(&ended)
+            .unwrap_or_else(|| panic!("{said}"))
+            .to_owned();
         ids.push(mint(&running["node-2"]));
         // In another terminal, whose folder is another one.
-        let typed = Command::new("bash").arg("-c").arg(command).current_dir("/").status().unwrap();
+        let typed = Command::new("bash")
+            .arg("-c")
+            .arg(command)
+            .current_dir("/")
+            .status()
+            .unwrap();
         assert!(typed.success());
-        assert!(script.next().starts_with(&format!("{name} is starting again, process ")));
+        assert!(
+            script
+                .next()
+                .starts_with(&format!("{name} is starting again, process "))
+        );
         let again = script.next_ready(name);
         assert_ne!(again.pid, pid);
         running.insert(name, again);
@@ -125,8 +156,15 @@ fn whatever_is_killed_of_the_fleet_to_try_out_is_said_and_comes_back_and_ctrl_c_
         until(name, || test_kill_process(left.pid).is_err().then_some(()));
     }
     let endpoints = MEMBERS.map(|member| format!("http://{}", running[member].address));
-    let refused = settings(&endpoints).connect().unwrap().read(&[Range::one("/a")]).unwrap_err();
-    assert!(matches!(refused, CoordinatorError::NotSent(_)), "nobody is left: {refused}");
+    let refused = settings(&endpoints)
+        .connect()
+        .unwrap()
+        .read(&[Range::one("/a")])
+        .unwrap_err();
+    assert!(
+        matches!(refused, CoordinatorError::NotSent(_)),
+        "nobody is left: {refused}"
+    );
     assert!(!folder.path().join("start").exists());
 }
 

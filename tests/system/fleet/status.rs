@@ -27,14 +27,22 @@ fn status(home: &Home, more: &[&str]) -> Ended {
 fn status_by(config: &Home, folder: &Home, more: &[&str]) -> Ended {
     let config = config.path("idmint.toml");
     let mut command = idmint(&["fleet", "status", "--config", config.to_str().unwrap()]);
-    command.args(more).env("IDMINT_STORAGE__DATA_DIR", folder.data_dir());
+    command
+        .args(more)
+        .env("IDMINT_STORAGE__DATA_DIR", folder.data_dir());
     run(command)
 }
 
 /// The exit code must be `code`, and what was printed must say `words`.
 #[track_caller]
 fn assert_says(ended: &Ended, code: i32, words: &[&str]) {
-    assert_eq!(ended.status.code(), Some(code), "{}\n{}", ended.out, ended.err);
+    assert_eq!(
+        ended.status.code(),
+        Some(code),
+        "{}\n{}",
+        ended.out,
+        ended.err
+    );
     for word in words {
         assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
     }
@@ -47,13 +55,25 @@ fn it_says_who_holds_which_slot_and_what_is_wrong_with_the_members_and_with_anot
     let _nodes = [0, 1].map(|number| node(&homes[number], &etcd, SLOTS));
     let well = status(&homes[0], &[]);
     println!("{}", well.out);
-    assert_says(&well, 0, &["all is well", "clock at most ", "free    2 slots", "leads"]);
+    assert_says(
+        &well,
+        0,
+        &["all is well", "clock at most ", "free    2 slots", "leads"],
+    );
     let printed = status(&homes[0], &["--json"]);
     assert_says(&printed, 0, &["\"well\": true"]);
     let json: Value = serde_json::from_str(&printed.out).unwrap();
-    let states: Vec<&str> =
-        json["slots"].as_array().unwrap().iter().map(|slot| slot["state"].as_str().unwrap()).collect();
-    assert_eq!(states.iter().filter(|state| **state == "held").count(), 2, "{states:?}");
+    let states: Vec<&str> = json["slots"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|slot| slot["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        states.iter().filter(|state| **state == "held").count(),
+        2,
+        "{states:?}"
+    );
     assert_eq!(json["members"].as_array().unwrap().len(), 3);
 
     let west = EtcdCluster::start(1);
@@ -62,13 +82,24 @@ fn it_says_who_holds_which_slot_and_what_is_wrong_with_the_members_and_with_anot
     assert_says(
         &status(&homes[0], &["--peer", &peer]),
         1,
-        &["slots 0-3 belong to two regions", "do   stop the nodes of one"],
+        &[
+            "slots 0-3 belong to two regions",
+            "do   stop the nodes of one",
+        ],
     );
     drop(west);
-    assert_says(&status(&homes[0], &["--peer", &peer]), 1, &["cannot be asked"]);
+    assert_says(
+        &status(&homes[0], &["--peer", &peer]),
+        1,
+        &["cannot be asked"],
+    );
 
     etcd.kill(2);
-    assert_says(&status(&homes[0], &[]), 1, &["does not answer", "bring this one back"]);
+    assert_says(
+        &status(&homes[0], &[]),
+        1,
+        &["does not answer", "bring this one back"],
+    );
     etcd.kill(1);
     status(&homes[0], &[]).assert(75, &["coordinator"]);
 }
@@ -79,10 +110,13 @@ fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_o
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
     let [one, two] = [0, 1].map(|number| node(&homes[number], &etcd, SLOTS));
     let snapshot = etcd.save();
-    let extensions = |node: &Service| node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
+    let extensions =
+        |node: &Service| node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
     for node in [&one, &two] {
         let before = extensions(node);
-        until("its slot is renewed after the backup", || (extensions(node) >= before + 2.0).then_some(()));
+        until("its slot is renewed after the backup", || {
+            (extensions(node) >= before + 2.0).then_some(())
+        });
     }
     assert_says(&status_by(&homes[0], &homes[2], &[]), 0, &["all is well"]);
     // At its end it writes down all that it was told.
@@ -90,18 +124,29 @@ fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_o
     two.wait();
 
     etcd.restore(&snapshot);
-    until_within(LONG, "it notices", || (one.metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+    until_within(LONG, "it notices", || {
+        (one.metric("idmint_coordinator_regressed") == 1.0).then_some(())
+    });
     let knows_nothing = status_by(&homes[0], &homes[2], &[]);
     println!("{}", knows_nothing.out);
-    let likely =
-        ["of 2 nodes that hold a slot 2 do not renew it", "idmint fleet fence-restore", "look whether it runs"];
+    let likely = [
+        "of 2 nodes that hold a slot 2 do not renew it",
+        "idmint fleet fence-restore",
+        "look whether it runs",
+    ];
     assert_says(&knows_nothing, 1, &likely);
     let knows = status_by(&homes[0], &homes[1], &[]);
     println!("{}", knows.out);
-    let certain =
-        ["etcd has lost what it had acknowledged: ", "it renews nothing before idmint fleet fence-restore was run"];
+    let certain = [
+        "etcd has lost what it had acknowledged: ",
+        "it renews nothing before idmint fleet fence-restore was run",
+    ];
     assert_says(&knows, 1, &certain);
-    assert!(!knows.out.contains("look whether it runs and reaches etcd"), "{}", knows.out);
+    assert!(
+        !knows.out.contains("look whether it runs and reaches etcd"),
+        "{}",
+        knows.out
+    );
 }
 
 #[test]
@@ -126,7 +171,11 @@ fn a_clock_that_is_ahead_is_told_and_a_slow_way_to_etcd_is_no_clock_that_is_wron
         let mut looks = 0;
         until_within(LONG, "it sees how the fleet is", || {
             let slow = status(&homes[4], &[]);
-            assert!(!slow.out.contains("the clock of"), "all are of this machine: {}", slow.out);
+            assert!(
+                !slow.out.contains("the clock of"),
+                "all are of this machine: {}",
+                slow.out
+            );
             // While the way is stalled etcd may not answer at all.
             looks += u32::from(slow.out.contains("clock at most "));
             (looks == 3).then_some(())

@@ -8,7 +8,9 @@ use super::{UNDER_LOAD, ask_prometheus};
 use crate::fleet::until_within;
 use crate::http1::{Client, request};
 use crate::ids::assert_no_id_twice;
-use crate::load::{CLIENTS, End, Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
+use crate::load::{
+    CLIENTS, End, Load, assert_only_exhaustion_was_seen, fresh_callers, into_received,
+};
 use crate::service::until;
 
 const NODES: [&str; 3] = ["idmint-1", "idmint-2", "idmint-3"];
@@ -23,7 +25,9 @@ const AFTER_A_KILL: Duration = Duration::from_secs(2);
 pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
     composed.compose_fleet(&["build"]);
     composed.compose_fleet(&["up", "--detach"]);
-    NODES.iter().for_each(|node| until_within(FIRST_START, node, || mints(composed, node)));
+    NODES
+        .iter()
+        .for_each(|node| until_within(FIRST_START, node, || mints(composed, node)));
     assert_all_are_scraped(composed);
     assert_nginx_starts_while_a_node_is_down(composed);
 
@@ -36,12 +40,23 @@ pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
             docker(&["kill", &composed.container(killed)]);
             std::thread::sleep(AFTER_A_KILL);
             composed.compose_fleet(&["up", "--detach"]);
-            NODES.iter().for_each(|node| wait_until_it_mints(composed, node));
+            NODES
+                .iter()
+                .for_each(|node| wait_until_it_mints(composed, node));
             let minted = load.stop();
             assert_only_exhaustion_was_seen(&minted);
-            let cut_now = minted.iter().filter(|minted| minted.end == End::Cut).count();
-            assert!(minted.iter().all(|minted| minted.end != End::Closed), "nginx keeps connections");
-            assert!(cut_now == 0 || killed == node, "{cut_now} answers were cut when {killed} was killed");
+            let cut_now = minted
+                .iter()
+                .filter(|minted| minted.end == End::Cut)
+                .count();
+            assert!(
+                minted.iter().all(|minted| minted.end != End::Closed),
+                "nginx keeps connections"
+            );
+            assert!(
+                cut_now == 0 || killed == node,
+                "{cut_now} answers were cut when {killed} was killed"
+            );
             cut += cut_now;
             callers = into_received(minted);
         }
@@ -82,8 +97,11 @@ fn mints(composed: &Composed, node: &str) -> Option<()> {
 
 fn assert_all_are_scraped(composed: &Composed) {
     until("Prometheus has scraped all nodes", || {
-        let found =
-            ask_prometheus(composed, "fleet-prometheus", "/api/v1/query?query=sum%28up%7Bjob%3D%22idmint%22%7D%29")?;
+        let found = ask_prometheus(
+            composed,
+            "fleet-prometheus",
+            "/api/v1/query?query=sum%28up%7Bjob%3D%22idmint%22%7D%29",
+        )?;
         (found["data"]["result"][0]["value"][1] == "3").then_some(())
     });
 }

@@ -39,14 +39,22 @@ fn the_image_mints_as_compose_runs_it_alone_and_in_a_fleet_and_repeats_no_id_whe
     assert_repeats_no_id(&composed);
     assert_is_scraped(&composed);
     until("its own check finds it healthy", || {
-        let health = docker(&["inspect", "--format", "{{.State.Health.Status}}", &composed.container("idmint")]);
+        let health = docker(&[
+            "inspect",
+            "--format",
+            "{{.State.Health.Status}}",
+            &composed.container("idmint"),
+        ]);
         (health == "healthy").then_some(())
     });
 
     // SIGTERM drains it.
     let container = composed.container("idmint");
     composed.compose(&["stop", "idmint"]);
-    assert_eq!(docker(&["inspect", "--format", "{{.State.ExitCode}}", &container]), "0");
+    assert_eq!(
+        docker(&["inspect", "--format", "{{.State.ExitCode}}", &container]),
+        "0"
+    );
     composed.compose(&["down", "--volumes"]);
     fleet::assert_no_kill_is_noticed(&composed);
 }
@@ -58,10 +66,19 @@ fn listing_of(image: &str) -> Vec<String> {
     let container = docker(&["create", image]);
     docker(&["export", "--output", archive.to_str().unwrap(), &container]);
     docker(&["rm", "--volumes", &container]);
-    let listed = Command::new("tar").arg("--list").arg("--file").arg(&archive).output().unwrap();
+    let listed = Command::new("tar")
+        .arg("--list")
+        .arg("--file")
+        .arg(&archive)
+        .output()
+        .unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     let is_of_the_image = |path: &&str| !ENGINES_OWN.iter().any(|own| path.starts_with(own));
-    let mut paths: Vec<String> = listed.lines().filter(is_of_the_image).map(str::to_owned).collect();
+    let mut paths: Vec<String> = listed
+        .lines()
+        .filter(is_of_the_image)
+        .map(str::to_owned)
+        .collect();
     paths.sort();
     paths
 }
@@ -71,11 +88,16 @@ fn assert_holds_only_the_program_and_the_c_library(image: &str) {
     let files = listing.iter().filter(|path| !path.ends_with('/'));
     let (of_the_c_library, others): (Vec<_>, Vec<_>) = files.partition(|path| {
         let name = path.rsplit('/').next().unwrap();
-        ["libc.so.", "libm.so.", "libgcc_s.so.", "ld-linux"].iter().any(|begin| name.starts_with(begin))
+        ["libc.so.", "libm.so.", "libgcc_s.so.", "ld-linux"]
+            .iter()
+            .any(|begin| name.starts_with(begin))
     });
     assert_eq!(others, ["idmint"]);
     assert!(of_the_c_library.len() >= 3, "{of_the_c_library:?}");
-    assert!(listing.contains(&"data/".to_owned()), "a place for its state: {listing:?}");
+    assert!(
+        listing.contains(&"data/".to_owned()),
+        "a place for its state: {listing:?}"
+    );
 }
 
 /// The image of `make release`, which is made without an engine, is the one that `Dockerfile` makes.
@@ -83,58 +105,119 @@ fn assert_the_packed_image_is_the_same(built: &str) {
     let home = Home::new();
     let name = format!("{built}:packed");
     let mut pack = Command::new(".ci/pack-image");
-    pack.args([env!("CARGO_BIN_EXE_idmint"), &name]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    let packed = pack.env("SOURCE_DATE_EPOCH", "1790000000").output().unwrap();
-    assert!(packed.status.success(), "{}", String::from_utf8_lossy(&packed.stderr));
+    pack.args([env!("CARGO_BIN_EXE_idmint"), &name])
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let packed = pack
+        .env("SOURCE_DATE_EPOCH", "1790000000")
+        .output()
+        .unwrap();
+    assert!(
+        packed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&packed.stderr)
+    );
     fs::write(home.path("image.tar"), packed.stdout).unwrap();
     docker(&["load", "--input", home.path("image.tar").to_str().unwrap()]);
 
     let config = |image: &str| -> Vec<Value> {
-        let config: Value = serde_json::from_str(&docker(&["inspect", "--format", "{{json .Config}}", image])).unwrap();
-        let named =
-            ["User", "Env", "Entrypoint", "Cmd", "Volumes", "ExposedPorts", "StopSignal", "Healthcheck", "Labels"];
+        let config: Value =
+            serde_json::from_str(&docker(&["inspect", "--format", "{{json .Config}}", image]))
+                .unwrap();
+        let named = [
+            "User",
+            "Env",
+            "Entrypoint",
+            "Cmd",
+            "Volumes",
+            "ExposedPorts",
+            "StopSignal",
+            "Healthcheck",
+            "Labels",
+        ];
         named.iter().map(|name| config[name].clone()).collect()
     };
-    let same = (listing_of(&name) == listing_of(built), config(&name) == config(built));
+    let same = (
+        listing_of(&name) == listing_of(built),
+        config(&name) == config(built),
+    );
     let (code, said) = docker_run(&[&name]);
     docker(&["image", "rm", &name]);
     assert_eq!(same, (true, true));
-    assert!(code == Some(78) && said.contains("IDMINT_INSECURE_PUBLIC=1"), "it runs: {code:?}: {said}");
+    assert!(
+        code == Some(78) && said.contains("IDMINT_INSECURE_PUBLIC=1"),
+        "it runs: {code:?}: {said}"
+    );
 }
 
 fn assert_refuses_to_be_public_unless_told_so(image: &str) {
     let (code, said) = docker_run(&[image]);
-    assert!(code == Some(78) && said.contains("IDMINT_INSECURE_PUBLIC=1"), "{code:?}: {said}");
+    assert!(
+        code == Some(78) && said.contains("IDMINT_INSECURE_PUBLIC=1"),
+        "{code:?}: {said}"
+    );
     let (code, said) = docker_run(&["--env", "IDMINT_INSECURE_PUBLIC=1", image]);
-    assert!(code == Some(78) && said.contains("worker.exclusive"), "{code:?}: {said}");
+    assert!(
+        code == Some(78) && said.contains("worker.exclusive"),
+        "{code:?}: {said}"
+    );
 }
 
 /// With tokens nobody has to vouch for the network.
 fn assert_serves_behind_tokens(image: &str) {
     let home = Home::new();
     let tokens = home.path("tokens.toml");
-    let mut made = idmint(&["token", "new", "--name", "caller", "--scopes", "mint", "--file"]);
+    let mut made = idmint(&[
+        "token", "new", "--name", "caller", "--scopes", "mint", "--file",
+    ]);
     made.arg(&tokens);
     let token = run(made).out.trim().to_owned();
     fs::set_permissions(&tokens, fs::Permissions::from_mode(0o644)).unwrap();
     fs::set_permissions(home.path("."), fs::Permissions::from_mode(0o755)).unwrap();
 
     let mount = format!("{}:/tokens.toml:ro", tokens.display());
-    let set = ["--env", "IDMINT_HTTP__TOKENS=/tokens.toml", "--env", "IDMINT_WORKER__EXCLUSIVE=true"];
-    let confined = ["--read-only", "--cap-drop", "ALL", "--publish", "127.0.0.1::8080"];
+    let set = [
+        "--env",
+        "IDMINT_HTTP__TOKENS=/tokens.toml",
+        "--env",
+        "IDMINT_WORKER__EXCLUSIVE=true",
+    ];
+    let confined = [
+        "--read-only",
+        "--cap-drop",
+        "ALL",
+        "--publish",
+        "127.0.0.1::8080",
+    ];
     let container = format!("{image}-with-tokens");
-    docker(&[&["run", "--detach", "--name", &container, "--volume", &mount][..], &set, &confined, &[image]].concat());
+    docker(
+        &[
+            &["run", "--detach", "--name", &container, "--volume", &mount][..],
+            &set,
+            &confined,
+            &[image],
+        ]
+        .concat(),
+    );
     let address = until("a port is published", || {
-        let is_running = docker(&["inspect", "--format", "{{.State.Running}}", &container]) == "true";
+        let is_running =
+            docker(&["inspect", "--format", "{{.State.Running}}", &container]) == "true";
         assert!(is_running, "it has ended; the log says why");
-        docker(&["port", &container, "8080"]).lines().find_map(|line| line.parse().ok())
+        docker(&["port", &container, "8080"])
+            .lines()
+            .find_map(|line| line.parse().ok())
     });
     let mint = |headers: &str| {
         let mint = request("POST /ids/snowflake", headers, "");
-        Client::try_connect(address).ok()?.try_exchange(mint).ok().map(|answer| answer.status)
+        Client::try_connect(address)
+            .ok()?
+            .try_exchange(mint)
+            .ok()
+            .map(|answer| answer.status)
     };
     let bearer = format!("authorization: Bearer {token}\r\n");
-    until("it mints for who shows a token", || (mint(&bearer) == Some(200)).then_some(()));
+    until("it mints for who shows a token", || {
+        (mint(&bearer) == Some(200)).then_some(())
+    });
     assert_eq!(mint(""), Some(401));
     docker(&["exec", &container, "/idmint", "health"]);
     docker(&["rm", "--force", "--volumes", &container]);
@@ -142,19 +225,44 @@ fn assert_serves_behind_tokens(image: &str) {
 
 /// As the kernel has it, not as compose was told.
 fn assert_has_no_rights(composed: &Composed) {
-    let process = docker(&["inspect", "--format", "{{.State.Pid}}", &composed.container("idmint")]);
+    let process = docker(&[
+        "inspect",
+        "--format",
+        "{{.State.Pid}}",
+        &composed.container("idmint"),
+    ]);
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let value = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of the kernel");
-        line.trim_start_matches(':').split_whitespace().next().unwrap().to_owned()
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .expect("a line of the kernel");
+        line.trim_start_matches(':')
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .to_owned()
     };
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         assert_eq!(value(set), "0000000000000000", "{set}");
     }
-    assert_eq!([value("Uid"), value("Gid"), value("NoNewPrivs")], ["65532", "65532", "1"]);
+    assert_eq!(
+        [value("Uid"), value("Gid"), value("NoNewPrivs")],
+        ["65532", "65532", "1"]
+    );
     let mounts = fs::read_to_string(format!("/proc/{process}/mounts")).unwrap();
-    let root = mounts.lines().find(|line| line.split(' ').nth(1) == Some("/")).expect("a root");
-    assert!(root.split(' ').nth(3).unwrap().split(',').any(|option| option == "ro"), "{root}");
+    let root = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(1) == Some("/"))
+        .expect("a root");
+    assert!(
+        root.split(' ')
+            .nth(3)
+            .unwrap()
+            .split(',')
+            .any(|option| option == "ro"),
+        "{root}"
+    );
 }
 
 fn assert_repeats_no_id(composed: &Composed) {
@@ -171,7 +279,12 @@ fn assert_repeats_no_id(composed: &Composed) {
             kill_process_of(&container);
         }
         let minted = load.join();
-        assert!(minted.iter().all(|minted| minted.end == End::Cut && minted.granted > 0), "killed under load");
+        assert!(
+            minted
+                .iter()
+                .all(|minted| minted.end == End::Cut && minted.granted > 0),
+            "killed under load"
+        );
         callers = into_received(minted);
     }
     let load = Load::start(composed.ready("idmint"), callers);
@@ -186,13 +299,24 @@ fn kill_process_of(container: &str) {
     let process = docker(&["inspect", "--format", "{{.State.Pid}}", container]);
     let starts = || docker(&["inspect", "--format", "{{.RestartCount}}", container]);
     let before = starts();
-    assert!(Command::new("kill").args(["-9", &process]).status().unwrap().success());
-    until("the container is started again", || (starts() != before).then_some(()));
+    assert!(
+        Command::new("kill")
+            .args(["-9", &process])
+            .status()
+            .unwrap()
+            .success()
+    );
+    until("the container is started again", || {
+        (starts() != before).then_some(())
+    });
 }
 
 fn ask_prometheus(composed: &Composed, service: &str, path: &str) -> Option<Value> {
     let address = composed.address(service, 9090);
-    let answer = Client::try_connect(address).ok()?.try_exchange(request(&format!("GET {path}"), "", "")).ok()?;
+    let answer = Client::try_connect(address)
+        .ok()?
+        .try_exchange(request(&format!("GET {path}"), "", ""))
+        .ok()?;
     (answer.status == 200).then(|| answer.json())
 }
 
@@ -200,13 +324,23 @@ fn ask_prometheus(composed: &Composed, service: &str, path: &str) -> Option<Valu
 fn assert_is_scraped(composed: &Composed) {
     let ask = |path: &str| ask_prometheus(composed, "prometheus", path);
     until("Prometheus has scraped it", || {
-        let found = ask("/api/v1/query?query=idmint_ids_minted_total%7Bformat%3D%22snowflake%22%7D%20%3E%200")?;
+        let found = ask(
+            "/api/v1/query?query=idmint_ids_minted_total%7Bformat%3D%22snowflake%22%7D%20%3E%200",
+        )?;
         let series = found["data"]["result"].as_array()?.first()?.clone();
-        (series["metric"]["job"] == "idmint" && series["metric"]["instance"] == "idmint:8080").then_some(())
+        (series["metric"]["job"] == "idmint" && series["metric"]["instance"] == "idmint:8080")
+            .then_some(())
     });
     let rules = ask("/api/v1/rules").expect("the rules");
     let groups = rules["data"]["groups"].as_array().expect("groups");
-    let loaded: usize = groups.iter().map(|group| group["rules"].as_array().map_or(0, Vec::len)).sum();
-    let written = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/prometheus/alerts.yml")).unwrap();
+    let loaded: usize = groups
+        .iter()
+        .map(|group| group["rules"].as_array().map_or(0, Vec::len))
+        .sum();
+    let written = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/deploy/prometheus/alerts.yml"
+    ))
+    .unwrap();
     assert_eq!(loaded, written.matches("- alert:").count(), "{rules}");
 }

@@ -19,13 +19,19 @@ impl Pair {
         // Both at once, so that they differ; free again when this returns.
         let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
-        let mut pair = Pair { homes: [Home::new(), Home::new()], ports, running: [None, None] };
+        let mut pair = Pair {
+            homes: [Home::new(), Home::new()],
+            ports,
+            running: [None, None],
+        };
         (0..2).for_each(|at| pair.start_again(at));
         pair
     }
 
     pub(crate) fn urls(&self) -> String {
-        self.ports.map(|port| format!("http://127.0.0.1:{port}")).join(",")
+        self.ports
+            .map(|port| format!("http://127.0.0.1:{port}"))
+            .join(",")
     }
 
     pub(crate) fn kill(&mut self, at: usize) {
@@ -40,10 +46,26 @@ impl Pair {
 
     fn serve(&self, at: usize) -> Command {
         let file = self.homes[at].path("idmint.toml");
-        let rate = if at == 1 { format!("http.rate = {RATE}\n") } else { String::new() };
-        std::fs::write(&file, format!("worker = {{ slots = 2, slot = {at}, exclusive = true }}\n{rate}")).unwrap();
-        let mut command = idmint(&["serve", "--listen", &format!("127.0.0.1:{}", self.ports[at]), "--data-dir"]);
-        command.arg(self.homes[at].data_dir()).arg("--config").arg(file);
+        let rate = if at == 1 {
+            format!("http.rate = {RATE}\n")
+        } else {
+            String::new()
+        };
+        std::fs::write(
+            &file,
+            format!("worker = {{ slots = 2, slot = {at}, exclusive = true }}\n{rate}"),
+        )
+        .unwrap();
+        let mut command = idmint(&[
+            "serve",
+            "--listen",
+            &format!("127.0.0.1:{}", self.ports[at]),
+            "--data-dir",
+        ]);
+        command
+            .arg(self.homes[at].data_dir())
+            .arg("--config")
+            .arg(file);
         command
     }
 }

@@ -35,13 +35,24 @@ impl Program {
             &ids_a_round.to_string(),
             &VALIDITY_SECONDS.to_string(),
         ]);
-        Program(program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the client starts"))
+        Program(
+            program
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("the client starts"),
+        )
     }
 }
 
 impl Minting for Program {
     fn begin(&mut self) {
-        self.0.stdin.as_mut().expect("piped").write_all(b"\n").unwrap();
+        self.0
+            .stdin
+            .as_mut()
+            .expect("piped")
+            .write_all(b"\n")
+            .unwrap();
     }
 
     fn read_records(&mut self, bytes: &mut [u8]) {
@@ -52,21 +63,30 @@ impl Minting for Program {
 
     fn end(mut self) {
         drop(self.0.stdin.take());
-        assert!(self.0.wait().unwrap().success(), "the client ends well when there is nothing more to do");
+        assert!(
+            self.0.wait().unwrap().success(),
+            "the client ends well when there is nothing more to do"
+        );
     }
 }
 
 /// The same for a program of another language.
 pub(crate) fn assert_program_mints_while_services_are_killed(program: Command) {
-    assert_mints_while_services_are_killed(|urls, ids_a_round| Program::start(program, urls, ids_a_round));
+    assert_mints_while_services_are_killed(|urls, ids_a_round| {
+        Program::start(program, urls, ids_a_round)
+    });
 }
 
 /// In each round the client mints, and the service that did not fall in the last one is killed meanwhile. No id comes twice,
 /// none is older than its validity, and nothing fails.
 ///
 /// `IDS_A_ROUND` in the environment asks for another number.
-pub(crate) fn assert_mints_while_services_are_killed<M: Minting>(open: impl FnOnce(&str, usize) -> M) {
-    let asked = std::env::var("IDS_A_ROUND").ok().map(|ids| ids.parse().expect("IDS_A_ROUND is a number"));
+pub(crate) fn assert_mints_while_services_are_killed<M: Minting>(
+    open: impl FnOnce(&str, usize) -> M,
+) {
+    let asked = std::env::var("IDS_A_ROUND")
+        .ok()
+        .map(|ids| ids.parse().expect("IDS_A_ROUND is a number"));
     let ids_a_round: usize = asked.unwrap_or(IDS_A_ROUND);
     let mut pair = Pair::start();
     let mut client = open(&pair.urls(), ids_a_round);
@@ -79,14 +99,18 @@ pub(crate) fn assert_mints_while_services_are_killed<M: Minting>(open: impl FnOn
         pair.start_again(round % 2);
         for record in bytes.chunks_exact(16) {
             let (id, asked_ms) = record.split_at(8);
-            let [id, asked_ms] = [id, asked_ms].map(|number| u64::from_be_bytes(number.try_into().unwrap()));
+            let [id, asked_ms] =
+                [id, asked_ms].map(|number| u64::from_be_bytes(number.try_into().unwrap()));
             let age_ms = asked_ms.saturating_sub((id >> TIME_SHIFT) + EPOCH_UNIX_MS);
             oldest_ms = oldest_ms.max(age_ms);
             ids.push(id);
         }
     }
     client.end();
-    assert!(oldest_ms <= VALIDITY_SECONDS * 1_000, "an id was {oldest_ms} ms old");
+    assert!(
+        oldest_ms <= VALIDITY_SECONDS * 1_000,
+        "an id was {oldest_ms} ms old"
+    );
     let minted = ids.len();
     ids.sort_unstable();
     ids.dedup();

@@ -32,19 +32,28 @@ impl Threads {
             timeout: Duration::from_secs(120),
             ..IdsOptions::default()
         };
-        Threads { ids: Arc::new(Ids::new(&urls, "snowflake", options).unwrap()), ids_a_round, running: Vec::new() }
+        Threads {
+            ids: Arc::new(Ids::new(&urls, "snowflake", options).unwrap()),
+            ids_a_round,
+            running: Vec::new(),
+        }
     }
 }
 
 impl Minting for Threads {
     fn begin(&mut self) {
-        let share = |thread: usize| self.ids_a_round * (thread + 1) / THREADS - self.ids_a_round * thread / THREADS;
+        let share = |thread: usize| {
+            self.ids_a_round * (thread + 1) / THREADS - self.ids_a_round * thread / THREADS
+        };
         let mint = |thread: usize| {
             let (ids, count) = (Arc::clone(&self.ids), share(thread));
             thread::spawn(move || {
                 let mut records = Vec::with_capacity(16 * count);
                 for _ in 0..count {
-                    let asked = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+                    let asked = SystemTime::now()
+                        .duration_since(UNIX_EPOCH)
+                        .unwrap()
+                        .as_millis();
                     let id = u64::try_from(ids.next().unwrap()).unwrap();
                     records.extend(id.to_be_bytes());
                     records.extend(u64::try_from(asked).unwrap().to_be_bytes());
@@ -56,7 +65,11 @@ impl Minting for Threads {
     }
 
     fn read_records(&mut self, bytes: &mut [u8]) {
-        let records: Vec<u8> = self.running.drain(..).flat_map(|thread| thread.join().unwrap()).collect();
+        let records: Vec<u8> = self
+            .running
+            .drain(..)
+            .flat_map(|thread| thread.join().unwrap())
+            .collect();
         bytes.copy_from_slice(&records);
     }
 
@@ -72,13 +85,25 @@ fn threads_get_each_id_once_while_services_are_killed() {
 fn errors_say_what_to_mend_and_texts_are_those_of_the_service() {
     let secured = Secured::start();
     let [port, token, reader, tls_port, authority, genesis, minter] = secured.arguments();
-    let [plain, tls] =
-        [("http", port), ("https", tls_port)].map(|(scheme, port)| format!("{scheme}://127.0.0.1:{port}"));
+    let [plain, tls] = [("http", port), ("https", tls_port)]
+        .map(|(scheme, port)| format!("{scheme}://127.0.0.1:{port}"));
     let open = |url: &str, format: &str, token: &str, query: &[(&str, &str)]| {
         let own = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
         let token = (!token.is_empty()).then(|| token.to_owned());
-        let options = IdsOptions { token, timeout: Duration::from_secs(60), ..IdsOptions::default() };
-        Ids::new(&[url], format, IdsOptions { query: query.iter().map(own).collect(), ..options }).unwrap()
+        let options = IdsOptions {
+            token,
+            timeout: Duration::from_secs(60),
+            ..IdsOptions::default()
+        };
+        Ids::new(
+            &[url],
+            format,
+            IdsOptions {
+                query: query.iter().map(own).collect(),
+                ..options
+            },
+        )
+        .unwrap()
     };
     for (format, token, status, words) in [
         ("snowflake", "", 401, "set token"),
@@ -89,10 +114,19 @@ fn errors_say_what_to_mend_and_texts_are_those_of_the_service() {
         let ids = open(&plain, format, token, &[]);
         for error in [ids.next().unwrap_err(), ids.next_text().unwrap_err()] {
             assert_eq!(error.status(), Some(status), "{error}");
-            assert!(error.to_string().contains(words) && !error.is_transient(), "{error}");
+            assert!(
+                error.to_string().contains(words) && !error.is_transient(),
+                "{error}"
+            );
         }
     }
-    assert_eq!(open(&plain, "uuid7", &token, &[]).next().unwrap_err().status(), Some(406));
+    assert_eq!(
+        open(&plain, "uuid7", &token, &[])
+            .next()
+            .unwrap_err()
+            .status(),
+        Some(406)
+    );
 
     for (format, query, length) in [
         ("snowflake", None, 19),
@@ -105,19 +139,40 @@ fn errors_say_what_to_mend_and_texts_are_those_of_the_service() {
         for token in [&token, &minter] {
             let ids = open(&plain, format, token, query.as_slice());
             let [first, second] = [(); 2].map(|()| ids.next_text().unwrap());
-            assert!(first != second && first.len() == length && second.len() == length, "{first} {second}");
+            assert!(
+                first != second && first.len() == length && second.len() == length,
+                "{first} {second}"
+            );
             let read = open(&plain, format, &reader, &[]).decode(&first).unwrap();
-            let formats: Vec<&Value> = read["matches"].as_array().unwrap().iter().map(|read| &read["format"]).collect();
-            assert!(formats.iter().any(|read| **read == format), "{first}: {formats:?}");
+            let formats: Vec<&Value> = read["matches"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|read| &read["format"])
+                .collect();
+            assert!(
+                formats.iter().any(|read| **read == format),
+                "{first}: {formats:?}"
+            );
         }
     }
 
     let authorities = Some(fs::read(authority).unwrap());
-    let options = IdsOptions { authorities, timeout: Duration::from_secs(60), ..IdsOptions::default() };
+    let options = IdsOptions {
+        authorities,
+        timeout: Duration::from_secs(60),
+        ..IdsOptions::default()
+    };
     let trusting = Ids::new(&["127.0.0.1:1", &tls], "snowflake", options).unwrap();
     assert!(trusting.next().unwrap() < trusting.next().unwrap());
-    let untrusting =
-        Ids::new(&[tls], "snowflake", IdsOptions { timeout: Duration::from_secs(1), ..IdsOptions::default() });
+    let untrusting = Ids::new(
+        &[tls],
+        "snowflake",
+        IdsOptions {
+            timeout: Duration::from_secs(1),
+            ..IdsOptions::default()
+        },
+    );
     assert!(untrusting.unwrap().next().is_err());
 
     let ids = open(&plain, "payment", &token, &[]);
@@ -126,13 +181,24 @@ fn errors_say_what_to_mend_and_texts_are_those_of_the_service() {
     assert_eq!(ids.decode("no id at all").unwrap_err().status(), Some(404));
     let file = secured.home.path("token");
     fs::write(&file, &token).unwrap();
-    let create = idmint(&["ledger", "create", &genesis, "--server", &plain, "--token-file", file.to_str().unwrap()]);
+    let create = idmint(&[
+        "ledger",
+        "create",
+        &genesis,
+        "--server",
+        &plain,
+        "--token-file",
+        file.to_str().unwrap(),
+    ]);
     let created = run(create);
     created.assert(0, &[]);
     let ledger = &created.out[..8];
     let event = json!({ "event": "Paid", "entities": {} });
     let appended = ids.append(ledger, &[event.clone(), event]).unwrap();
-    assert!(appended.len() == 2 && appended[0] != appended[1], "{appended:?}");
+    assert!(
+        appended.len() == 2 && appended[0] != appended[1],
+        "{appended:?}"
+    );
 }
 
 fn nanos(mut call: impl FnMut() -> u128) -> f64 {
@@ -154,15 +220,34 @@ fn the_time_of_a_next_is_told() {
     let service = home.start();
     service.wait_until_ready();
     let nanos_of_next = |may_be_forked: bool| {
-        let options = IdsOptions { prefetch_count: 100_000, prefetch_count_max: 100_000, ..IdsOptions::default() };
-        let ids = Ids::new(&[service.url()], "snowflake", IdsOptions { may_be_forked, ..options }).unwrap();
+        let options = IdsOptions {
+            prefetch_count: 100_000,
+            prefetch_count_max: 100_000,
+            ..IdsOptions::default()
+        };
+        let ids = Ids::new(
+            &[service.url()],
+            "snowflake",
+            IdsOptions {
+                may_be_forked,
+                ..options
+            },
+        )
+        .unwrap();
         ids.next().unwrap();
         nanos(|| ids.next().unwrap())
     };
     let counter = AtomicU64::new(0);
-    let uuid4 = nanos(|| uuid::Builder::from_random_bytes(rand::random()).into_uuid().as_u128());
+    let uuid4 = nanos(|| {
+        uuid::Builder::from_random_bytes(rand::random())
+            .into_uuid()
+            .as_u128()
+    });
     let count = nanos(|| u128::from(counter.fetch_add(1, Ordering::Relaxed)));
     for (name, may_be_forked) in [("Rust", false), ("Rust, comparing the process", true)] {
-        print_nanos(name, &format!("{:.1} {uuid4:.1} {count:.1}", nanos_of_next(may_be_forked)));
+        print_nanos(
+            name,
+            &format!("{:.1} {uuid4:.1} {count:.1}", nanos_of_next(may_be_forked)),
+        );
     }
 }

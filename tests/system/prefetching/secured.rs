@@ -19,23 +19,38 @@ impl Secured {
     pub(crate) fn start() -> Secured {
         let (home, home_of_tls) = (Home::new(), Home::new());
         let path = |name: &str| home.path(name).display().to_string();
-        let tokens =
-            [("all", "mint,ledger,decode,number"), ("reader", "decode"), ("minter", "mint")].map(|(name, scopes)| {
-                let file = path("tokens.toml");
-                let made = run(idmint(&["token", "new", "--name", name, "--scopes", scopes, "--file", &file]));
-                made.assert(0, &[]);
-                made.out.trim_end().to_owned()
-            });
+        let tokens = [
+            ("all", "mint,ledger,decode,number"),
+            ("reader", "decode"),
+            ("minter", "mint"),
+        ]
+        .map(|(name, scopes)| {
+            let file = path("tokens.toml");
+            let made = run(idmint(&[
+                "token", "new", "--name", name, "--scopes", scopes, "--file", &file,
+            ]));
+            made.assert(0, &[]);
+            made.out.trim_end().to_owned()
+        });
         let authority = Authority::new("authority of services");
-        authority.sign(&["localhost", "127.0.0.1"]).write(&home, "service");
+        authority
+            .sign(&["localhost", "127.0.0.1"])
+            .write(&home, "service");
         fs::write(home.path("ca.pem"), &authority.pem).unwrap();
         fs::write(home.path("genesis.json"), &chains().swap_remove(1).lines[0]).unwrap();
-        let wants_tokens = Service::start(home.serve_with(&format!("http.tokens = '{}'", path("tokens.toml"))));
+        let wants_tokens =
+            Service::start(home.serve_with(&format!("http.tokens = '{}'", path("tokens.toml"))));
         let (certificate, key) = (path("service.crt"), path("service.key"));
         let tls = format!("http.tls.certificate = '{certificate}'\nhttp.tls.key = '{key}'\n");
         let speaks_tls = Service::start(home_of_tls.serve_with(&tls));
         wants_tokens.wait_until_ready();
-        Secured { home, wants_tokens, speaks_tls, tokens, _home_of_tls: home_of_tls }
+        Secured {
+            home,
+            wants_tokens,
+            speaks_tls,
+            tokens,
+            _home_of_tls: home_of_tls,
+        }
     }
 
     /// The port of the one, two tokens, the port of the other, the file of its authority, the first event of a ledger, and the
@@ -44,6 +59,14 @@ impl Secured {
         let [all, reader, minter] = self.tokens.clone();
         let port = |service: &Service| service.address().port().to_string();
         let path = |name: &str| self.home.path(name).display().to_string();
-        [port(&self.wants_tokens), all, reader, port(&self.speaks_tls), path("ca.pem"), path("genesis.json"), minter]
+        [
+            port(&self.wants_tokens),
+            all,
+            reader,
+            port(&self.speaks_tls),
+            path("ca.pem"),
+            path("genesis.json"),
+            minter,
+        ]
     }
 }

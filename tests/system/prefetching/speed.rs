@@ -16,8 +16,13 @@ pub(crate) fn print_nanos_of_next(language: &str, mut program: Command) {
 
 /// The same of what was measured: nanoseconds of `next()`, of a UUID and of a counter.
 pub(crate) fn print_nanos(language: &str, said: &str) {
-    let nanos: Vec<f64> = said.split_whitespace().map(|number| number.parse().expect("nanoseconds")).collect();
-    let [next, uuid4, counter] = nanos[..] else { panic!("three numbers, not {said:?}") };
+    let nanos: Vec<f64> = said
+        .split_whitespace()
+        .map(|number| number.parse().expect("nanoseconds"))
+        .collect();
+    let [next, uuid4, counter] = nanos[..] else {
+        panic!("three numbers, not {said:?}")
+    };
     println!("{language}: next() {next} ns, uuid4 {uuid4} ns, a counter {counter} ns");
     assert!(next > 0.0 && uuid4 > 0.0 && counter > 0.0, "{said}");
 }

@@ -68,17 +68,28 @@ impl Callers {
             let random = StdRng::seed_from_u64(seed * CALLERS + number);
             std::thread::spawn(move || mint_until_it_ends(address, &formats, random, &of_caller))
         };
-        Callers { callers: (0..CALLERS).map(caller).collect(), progress }
+        Callers {
+            callers: (0..CALLERS).map(caller).collect(),
+            progress,
+        }
     }
 
     /// How many ids have been received in whole answers.
     pub(crate) fn ids(&self) -> u64 {
-        self.progress.iter().map(|progress| progress.ids.load(Ordering::SeqCst)).sum()
+        self.progress
+            .iter()
+            .map(|progress| progress.ids.load(Ordering::SeqCst))
+            .sum()
     }
 
     /// The requests at this moment.
     pub(crate) fn in_flight(&self) -> InFlight {
-        InFlight(self.progress.iter().map(|progress| progress.requests.load(Ordering::SeqCst)).collect())
+        InFlight(
+            self.progress
+                .iter()
+                .map(|progress| progress.requests.load(Ordering::SeqCst))
+                .collect(),
+        )
     }
 
     /// Waits for callers that end with the service; returns what they got, and how many of the requests that were in flight
@@ -88,23 +99,45 @@ impl Callers {
         for caller in self.callers {
             all.append(caller.join().expect("the caller found nothing wrong"));
         }
-        let at_the_end = self.progress.iter().map(|progress| progress.requests.load(Ordering::SeqCst));
-        let unanswered = moment.0.iter().zip(at_the_end).filter(|(then, end)| *then % 2 == 1 && *then == end).count();
+        let at_the_end = self
+            .progress
+            .iter()
+            .map(|progress| progress.requests.load(Ordering::SeqCst));
+        let unanswered = moment
+            .0
+            .iter()
+            .zip(at_the_end)
+            .filter(|(then, end)| *then % 2 == 1 && *then == end)
+            .count();
         (all, unanswered)
     }
 }
 
 impl Default for Minted {
     fn default() -> Minted {
-        let runs = FORMATS.iter().map(|format| Runs::new(format.step)).collect();
-        Minted { runs, ids: [0; FORMATS.len()], cut: 0, refused: BTreeMap::new() }
+        let runs = FORMATS
+            .iter()
+            .map(|format| Runs::new(format.step))
+            .collect();
+        Minted {
+            runs,
+            ids: [0; FORMATS.len()],
+            cut: 0,
+            refused: BTreeMap::new(),
+        }
     }
 }
 
 impl Minted {
     pub(crate) fn append(&mut self, other: Minted) {
-        self.runs.iter_mut().zip(other.runs).for_each(|(mine, others)| mine.append(others));
-        self.ids.iter_mut().zip(other.ids).for_each(|(mine, others)| *mine += others);
+        self.runs
+            .iter_mut()
+            .zip(other.runs)
+            .for_each(|(mine, others)| mine.append(others));
+        self.ids
+            .iter_mut()
+            .zip(other.ids)
+            .for_each(|(mine, others)| *mine += others);
         self.cut += other.cut;
         for (problem, count) in other.refused {
             *self.refused.entry(problem).or_default() += count;
@@ -123,7 +156,11 @@ impl Minted {
 
     /// Takes in the whole ids of an answer, or of the part of one that came, and says how many those are.
     pub(crate) fn take(&mut self, format: usize, answer: &Answer) -> u64 {
-        let width = answer.header("idmint-width").expect("packed ids have a width").parse().unwrap();
+        let width = answer
+            .header("idmint-width")
+            .expect("packed ids have a width")
+            .parse()
+            .unwrap();
         let ids = self.runs[format].take(&answer.body, width, FORMATS[format].increases);
         self.ids[format] += ids;
         ids
@@ -131,7 +168,12 @@ impl Minted {
 }
 
 /// Until the connection ends.
-fn mint_until_it_ends(address: SocketAddr, formats: &[usize], mut random: StdRng, progress: &Progress) -> Minted {
+fn mint_until_it_ends(
+    address: SocketAddr,
+    formats: &[usize],
+    mut random: StdRng,
+    progress: &Progress,
+) -> Minted {
     let mut minted = Minted::default();
     let mut client = Client::connect(address);
     loop {
@@ -142,7 +184,11 @@ fn mint_until_it_ends(address: SocketAddr, formats: &[usize], mut random: StdRng
         progress.requests.fetch_add(1, Ordering::SeqCst);
         match client.try_exchange(&order) {
             Ok(answer) if answer.status == 200 => {
-                assert_eq!(minted.take(format, &answer), u64::from(count), "{order}: a whole answer holds all ids");
+                assert_eq!(
+                    minted.take(format, &answer),
+                    u64::from(count),
+                    "{order}: a whole answer holds all ids"
+                );
                 progress.ids.fetch_add(u64::from(count), Ordering::SeqCst);
                 progress.requests.fetch_add(1, Ordering::SeqCst);
                 if answer.header("connection") == Some("close") {
@@ -151,7 +197,10 @@ fn mint_until_it_ends(address: SocketAddr, formats: &[usize], mut random: StdRng
             }
             Ok(refusal) => {
                 progress.requests.fetch_add(1, Ordering::SeqCst);
-                let problem = refusal.json()["type"].as_str().expect("a refusal is a problem").to_owned();
+                let problem = refusal.json()["type"]
+                    .as_str()
+                    .expect("a refusal is a problem")
+                    .to_owned();
                 assert!(REFUSALS.contains(&problem.as_str()), "{order}: {refusal:?}");
                 *minted.refused.entry(problem).or_default() += 1;
                 if refusal.header("connection") == Some("close") {

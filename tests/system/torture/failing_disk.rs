@@ -29,7 +29,11 @@ impl FailingDisk {
         };
         let home = Home::new();
         let strace = Command::new("strace")
-            .args(["--follow-forks", &format!("--trace={calls}"), &format!("--inject={calls}:error=EIO")])
+            .args([
+                "--follow-forks",
+                &format!("--trace={calls}"),
+                &format!("--inject={calls}:error=EIO"),
+            ])
             .arg("--output")
             .arg(home.path("calls"))
             .arg(format!("--attach={}", service.pid()))
@@ -38,7 +42,9 @@ impl FailingDisk {
             .spawn()
             .expect("strace runs: Debian package strace, installed by .ci/install-packages");
         let disk = FailingDisk { strace, home };
-        until("strace is attached", || disk.said().contains("attached").then_some(()));
+        until("strace is attached", || {
+            disk.said().contains("attached").then_some(())
+        });
         disk
     }
 
@@ -48,8 +54,13 @@ impl FailingDisk {
 
     /// How many calls failed, once the process has ended.
     pub(crate) fn calls_failed(mut self) -> usize {
-        until("strace ends with its process", || self.strace.try_wait().unwrap());
-        fs::read_to_string(self.home.path("calls")).unwrap().matches("(INJECTED)").count()
+        until("strace ends with its process", || {
+            self.strace.try_wait().unwrap()
+        });
+        fs::read_to_string(self.home.path("calls"))
+            .unwrap()
+            .matches("(INJECTED)")
+            .count()
     }
 }
 

@@ -21,11 +21,23 @@ pub(crate) struct Tortured {
 }
 
 const fn built_in(name: &'static str) -> Tortured {
-    Tortured { name, query: "", step: 1, increases: true, count_max: u32::MAX, has_long_ticks: false, custom: None }
+    Tortured {
+        name,
+        query: "",
+        step: 1,
+        increases: true,
+        count_max: u32::MAX,
+        has_long_ticks: false,
+        custom: None,
+    }
 }
 
 const fn custom(name: &'static str, table: &'static str, step: u128) -> Tortured {
-    Tortured { step, custom: Some(table), ..built_in(name) }
+    Tortured {
+        step,
+        custom: Some(table),
+        ..built_in(name)
+    }
 }
 
 /// Ids of a second: few.
@@ -39,10 +51,23 @@ pub(crate) const FORMATS: [Tortured; 14] = [
     built_in("twitter"),
     built_in("instagram"),
     built_in("conjunction-v1"),
-    Tortured { count_max: FEW, ..built_in("js53") },
-    Tortured { query: "type=message&", step: 16, ..built_in("siq") },
-    Tortured { count_max: FEW, ..built_in("payment") },
-    Tortured { count_max: FEW, ..built_in("payment-wide") },
+    Tortured {
+        count_max: FEW,
+        ..built_in("js53")
+    },
+    Tortured {
+        query: "type=message&",
+        step: 16,
+        ..built_in("siq")
+    },
+    Tortured {
+        count_max: FEW,
+        ..built_in("payment")
+    },
+    Tortured {
+        count_max: FEW,
+        ..built_in("payment-wide")
+    },
     Tortured {
         count_max: LONG_TICK_COUNT_MAX,
         has_long_ticks: true,

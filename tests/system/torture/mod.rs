@@ -54,8 +54,13 @@ impl Torture {
     fn live(&mut self, life: &Life, ids: u64) {
         let service = self.begin(life);
         let configuration = &life.configuration;
-        let workers = service.get("/formats/twitter").json()["workers"].as_array().map_or(0, Vec::len);
-        assert_eq!(workers, configuration.lanes as usize, "it mints on as many lanes as it is told");
+        let workers = service.get("/formats/twitter").json()["workers"]
+            .as_array()
+            .map_or(0, Vec::len);
+        assert_eq!(
+            workers, configuration.lanes as usize,
+            "it mints on as many lanes as it is told"
+        );
         let held_back = self.long_ticks_held_back(&service, configuration);
         let callers = Callers::start(service.address(), &configuration.formats, life.seed);
         wait_for(&callers, ids / 2);
@@ -89,8 +94,11 @@ impl Torture {
             }
             Beginning::FormatChanged => {
                 // A built-in format is changed, so that there is one in every life.
-                let changed = "mint.batch_max = 10_000_000\nformats.twitter.epoch = \"2012-01-01T00:00:00Z\"";
-                let refused = self.node.start_refused(configuration, "mint.batch_max = 10_000_000", changed);
+                let changed =
+                    "mint.batch_max = 10_000_000\nformats.twitter.epoch = \"2012-01-01T00:00:00Z\"";
+                let refused =
+                    self.node
+                        .start_refused(configuration, "mint.batch_max = 10_000_000", changed);
                 refused.assert(78, &["\"twitter\"", "epoch: kept 2010-11-04T01:42:54.657"]);
                 self.node.start(configuration)
             }
@@ -99,16 +107,25 @@ impl Torture {
 
     fn count_fresh(&mut self, fresh: &Fresh) {
         if fresh.is_below_reserved {
-            let while_minting = self.before.as_ref().is_some_and(|(_, came_up_to_its_end)| *came_up_to_its_end);
-            self.tally.count(Happening::StartBelowReserved, while_minting);
+            let while_minting = self
+                .before
+                .as_ref()
+                .is_some_and(|(_, came_up_to_its_end)| *came_up_to_its_end);
+            self.tally
+                .count(Happening::StartBelowReserved, while_minting);
         }
     }
 
     /// How many formats with long ticks wait for their next one: they say so, and mint nothing.
     fn long_ticks_held_back(&mut self, service: &Service, configuration: &Configuration) -> usize {
-        let long = configuration.formats.iter().filter(|format| FORMATS[**format].has_long_ticks);
+        let long = configuration
+            .formats
+            .iter()
+            .filter(|format| FORMATS[**format].has_long_ticks);
         let refusals = long.filter_map(|format| self.minted.mint_one(service.address(), *format));
-        refusals.filter(|refusal| refusal.text().contains("begins with its next whole tick")).count()
+        refusals
+            .filter(|refusal| refusal.text().contains("begins with its next whole tick"))
+            .count()
     }
 
     fn set_clock(&mut self, middle: Middle, service: &Service, callers: &Callers) {
@@ -118,12 +135,19 @@ impl Torture {
             Middle::ClockBack(by_s) => {
                 let regressions = service.metric(REGRESSIONS);
                 self.node.set_wall(-by_s);
-                until("the step is counted", || (service.metric(REGRESSIONS) > regressions).then_some(()));
+                until("the step is counted", || {
+                    (service.metric(REGRESSIONS) > regressions).then_some(())
+                });
                 Happening::ClockSetBack
             }
             Middle::ClockAhead { by_s, stays } => {
                 self.node.set_wall(by_s);
-                until("the step is seen", || service.log().contains("the wall clock was set ahead").then_some(()));
+                until("the step is seen", || {
+                    service
+                        .log()
+                        .contains("the wall clock was set ahead")
+                        .then_some(())
+                });
                 if stays {
                     self.node.step_ahead(by_s);
                 }
@@ -143,7 +167,11 @@ impl Torture {
                 let in_flight = callers.in_flight();
                 service.kill();
                 let (minted, unanswered) = callers.join(&in_flight);
-                assert!(!minted.refused.contains_key("/problems/storage-unavailable"), "{:?}", minted.refused);
+                assert!(
+                    !minted.refused.contains_key("/problems/storage-unavailable"),
+                    "{:?}",
+                    minted.refused
+                );
                 self.tally.count(Happening::Kill, unanswered > 0);
                 (minted, unanswered > 0)
             }
@@ -151,7 +179,9 @@ impl Torture {
                 let before = callers.ids();
                 let disk = FailingDisk::of(&service, broken);
                 let in_flight = callers.in_flight();
-                service.wait().assert(74, &["the store failed while running"]);
+                service
+                    .wait()
+                    .assert(74, &["the store failed while running"]);
                 assert!(disk.calls_failed() > 0, "the node ended by itself");
                 let after = callers.ids();
                 let (minted, unanswered) = callers.join(&in_flight);
@@ -168,7 +198,9 @@ impl Torture {
 
     /// What was new in this life, now that ids have come in it.
     fn count_beginning(&mut self, life: &Life, held_back: usize, minted: &Minted) {
-        let Some((before, came_up_to_its_end)) = &self.before else { return };
+        let Some((before, came_up_to_its_end)) = &self.before else {
+            return;
+        };
         let while_minting = *came_up_to_its_end && minted.ids.iter().sum::<u64>() > 0;
         let mut count = |happening| self.tally.count(happening, while_minting);
         match life.beginning {
@@ -187,7 +219,10 @@ impl Torture {
         if now.formats != before.formats {
             count(Happening::FormatsReordered);
         }
-        let joined = now.formats.iter().filter(|format| !before.has(**format) && minted.ids[**format] > 0);
+        let joined = now
+            .formats
+            .iter()
+            .filter(|format| !before.has(**format) && minted.ids[**format] > 0);
         joined.for_each(|_| count(Happening::FormatJoined));
     }
 }
@@ -200,20 +235,33 @@ fn wait_for(callers: &Callers, ids: u64) {
 /// The number in this variable of the environment.
 pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")),
+    )
 }
 
 #[test]
 fn no_id_comes_twice_through_everything_that_can_happen_to_a_node() {
-    let (wanted, seed) = (number("TORTURE_IDS").unwrap_or(IDS), number("TORTURE_SEED").unwrap_or(SEED));
+    let (wanted, seed) = (
+        number("TORTURE_IDS").unwrap_or(IDS),
+        number("TORTURE_SEED").unwrap_or(SEED),
+    );
     println!("TORTURE_IDS={wanted} TORTURE_SEED={seed}");
     let begun = Instant::now();
     let ids_of_life = (wanted / LIVES_MIN).clamp(1, IDS_OF_LIFE_MAX);
-    let mut torture = Torture { node: Node::new(), tally: Tally::default(), minted: Minted::default(), before: None };
+    let mut torture = Torture {
+        node: Node::new(),
+        tally: Tally::default(),
+        minted: Minted::default(),
+        before: None,
+    };
     let (mut schedule, mut lives) = (Schedule::of_seed(seed), 0);
     let is_enough = |torture: &Torture, lives| {
         let ids: u64 = torture.minted.ids.iter().sum();
-        ids >= wanted && lives >= LIVES_MIN && (torture.tally.fewest() >= HAPPENINGS_MIN || lives >= LIVES_MAX)
+        ids >= wanted
+            && lives >= LIVES_MIN
+            && (torture.tally.fewest() >= HAPPENINGS_MIN || lives >= LIVES_MAX)
     };
     while !is_enough(&torture, lives) {
         let life = schedule.next();
@@ -223,18 +271,40 @@ fn no_id_comes_twice_through_everything_that_can_happen_to_a_node() {
     }
 
     let Torture { tally, minted, .. } = torture;
-    println!("{lives} lives in {:?}, {} answers cut, refused {:?}", begun.elapsed(), minted.cut, minted.refused);
+    println!(
+        "{lives} lives in {:?}, {} answers cut, refused {:?}",
+        begun.elapsed(),
+        minted.cut,
+        minted.refused
+    );
     println!("{tally:#?}");
     let mut all = 0;
     for ((format, runs), counted) in FORMATS.iter().zip(minted.runs).zip(minted.ids) {
         let pieces = runs.len();
-        let ids = runs.check().unwrap_or_else(|shared| panic!("{}: ids came twice: {shared:?}", format.name));
-        println!("{:>16} {ids:>12} ids in {pieces} runs, none twice", format.name);
-        assert_eq!(ids, u128::from(counted), "{}: every id that came was compared", format.name);
-        assert!(ids >= 1_000, "{}: {ids} ids are next to nothing", format.name);
+        let ids = runs
+            .check()
+            .unwrap_or_else(|shared| panic!("{}: ids came twice: {shared:?}", format.name));
+        println!(
+            "{:>16} {ids:>12} ids in {pieces} runs, none twice",
+            format.name
+        );
+        assert_eq!(
+            ids,
+            u128::from(counted),
+            "{}: every id that came was compared",
+            format.name
+        );
+        assert!(
+            ids >= 1_000,
+            "{}: {ids} ids are next to nothing",
+            format.name
+        );
         all += ids;
     }
     println!("{all} ids in {:?}, none twice", begun.elapsed());
     assert!(all >= u128::from(wanted));
-    assert!(tally.fewest() >= HAPPENINGS_MIN, "something happened too rarely while ids were minted");
+    assert!(
+        tally.fewest() >= HAPPENINGS_MIN,
+        "something happened too rarely while ids were minted"
+    );
 }

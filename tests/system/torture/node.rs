@@ -34,12 +34,18 @@ impl Node {
     pub(crate) fn new() -> Node {
         let home = Home::new();
         let wall = WallClock::of(&home);
-        Node { home, wall, ahead_s: 0, began_by_its_clock: true }
+        Node {
+            home,
+            wall,
+            ahead_s: 0,
+            began_by_its_clock: true,
+        }
     }
 
     /// Starts and waits until it mints.
     pub(crate) fn start(&mut self, configuration: &Configuration) -> Service {
-        self.began_by_its_clock = !self.home.data_dir().exists() || self.horizon_s() <= self.now_s();
+        self.began_by_its_clock =
+            !self.home.data_dir().exists() || self.horizon_s() <= self.now_s();
         self.start_with(configuration, &[])
     }
 
@@ -52,7 +58,12 @@ impl Node {
     }
 
     /// Starts with a configuration that must be refused; this much of it is replaced.
-    pub(crate) fn start_refused(&self, configuration: &Configuration, from: &str, to: &str) -> Ended {
+    pub(crate) fn start_refused(
+        &self,
+        configuration: &Configuration,
+        from: &str,
+        to: &str,
+    ) -> Ended {
         let toml = configuration.to_toml();
         assert!(toml.contains(from), "{from} is not in {toml}");
         run(self.home.serve_with(&toml.replace(from, to)))
@@ -62,10 +73,17 @@ impl Node {
     pub(crate) fn start_behind(&mut self, configuration: &Configuration) -> Service {
         self.began_by_its_clock = self.horizon_s() <= self.now_s();
         self.set_wall(-FAR_BEHIND_S);
-        let service = self.wall.start(self.home.serve_with(&configuration.to_toml()));
-        until("the start has found its clock behind", || service.log().contains("not minting yet").then_some(()));
+        let service = self
+            .wall
+            .start(self.home.serve_with(&configuration.to_toml()));
+        until("the start has found its clock behind", || {
+            service.log().contains("not minting yet").then_some(())
+        });
         let refused = service.post("/ids/snowflake");
-        assert_eq!((refused.status, refused.json()["type"].as_str()), (503, Some("/problems/clock-behind")));
+        assert_eq!(
+            (refused.status, refused.json()["type"].as_str()),
+            (503, Some("/problems/clock-behind"))
+        );
         self.set_wall(0);
         service.wait_until_ready();
         service
@@ -75,26 +93,46 @@ impl Node {
     /// was ahead of its clock, else above the horizon.
     pub(crate) fn restore(&mut self, configuration: &Configuration) -> Fresh {
         let horizon_s = self.horizon_s();
-        let floor_s = if self.began_by_its_clock { self.now_s() + 10 } else { (self.now_s() + 10).max(horizon_s) };
+        let floor_s = if self.began_by_its_clock {
+            self.now_s() + 10
+        } else {
+            (self.now_s() + 10).max(horizon_s)
+        };
         fs::remove_dir_all(self.home.data_dir()).unwrap();
-        let floor = UnixTime::from_nanos(i128::from(floor_s) * 1_000_000_000).to_text(0).unwrap();
+        let floor = UnixTime::from_nanos(i128::from(floor_s) * 1_000_000_000)
+            .to_text(0)
+            .unwrap();
         let service = self.start_with(configuration, &["--floor", &floor]);
-        assert!(service.log().contains("starting above the stated floor"), "{}", service.log());
+        assert!(
+            service.log().contains("starting above the stated floor"),
+            "{}",
+            service.log()
+        );
         self.began_by_its_clock = false;
-        Fresh { service, is_below_reserved: floor_s < horizon_s }
+        Fresh {
+            service,
+            is_below_reserved: floor_s < horizon_s,
+        }
     }
 
     /// Removes the folder and starts with a right clock: a little later than the last process ended, or, if that was ahead
     /// of its clock, later than any time that it may have reserved.
     pub(crate) fn lose_folder(&mut self, configuration: &Configuration) -> Fresh {
         let horizon_s = self.horizon_s();
-        let passed_s = if self.began_by_its_clock { 1 } else { (horizon_s - self.now_s()).max(1) };
+        let passed_s = if self.began_by_its_clock {
+            1
+        } else {
+            (horizon_s - self.now_s()).max(1)
+        };
         fs::remove_dir_all(self.home.data_dir()).unwrap();
         self.step_ahead(passed_s);
         let begun_s = self.now_s() + 1;
         let service = self.start(configuration);
         assert_eq!(service.metric("idmint_horizon_cold_starts_total"), 1.0);
-        Fresh { service, is_below_reserved: begun_s < horizon_s }
+        Fresh {
+            service,
+            is_below_reserved: begun_s < horizon_s,
+        }
     }
 
     /// Sets the wall clock ahead, for good.

@@ -28,7 +28,10 @@ pub(crate) struct Shared {
 impl Runs {
     /// `step`: the distance between two ids that differ by one in their sequence.
     pub(crate) fn new(step: u128) -> Runs {
-        Runs { step, runs: Vec::new() }
+        Runs {
+            step,
+            runs: Vec::new(),
+        }
     }
 
     /// Takes in the whole ids of a body, each `width` bytes, big-endian; returns how many those are.
@@ -40,12 +43,19 @@ impl Runs {
         let Some(first) = ids.next() else { return 0 };
         let (mut run, mut count) = (Run { first, last: first }, 1);
         for id in ids {
-            assert!(!increases || id > run.last, "{id} comes after {} in one batch", run.last);
+            assert!(
+                !increases || id > run.last,
+                "{id} comes after {} in one batch",
+                run.last
+            );
             if id.checked_sub(run.last) == Some(self.step) {
                 run.last = id;
             } else {
                 self.runs.push(run);
-                run = Run { first: id, last: id };
+                run = Run {
+                    first: id,
+                    last: id,
+                };
             }
             count += 1;
         }
@@ -70,19 +80,26 @@ impl Runs {
     /// [`Shared`] when an id came twice.
     pub(crate) fn check(mut self) -> Result<u128, Shared> {
         let step = self.step;
-        self.runs.sort_unstable_by_key(|run| (run.first % step, run.first));
+        self.runs
+            .sort_unstable_by_key(|run| (run.first % step, run.first));
         for pair in self.runs.windows(2) {
             let [earlier, later] = [pair[0], pair[1]];
             if earlier.first % step == later.first % step && earlier.last >= later.first {
                 return Err(Shared { earlier, later });
             }
         }
-        Ok(self.runs.iter().map(|run| (run.last - run.first) / step + 1).sum())
+        Ok(self
+            .runs
+            .iter()
+            .map(|run| (run.last - run.first) / step + 1)
+            .sum())
     }
 }
 
 fn number(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 #[cfg(test)]
@@ -97,7 +114,10 @@ mod tests {
     fn check(step: u128, batches: &[Vec<u32>]) -> Result<u128, Shared> {
         let mut runs = Runs::new(step);
         for batch in batches {
-            assert_eq!(runs.take(&packed(batch.iter().copied()), 4, false), batch.len() as u64);
+            assert_eq!(
+                runs.take(&packed(batch.iter().copied()), 4, false),
+                batch.len() as u64
+            );
         }
         runs.check()
     }
@@ -105,9 +125,24 @@ mod tests {
     #[test]
     fn ids_that_all_differ_are_counted() {
         assert_eq!(check(1, &[]), Ok(0));
-        assert_eq!(check(1, &[(10..20).collect(), (20..25).collect(), (0..10).collect()]), Ok(25));
+        assert_eq!(
+            check(
+                1,
+                &[(10..20).collect(), (20..25).collect(), (0..10).collect()]
+            ),
+            Ok(25)
+        );
         // Remainders apart, the ranges lie in each other.
-        assert_eq!(check(16, &[(0..10).map(|n| 16 * n).collect(), (0..10).map(|n| 16 * n + 5).collect()]), Ok(20));
+        assert_eq!(
+            check(
+                16,
+                &[
+                    (0..10).map(|n| 16 * n).collect(),
+                    (0..10).map(|n| 16 * n + 5).collect()
+                ]
+            ),
+            Ok(20)
+        );
         // A jump within a batch, up or down.
         assert_eq!(check(3, &[vec![3, 6, 9, 100, 103, 12, 15]]), Ok(7));
     }
@@ -116,9 +151,18 @@ mod tests {
     fn an_id_that_came_twice_is_found_wherever_it_lies() {
         let thousand: Vec<u32> = (5_000..6_000).collect();
         for doubled in [5_000, 5_001, 5_500, 5_998, 5_999] {
-            assert!(check(1, &[thousand.clone(), vec![doubled]]).is_err(), "{doubled}");
-            assert!(check(1, &[vec![doubled], vec![1, 2, 3], thousand.clone()]).is_err(), "{doubled}");
-            assert!(check(1, &[vec![1, 2, doubled, 9_000], thousand.clone()]).is_err(), "{doubled}");
+            assert!(
+                check(1, &[thousand.clone(), vec![doubled]]).is_err(),
+                "{doubled}"
+            );
+            assert!(
+                check(1, &[vec![doubled], vec![1, 2, 3], thousand.clone()]).is_err(),
+                "{doubled}"
+            );
+            assert!(
+                check(1, &[vec![1, 2, doubled, 9_000], thousand.clone()]).is_err(),
+                "{doubled}"
+            );
         }
         for outside in [4_999, 6_000] {
             assert_eq!(check(1, &[thousand.clone(), vec![outside]]), Ok(1_001));

@@ -67,9 +67,20 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// The file that says so.
     pub(crate) fn to_toml(&self) -> String {
-        let Configuration { lanes, window_ms, lead_max_ms, formats } = self;
-        let names: Vec<_> = formats.iter().map(|format| format!("\"{}\"", FORMATS[*format].name)).collect();
-        let tables: Vec<_> = formats.iter().filter_map(|format| FORMATS[*format].table()).collect();
+        let Configuration {
+            lanes,
+            window_ms,
+            lead_max_ms,
+            formats,
+        } = self;
+        let names: Vec<_> = formats
+            .iter()
+            .map(|format| format!("\"{}\"", FORMATS[*format].name))
+            .collect();
+        let tables: Vec<_> = formats
+            .iter()
+            .filter_map(|format| FORMATS[*format].table())
+            .collect();
         format!(
             "worker.lanes = {lanes}\nstorage.window = \"{window_ms}ms\"\nmint.lead_max = \"{lead_max_ms}ms\"\n\
              mint.batch_max = 10_000_000\nmint.wait_max = \"10s\"\nclock.max_ahead = \"1h\"\n\
@@ -93,7 +104,10 @@ pub(crate) struct Deck<T> {
 
 impl<T: Copy> Deck<T> {
     pub(crate) fn of(kinds: impl Into<Vec<T>>) -> Deck<T> {
-        Deck { kinds: kinds.into(), left: Vec::new() }
+        Deck {
+            kinds: kinds.into(),
+            left: Vec::new(),
+        }
     }
 
     pub(crate) fn deal(&mut self, random: &mut StdRng) -> T {
@@ -117,7 +131,8 @@ pub(crate) struct Schedule {
 impl Schedule {
     pub(crate) fn of_seed(seed: u64) -> Schedule {
         let back = [2, 60, 7_200].map(Middle::ClockBack);
-        let ahead = [(2, false), (90, false), (3_700, true)].map(|(by_s, stays)| Middle::ClockAhead { by_s, stays });
+        let ahead = [(2, false), (90, false), (3_700, true)]
+            .map(|(by_s, stays)| Middle::ClockAhead { by_s, stays });
         Schedule {
             random: StdRng::seed_from_u64(seed),
             lives: 0,
@@ -133,7 +148,12 @@ impl Schedule {
                 Beginning::FormatChanged,
             ]),
             middles: Deck::of([&back[..], &ahead[..], &[Middle::Nothing; 2]].concat()),
-            ends: Deck::of([End::Killed, End::Killed, End::DiskFails(Broken::Sync), End::DiskFails(Broken::Write)]),
+            ends: Deck::of([
+                End::Killed,
+                End::Killed,
+                End::DiskFails(Broken::Sync),
+                End::DiskFails(Broken::Write),
+            ]),
         }
     }
 
@@ -162,9 +182,19 @@ impl Schedule {
             lead_max_ms: [0, 5, 50][random.random_range(0..3)],
             formats,
         };
-        let beginning = if number == 0 { Beginning::Plain } else { self.beginnings.deal(random) };
+        let beginning = if number == 0 {
+            Beginning::Plain
+        } else {
+            self.beginnings.deal(random)
+        };
         let (middle, end) = (self.middles.deal(random), self.ends.deal(random));
-        Life { beginning, middle, end, configuration, seed: random.random_range(0..1 << 40) }
+        Life {
+            beginning,
+            middle,
+            end,
+            configuration,
+            seed: random.random_range(0..1 << 40),
+        }
     }
 }
 
@@ -181,12 +211,33 @@ mod tests {
         let first = lives(7);
         assert_eq!(format!("{first:?}"), format!("{:?}", lives(7)));
         assert_ne!(format!("{first:?}"), format!("{:?}", lives(8)));
-        for beginning in [Beginning::Restored, Beginning::FolderLost, Beginning::ClockBehind] {
-            assert!(first.iter().filter(|life| life.beginning == beginning).count() >= 4, "{beginning:?}");
+        for beginning in [
+            Beginning::Restored,
+            Beginning::FolderLost,
+            Beginning::ClockBehind,
+        ] {
+            assert!(
+                first
+                    .iter()
+                    .filter(|life| life.beginning == beginning)
+                    .count()
+                    >= 4,
+                "{beginning:?}"
+            );
         }
-        for end in [End::Killed, End::DiskFails(Broken::Sync), End::DiskFails(Broken::Write)] {
-            assert!(first.iter().filter(|life| life.end == end).count() >= 10, "{end:?}");
+        for end in [
+            End::Killed,
+            End::DiskFails(Broken::Sync),
+            End::DiskFails(Broken::Write),
+        ] {
+            assert!(
+                first.iter().filter(|life| life.end == end).count() >= 10,
+                "{end:?}"
+            );
         }
-        assert!((0..FORMATS.len()).all(|format| first.iter().any(|life| life.configuration.has(format))));
+        assert!(
+            (0..FORMATS.len())
+                .all(|format| first.iter().any(|life| life.configuration.has(format)))
+        );
     }
 }

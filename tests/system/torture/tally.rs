@@ -54,7 +54,11 @@ pub(crate) struct Tally {
 impl Tally {
     /// It happened; `while_minting`: ids came just before, and a request was in flight or ids came just after.
     pub(crate) fn count(&mut self, happening: Happening, while_minting: bool) {
-        let counts = if while_minting { &mut self.while_minting } else { &mut self.idle };
+        let counts = if while_minting {
+            &mut self.while_minting
+        } else {
+            &mut self.idle
+        };
         *counts.entry(happening).or_default() += 1;
     }
 

@@ -13,9 +13,9 @@ use crate::cluster::stored::FleetMeta;
 use crate::conjunction::Pair;
 use crate::ledger::{EventTime, LedgerId, SeriesName};
 use crate::storage::{
-    AdoptedCount, AdoptedFolder, AdoptionNote, AdoptionProgress, Coordinator, CoordinatorError, FormatsError,
-    KeptFormat, KeyValue, KnownFleet, LedgerSummary, Namespace, NumberStore, Range, RecordAdopter, SeriesSummary,
-    remembered_among,
+    AdoptedCount, AdoptedFolder, AdoptionNote, AdoptionProgress, Coordinator, CoordinatorError,
+    FormatsError, KeptFormat, KeyValue, KnownFleet, LedgerSummary, Namespace, NumberStore, Range,
+    RecordAdopter, SeriesSummary, remembered_among,
 };
 use crate::time::UnixNanos;
 
@@ -111,7 +111,9 @@ impl Adoption {
                 // Before anything is changed, here or there: what differs would be found when it is too late to turn back.
                 self.plan(folder, &layout, &keys, found.as_ref(), entropy.nonce())?;
                 let known = Arc::<KnownFleet>::default();
-                let trial = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known).on_trial();
+                let trial =
+                    RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known)
+                        .on_trial();
                 self.adopt_records(folder, &trial, &mut |_| {})?;
                 let (namespace, endpoints) = (self.namespace.to_string(), self.endpoints.clone());
                 folder.write_note(AdoptionNote::begun(namespace, endpoints))?;
@@ -124,22 +126,38 @@ impl Adoption {
         tell(AdoptionStep::FloorRaised(agreed.floor));
         let known = Arc::new(KnownFleet::agreeing(agreed.meta()));
         let adopter = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
-        let records = self.adopt_records(folder, &adopter, &mut |so_far| tell(AdoptionStep::Records(*so_far)))?;
+        let records = self.adopt_records(folder, &adopter, &mut |so_far| {
+            tell(AdoptionStep::Records(*so_far))
+        })?;
         self.note(folder, AdoptionProgress::Done(fleet))?;
-        Ok(Adopted::Done { floor: agreed.floor, records })
+        Ok(Adopted::Done {
+            floor: agreed.floor,
+            records,
+        })
     }
 
     /// The formats that the folder brings, which are what the configuration calls by their names.
     fn layout(&self, folder: &AdoptedFolder) -> Result<OwnLayout, AdoptionError> {
-        let format = |(name, description)| KeptFormat { name, description, is_minted: true };
+        let format = |(name, description)| KeptFormat {
+            name,
+            description,
+            is_minted: true,
+        };
         let formats: Vec<KeptFormat> = folder.formats().into_iter().map(format).collect();
         for format in &formats {
-            if let Some(configured) = self.formats.iter().find(|configured| configured.name == format.name) {
+            if let Some(configured) = self
+                .formats
+                .iter()
+                .find(|configured| configured.name == format.name)
+            {
                 let compared = format.compare(&configured.description);
                 compared.map_err(|error| differs("the configuration", error))?;
             }
         }
-        Ok(OwnLayout { share: self.share, formats })
+        Ok(OwnLayout {
+            share: self.share,
+            formats,
+        })
     }
 
     /// How far the adoption of the folder by this fleet has come; `None` if it has not begun.
@@ -148,24 +166,43 @@ impl Adoption {
         folder: &AdoptedFolder,
         meta: Option<&FleetMeta>,
     ) -> Result<Option<AdoptionProgress>, AdoptionError> {
-        let Some(AdoptionNote { namespace, endpoints, progress, .. }) = folder.note() else { return Ok(None) };
+        let Some(AdoptionNote {
+            namespace,
+            endpoints,
+            progress,
+            ..
+        }) = folder.note()
+        else {
+            return Ok(None);
+        };
         let here = meta.map(|meta| meta.fleet.to_string());
         let is_same = match progress {
             AdoptionProgress::Begun => true,
-            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet) => here.as_ref() == Some(fleet),
+            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet) => {
+                here.as_ref() == Some(fleet)
+            }
         };
         let is_here = *namespace == self.namespace.to_string();
         if is_here && is_same {
             return Ok(Some(progress.clone()));
         }
-        let was_before =
-            |fleet: &String| meta.is_some_and(|meta| meta.former.iter().any(|former| former.to_string() == *fleet));
+        let was_before = |fleet: &String| {
+            meta.is_some_and(|meta| {
+                meta.former
+                    .iter()
+                    .any(|former| former.to_string() == *fleet)
+            })
+        };
         match progress {
             // Of a fleet that was restored since from a backup, which may have all of it, a part, or nothing.
-            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet) if is_here && was_before(fleet) => {
+            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
+                if is_here && was_before(fleet) =>
+            {
                 return Ok(Some(AdoptionProgress::Begun));
             }
-            AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_) | AdoptionProgress::Done(_) => {}
+            AdoptionProgress::Begun
+            | AdoptionProgress::FloorRaised(_)
+            | AdoptionProgress::Done(_) => {}
         }
         let kept = match progress {
             AdoptionProgress::Begun => format!("{namespace} at {}", endpoints.join(", ")),
@@ -174,7 +211,11 @@ impl Adoption {
             }
         };
         let here = here.map_or("no fleet yet".to_owned(), |fleet| format!("fleet {fleet}"));
-        let here = format!("{} at {}, {here}", self.namespace, self.endpoints.join(", "));
+        let here = format!(
+            "{} at {}, {here}",
+            self.namespace,
+            self.endpoints.join(", ")
+        );
         Err(AdoptionError::OtherFleet { kept, here })
     }
 
@@ -211,7 +252,10 @@ impl Adoption {
             match self.plan(folder, layout, keys, found.as_ref(), entropy.nonce())? {
                 // A floor is never lowered, so what any state of the fleet shows of it holds now.
                 Agreement::Agreed(agreed) => {
-                    assert!(agreed.floor >= folder.horizon(), "no slot is used below what the folder minted");
+                    assert!(
+                        agreed.floor >= folder.horizon(),
+                        "no slot is used below what the folder minted"
+                    );
                     return Ok(agreed);
                 }
                 // Without an answer, or refused: the next look tells whether it is done.
@@ -224,8 +268,15 @@ impl Adoption {
         Err(AdoptionError::Overtaken)
     }
 
-    fn note(&self, folder: &mut AdoptedFolder, progress: AdoptionProgress) -> Result<(), AdoptionError> {
-        let note = folder.note().expect("it was written when the adoption began").clone();
+    fn note(
+        &self,
+        folder: &mut AdoptedFolder,
+        progress: AdoptionProgress,
+    ) -> Result<(), AdoptionError> {
+        let note = folder
+            .note()
+            .expect("it was written when the adoption began")
+            .clone();
         Ok(folder.write_note(note.at(progress))?)
     }
 
@@ -236,7 +287,10 @@ impl Adoption {
         adopter: &RecordAdopter,
         tell: &mut dyn FnMut(&AdoptedRecords),
     ) -> Result<AdoptedRecords, AdoptionError> {
-        let mut records = AdoptedRecords { formats: count_formats(folder), ..AdoptedRecords::default() };
+        let mut records = AdoptedRecords {
+            formats: count_formats(folder),
+            ..AdoptedRecords::default()
+        };
         let since = remembered_since(folder)?;
         for_each_ledger(folder, |ledger| {
             let read = |after, count_max| folder.appends(ledger.head.id.ledger(), after, count_max);
@@ -251,8 +305,15 @@ impl Adoption {
         })?;
         let mut after: Option<(String, Pair)> = None;
         loop {
-            let page = folder.pairs(after.as_ref().map(|(format, pair)| (format.as_str(), *pair)), PAGE_LEN)?;
-            let Some(last) = page.last() else { return Ok(records) };
+            let page = folder.pairs(
+                after
+                    .as_ref()
+                    .map(|(format, pair)| (format.as_str(), *pair)),
+                PAGE_LEN,
+            )?;
+            let Some(last) = page.last() else {
+                return Ok(records);
+            };
             after = Some((last.format.clone(), last.pair));
             records.pairs += adopter.adopt_pairs(&page)?;
             tell(&records);
@@ -278,7 +339,9 @@ fn for_each_ledger(
     let mut after: Option<LedgerId> = None;
     loop {
         let page = folder.ledgers(after, PAGE_LEN)?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
         after = Some(last.head.id.ledger());
         page.iter().try_for_each(&mut see)?;
     }
@@ -288,11 +351,15 @@ fn for_each_series(
     folder: &AdoptedFolder,
     mut see: impl FnMut(&dyn NumberStore, &SeriesSummary) -> Result<(), AdoptionError>,
 ) -> Result<(), AdoptionError> {
-    let Some(numbers) = folder.numbers() else { return Ok(()) };
+    let Some(numbers) = folder.numbers() else {
+        return Ok(());
+    };
     let mut after: Option<SeriesName> = None;
     loop {
         let page = numbers.series(after.as_ref(), PAGE_LEN)?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
         after = Some(last.series.clone());
         page.iter().try_for_each(|series| see(numbers, series))?;
     }
@@ -300,13 +367,21 @@ fn for_each_series(
 
 /// How many formats a folder keeps, beside their encodings.
 fn count_formats(folder: &AdoptedFolder) -> usize {
-    folder.formats().keys().filter(|name| KeptFormat::is_name_of_format(name)).count()
+    folder
+        .formats()
+        .keys()
+        .filter(|name| KeptFormat::is_name_of_format(name))
+        .count()
 }
 
 /// A format that is not what it is elsewhere; every other error stays as it is.
 fn differs(place: &'static str, error: FormatsError) -> AdoptionError {
     match error {
-        FormatsError::Changed { name, differences } => AdoptionError::FormatDiffers { name, place, differences },
+        FormatsError::Changed { name, differences } => AdoptionError::FormatDiffers {
+            name,
+            place,
+            differences,
+        },
         other => other.into(),
     }
 }

@@ -1,12 +1,16 @@
 //! Why a folder cannot be adopted.
 
-use crate::storage::{AdoptError, CoordinatorError, Difference, FailureKind, FormatsError, StoreError};
+use crate::storage::{
+    AdoptError, CoordinatorError, Difference, FailureKind, FormatsError, StoreError,
+};
 
 /// Why a folder cannot be adopted, or not yet: what was done stays done, and the next run goes on from there.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptionError {
     /// Another fleet adopts the folder, or has.
-    #[error("another fleet has this folder: {kept}; here is {here}. Run it with the configuration of that fleet")]
+    #[error(
+        "another fleet has this folder: {kept}; here is {here}. Run it with the configuration of that fleet"
+    )]
     OtherFleet {
         /// The fleet that the folder names.
         kept: String,
@@ -57,8 +61,12 @@ impl AdoptionError {
 
 fn texts(differences: &[Difference]) -> String {
     let text = |difference: &Difference| {
-        let [there, here] = [&difference.kept, &difference.now].map(|text| text.as_deref().unwrap_or("(nothing)"));
-        format!("{} is {here} in the folder and {there} there", difference.key)
+        let [there, here] =
+            [&difference.kept, &difference.now].map(|text| text.as_deref().unwrap_or("(nothing)"));
+        format!(
+            "{} is {here} in the folder and {there} there",
+            difference.key
+        )
     };
     differences.iter().map(text).collect::<Vec<_>>().join("; ")
 }

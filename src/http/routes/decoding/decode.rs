@@ -29,7 +29,8 @@ pub(in crate::http) async fn decode(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     // The list of formats: what to decode is the caller's, and may be no id at all.
-    let answer = read(&service, &request).map_err(|problem| problem.or_example(|| "GET /formats".to_owned()));
+    let answer = read(&service, &request)
+        .map_err(|problem| problem.or_example(|| "GET /formats".to_owned()));
     service.counters().count_decode(outcome_of(&answer));
     answer
 }
@@ -37,13 +38,18 @@ pub(in crate::http) async fn decode(
 fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem> {
     let media = negotiate(request.headers(), &[MediaType::Json, MediaType::Text])?;
     let [id] = path_params(ROUTE, request.uri())?;
-    let query = strict_query(request.uri().query().unwrap_or_default(), &["format", "encoding", "lenient"])?;
+    let query = strict_query(
+        request.uri().query().unwrap_or_default(),
+        &["format", "encoding", "lenient"],
+    )?;
     let filter = decode_filter(&query, request.extensions())?;
     service.decoding().check(filter)?;
     let decoding = service.decoding().at(service.clock().now());
     let mut answer = decoding.decode(&id, filter);
     if let Some(permit) = permit_of(request.extensions()) {
-        answer.numbers.retain(|reading| permit.reads_number(reading.series.as_ref()));
+        answer
+            .numbers
+            .retain(|reading| permit.reads_number(reading.series.as_ref()));
     }
     match media {
         _ if !answer.is_match() => Err(no_match(&answer)),
@@ -70,7 +76,12 @@ pub(in crate::http) fn decode_filter<'a>(
         permit.check_format(format)?;
     }
     let (encoding, among) = (query.get("encoding"), permit.and_then(Permit::formats));
-    Ok(DecodeFilter { format, encoding, among, lenient: query.flag("lenient")? })
+    Ok(DecodeFilter {
+        format,
+        encoding,
+        among,
+        lenient: query.flag("lenient")?,
+    })
 }
 
 /// What a decode request ended in.
@@ -108,10 +119,16 @@ fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
         Some(_) => {
             let mut unlikely = Vec::new();
             answer.write_unlikely(&mut unlikely);
-            problem.with("unlikely", serde_json::from_slice::<serde_json::Value>(&unlikely).expect("written as JSON"))
+            problem.with(
+                "unlikely",
+                serde_json::from_slice::<serde_json::Value>(&unlikely).expect("written as JSON"),
+            )
         }
     };
-    let problem = problem.with("did_you_mean", answer.did_you_mean().collect::<serde_json::Value>());
+    let problem = problem.with(
+        "did_you_mean",
+        answer.did_you_mean().collect::<serde_json::Value>(),
+    );
     match answer.shaped_like.as_slice() {
         [] => problem,
         names => problem.with("shaped_like", serde_json::Value::from(names)),
@@ -129,10 +146,14 @@ pub(in crate::http) async fn encode(
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
     let [name] = path_params(ENCODE_ROUTE, request.uri())?;
-    let format = service.formats().named(&name).map_err(ServiceError::from)?.format();
+    let format = service
+        .formats()
+        .named(&name)
+        .map_err(ServiceError::from)?
+        .format();
     let query = request.uri().query().unwrap_or_default();
-    let json =
-        encoded(&service, format, query).map_err(|problem| problem.or_example(|| encoding_that_works(format)))?;
+    let json = encoded(&service, format, query)
+        .map_err(|problem| problem.or_example(|| encoding_that_works(format)))?;
     Ok(no_store(MediaType::Json, json))
 }
 
@@ -140,7 +161,11 @@ fn encoded(service: &Service, format: &Format, query: &str) -> Result<Vec<u8>, P
     let query = strict_query(query, &format.field_names())?;
     let made = format.id_of_fields(&query.pairs().collect::<Vec<_>>())?;
     let mut json = Vec::with_capacity(ANSWER_LEN);
-    service.decoding().at(service.clock().now()).encoded(format, &made).write_json(&mut json);
+    service
+        .decoding()
+        .at(service.clock().now())
+        .encoded(format, &made)
+        .write_json(&mut json);
     json.push(b'\n');
     Ok(json)
 }
@@ -157,7 +182,10 @@ impl From<FieldsError> for Problem {
 
 /// A request that works: the fields of the format's example.
 fn encoding_that_works(format: &Format) -> String {
-    let time = format.split(format.example()).ok().and_then(|parts| parts.time?.to_exact_text());
+    let time = format
+        .split(format.example())
+        .ok()
+        .and_then(|parts| parts.time?.to_exact_text());
     let time = time.map_or_else(String::new, |time| format!("?time={time}"));
     format!("GET /encode/{}{time}", format.name)
 }

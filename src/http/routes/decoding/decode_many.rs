@@ -11,8 +11,8 @@ use axum::http::Response;
 
 use super::decode::{decode_filter, outcome_of};
 use crate::http::answer::{
-    ANSWER_LEN_MAX, LongBody, MediaType, PieceThread, Pieces, Problem, Slug, media_type_of_body, negotiate, no_store,
-    too_long,
+    ANSWER_LEN_MAX, LongBody, MediaType, PieceThread, Pieces, Problem, Slug, media_type_of_body,
+    negotiate, no_store, too_long,
 };
 use crate::http::request::{DecodeInput, Query, payer_of, read_paid_body, strict_query};
 use crate::id::DecodeFilter;
@@ -26,7 +26,8 @@ const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 /// A longer body is long work whatever is in it, and admitted before it is read.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
-pub(super) const MEDIA_TYPES: [MediaType; 3] = [MediaType::Json, MediaType::Text, MediaType::Ndjson];
+pub(super) const MEDIA_TYPES: [MediaType; 3] =
+    [MediaType::Json, MediaType::Text, MediaType::Ndjson];
 
 /// A request that works.
 const EXAMPLE: &str = r#"POST /decode ["175928847299117063","1I9ZC1002"]"#;
@@ -59,7 +60,9 @@ pub(in crate::http) async fn decode_many(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let answer = read(&service, request).await.map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
+    let answer = read(&service, request)
+        .await
+        .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));
     answer
 }
@@ -72,7 +75,12 @@ pub(super) async fn read_texts(
 ) -> Result<(Option<BulkPass>, Bytes, Option<Charge>), Problem> {
     let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut pass = match declared_len > BODY_LEN_AT_ONCE_MAX {
-        true => Some(service.load().requests.enter_bulk(nanos(NANOS_FOR_A_BYTE, declared_len))?),
+        true => Some(
+            service
+                .load()
+                .requests
+                .enter_bulk(nanos(NANOS_FOR_A_BYTE, declared_len))?,
+        ),
         false => None,
     };
     pass.iter_mut().for_each(BulkPass::pause);
@@ -84,22 +92,42 @@ pub(super) async fn read_texts(
 async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     let media = negotiate(&parts.headers, &MEDIA_TYPES)?;
-    let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail", "lenient"])?;
+    let query = strict_query(
+        parts.uri.query().unwrap_or_default(),
+        &["format", "encoding", "detail", "lenient"],
+    )?;
     let detail = detail(&query)?;
     let filter = decode_filter(&query, &parts.extensions)?;
     service.decoding().check(filter)?;
     let tried = Tried::of(filter);
     let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
-    let (payer, requests) = (payer_of(service, &parts.extensions), &service.load().requests);
+    let (payer, requests) = (
+        payer_of(service, &parts.extensions),
+        &service.load().requests,
+    );
     let (pass, body, paid) = read_texts(service, body, &payer).await?;
     let texts_max = DecodeInput::count_max(&body, media_of_body);
-    let of_texts = nanos(if detail == Detail::Full { NANOS_FOR_ALL_OF_A_TEXT } else { NANOS_FOR_A_TEXT }, texts_max);
+    let of_texts = nanos(
+        if detail == Detail::Full {
+            NANOS_FOR_ALL_OF_A_TEXT
+        } else {
+            NANOS_FOR_A_TEXT
+        },
+        texts_max,
+    );
     let body_len = body.len();
-    let pass = requests.go_on(pass, nanos(NANOS_TO_READ_A_BYTE, body_len).saturating_add(of_texts))?;
+    let pass = requests.go_on(
+        pass,
+        nanos(NANOS_TO_READ_A_BYTE, body_len).saturating_add(of_texts),
+    )?;
     let aside = pass.is_some().then(|| Arc::clone(requests));
     let input = match &aside {
         None => DecodeInput::read(body, media_of_body)?,
-        Some(requests) => requests.work_aside(move || DecodeInput::read(body, media_of_body)).await?,
+        Some(requests) => {
+            requests
+                .work_aside(move || DecodeInput::read(body, media_of_body))
+                .await?
+        }
     };
     let answers = Answers {
         service: Arc::clone(service),
@@ -115,7 +143,9 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let answers = match &answers.aside {
         Some(requests) if answers.may_be_too_long(texts_max, body_len) => {
             let requests = Arc::clone(requests);
-            requests.work_aside(move || answers.check_len().map(|()| answers)).await?
+            requests
+                .work_aside(move || answers.check_len().map(|()| answers))
+                .await?
         }
         _ => answers,
     };
@@ -142,7 +172,9 @@ fn detail(query: &Query<'_>) -> Result<Detail, Problem> {
         Some("full") => Ok(Detail::Full),
         Some(other) => {
             let detail = format!("detail is {other:?}, it must be brief or full");
-            Err(Problem::new(Slug::InvalidParameter, detail).reason("detail").limit("brief, full"))
+            Err(Problem::new(Slug::InvalidParameter, detail)
+                .reason("detail")
+                .limit("brief, full"))
         }
     }
 }
@@ -175,19 +207,29 @@ impl Form {
     }
 
     /// Writes what one text can be.
-    fn write(self, out: &mut Vec<u8>, text: &str, filter: DecodeFilter<'_>, decoding: &DecodingAt<'_>) {
+    fn write(
+        self,
+        out: &mut Vec<u8>,
+        text: &str,
+        filter: DecodeFilter<'_>,
+        decoding: &DecodingAt<'_>,
+    ) {
         match self.detail {
             Detail::Brief => {
                 let reading = decoding.best(text, filter);
                 match self.media {
-                    MediaType::Text => writeln!(out, "{reading}").expect("memory takes what is written"),
+                    MediaType::Text => {
+                        writeln!(out, "{reading}").expect("memory takes what is written")
+                    }
                     _ => reading.write_json(out),
                 }
             }
             Detail::Full => {
                 let answer = decoding.decode(text, filter);
                 match self.media {
-                    MediaType::Text => out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes()),
+                    MediaType::Text => {
+                        out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes())
+                    }
                     _ => answer.write_json(out),
                 }
             }
@@ -252,7 +294,9 @@ impl Answers {
             Detail::Brief => BRIEF_LEN,
             Detail::Full => FULL_LEN_BY_FORMAT * self.service.decoding().formats().len(),
         };
-        let len = texts_max.saturating_mul(of_a_text).saturating_add(TEXT_BYTE_LEN * body_len);
+        let len = texts_max
+            .saturating_mul(of_a_text)
+            .saturating_add(TEXT_BYTE_LEN * body_len);
         self.form.media == MediaType::Json && len > ANSWER_LEN_MAX
     }
 
@@ -265,11 +309,11 @@ impl Answers {
         let (mut input, mut out, mut len) = (self.input.clone(), Vec::new(), 0);
         while let Some(text) = input.next() {
             out.clear();
-            self.form.write(&mut out, &text, self.tried.filter(), &decoding);
+            self.form
+                .write(&mut out, &text, self.tried.filter(), &decoding);
             len += out.len() + self.form.separator(false).len();
             if len > ANSWER_LEN_MAX {
-                let instead =
-                    "send fewer texts, or accept application/x-ndjson or text/plain, which may be of any length";
+                let instead = "send fewer texts, or accept application/x-ndjson or text/plain, which may be of any length";
                 return Err(too_long(Slug::InvalidParameter, instead));
             }
         }
@@ -307,7 +351,8 @@ impl Pieces for Answers {
                 return (out, true);
             };
             out.extend_from_slice(self.form.separator(self.written == 0).as_bytes());
-            self.form.write(&mut out, &text, self.tried.filter(), &decoding);
+            self.form
+                .write(&mut out, &text, self.tried.filter(), &decoding);
             self.written += 1;
             if out.len() >= PIECE_LEN {
                 break;

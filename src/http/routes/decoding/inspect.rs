@@ -8,7 +8,9 @@ use axum::http::Response;
 
 use super::decode::{decode_filter, outcome_of};
 use super::decode_many::{MEDIA_TYPES, NANOS_TO_READ_A_BYTE, Tried, nanos, read_texts};
-use crate::http::answer::{MediaType, Problem, json_bytes, media_type_of_body, negotiate, no_store};
+use crate::http::answer::{
+    MediaType, Problem, json_bytes, media_type_of_body, negotiate, no_store,
+};
 use crate::http::request::{DecodeInput, payer_of, strict_query};
 use crate::id::{Fingerprint, IdColumn};
 use crate::service::{Charge, Service};
@@ -32,7 +34,9 @@ pub(in crate::http) async fn inspect(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let answer = read(&service, request).await.map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
+    let answer = read(&service, request)
+        .await
+        .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));
     answer
 }
@@ -40,17 +44,26 @@ pub(in crate::http) async fn inspect(
 async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
-    let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding"])?;
+    let query = strict_query(
+        parts.uri.query().unwrap_or_default(),
+        &["format", "encoding"],
+    )?;
     let filter = decode_filter(&query, &parts.extensions)?;
     service.decoding().check(filter)?;
     let tried = Tried::of(filter);
     let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
-    let (payer, requests) = (payer_of(service, &parts.extensions), &service.load().requests);
+    let (payer, requests) = (
+        payer_of(service, &parts.extensions),
+        &service.load().requests,
+    );
     let (pass, body, paid_body) = read_texts(service, body, &payer).await?;
     let lines_max = DecodeInput::count_max(&body, media_of_body);
     let estimate = nanos(NANOS_TO_READ_A_BYTE, body.len())
         .saturating_add(nanos(NANOS_FOR_A_LINE, lines_max))
-        .saturating_add(nanos(NANOS_TO_JUDGE_A_LINE, lines_max.min(IdColumn::SAMPLE_MAX)));
+        .saturating_add(nanos(
+            NANOS_TO_JUDGE_A_LINE,
+            lines_max.min(IdColumn::SAMPLE_MAX),
+        ));
     let paid_lines = payer.pay(lines_max * Fingerprint::LEN).await?;
     let pass = requests.go_on(pass, estimate)?;
     let now = service.clock().now();
@@ -58,7 +71,13 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
         let service = Arc::clone(service);
         move || -> Result<Inspection, Problem> {
             let input = DecodeInput::read(body, media_of_body)?;
-            Ok(Inspection::new(service, input, tried, now, (paid_body, paid_lines)))
+            Ok(Inspection::new(
+                service,
+                input,
+                tried,
+                now,
+                (paid_body, paid_lines),
+            ))
         }
     };
     let json = match pass {
@@ -71,7 +90,9 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
         Some(_pass) => {
             let mut inspection = requests.work_aside(begin).await?;
             loop {
-                let (more, rest) = requests.work_aside(move || (inspection.read_lines(), inspection)).await;
+                let (more, rest) = requests
+                    .work_aside(move || (inspection.read_lines(), inspection))
+                    .await;
                 inspection = rest;
                 if !more {
                     break requests.work_aside(move || inspection.verdict()).await;
@@ -104,15 +125,29 @@ impl Inspection {
         now: UnixNanos,
         paid: (Option<Charge>, Charge),
     ) -> Inspection {
-        Inspection { service, input, tried, now, column: IdColumn::default(), fingerprints: Vec::new(), _paid: paid }
+        Inspection {
+            service,
+            input,
+            tried,
+            now,
+            column: IdColumn::default(),
+            fingerprints: Vec::new(),
+            _paid: paid,
+        }
     }
 
     /// Reads the next lines, and says whether there may be more.
     fn read_lines(&mut self) -> bool {
         let decoding = self.service.decoding().at(self.now);
         for _ in 0..PIECE_LINES {
-            let Some(line) = self.input.next() else { return false };
-            self.fingerprints.extend(decoding.inspect(&mut self.column, &line, self.tried.filter()));
+            let Some(line) = self.input.next() else {
+                return false;
+            };
+            self.fingerprints.extend(decoding.inspect(
+                &mut self.column,
+                &line,
+                self.tried.filter(),
+            ));
         }
         true
     }

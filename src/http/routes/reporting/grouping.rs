@@ -7,7 +7,8 @@ use axum::http::Response;
 use bytes::Bytes;
 
 use super::report_answers::{
-    check_len, count_of, detail_len, detailed, details, partial, refused_len, warned, warnings_len, with_warnings,
+    check_len, count_of, detail_len, detailed, details, partial, refused_len, warned, warnings_len,
+    with_warnings,
 };
 use super::report_body::Way;
 use super::report_order::{ReportOrder, Wanted};
@@ -52,7 +53,15 @@ impl Grouping {
         &self,
         read: impl FnOnce() -> Result<Reports<Bytes>, Problem> + Send + 'static,
     ) -> Result<AllOrNone, Problem> {
-        let (minter, ReportOrder { wanted, encoding, media, .. }) = (Arc::clone(&self.minter), self.order);
+        let (
+            minter,
+            ReportOrder {
+                wanted,
+                encoding,
+                media,
+                ..
+            },
+        ) = (Arc::clone(&self.minter), self.order);
         let look = move || {
             let reports = read()?;
             if wanted == Wanted::Messages && reports.messages().is_none() {
@@ -61,11 +70,19 @@ impl Grouping {
             }
             let sent_reports = reports.sent_reports(&minter, encoding)?;
             let (externals, warnings) = (reports.externals(&minter), reports.warnings());
-            Ok(AllOrNone { reports, sent_reports, externals, warnings })
+            Ok(AllOrNone {
+                reports,
+                sent_reports,
+                externals,
+                warnings,
+            })
         };
         let all = self.way.work(look).await?;
         if wanted == Wanted::Ids && media == MediaType::Json {
-            let of_ids = all.sent_reports.len().saturating_mul(detail_len(self.format(), encoding));
+            let of_ids = all
+                .sent_reports
+                .len()
+                .saturating_mul(detail_len(self.format(), encoding));
             check_len(of_ids + warnings_len(&all.warnings))?;
         }
         Ok(all)
@@ -82,10 +99,18 @@ impl Grouping {
         let (minter, encoding) = (Arc::clone(&self.minter), self.order.encoding);
         let look = move || {
             let reports = read()?;
-            Ok::<_, Problem>(OneByOne { sorted: reports.sort_out(&minter, encoding), warnings: reports.warnings() })
+            Ok::<_, Problem>(OneByOne {
+                sorted: reports.sort_out(&minter, encoding),
+                warnings: reports.warnings(),
+            })
         };
         let each = self.way.work(look).await?;
-        let of_refused: usize = each.sorted.refused.iter().map(|(_, error)| refused_len(error)).sum();
+        let of_refused: usize = each
+            .sorted
+            .refused
+            .iter()
+            .map(|(_, error)| refused_len(error))
+            .sum();
         let of_ids = each.sorted.sent_reports.len() * detail_len(self.format(), encoding);
         check_len(of_refused + of_ids + warnings_len(&each.warnings))?;
         Ok(each)
@@ -96,25 +121,59 @@ impl Grouping {
     /// # Errors
     /// A [`Problem`]: nothing was minted.
     pub(super) async fn answer_all(self, all: AllOrNone) -> Result<Response<AnswerBody>, Problem> {
-        let AllOrNone { reports, sent_reports, externals, warnings } = all;
+        let AllOrNone {
+            reports,
+            sent_reports,
+            externals,
+            warnings,
+        } = all;
         let found = self.group(&sent_reports, &externals).await;
-        let (format, ReportOrder { wanted, encoding, media, .. }) = (Arc::clone(self.format()), self.order);
+        let (
+            format,
+            ReportOrder {
+                wanted,
+                encoding,
+                media,
+                ..
+            },
+        ) = (Arc::clone(self.format()), self.order);
         let found = found.map_err(|failure| match failure {
-            GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
+            GroupFailure::Report(refusal) => {
+                Problem::from(reports.explain(&refusal, &format.encodings[encoding]))
+            }
             GroupFailure::Service(error) => Problem::from(error),
         })?;
         let write = move || {
             let count = count_of(&found.grouped);
             match (wanted, media) {
                 (Wanted::Messages, _) => {
-                    let messages = reports.messages().expect("checked before anything was minted");
+                    let messages = reports
+                        .messages()
+                        .expect("checked before anything was minted");
                     let encoding = &format.encodings[encoding];
-                    let ids: Vec<String> = found.grouped.iter().map(|one| encoding.to_text(one.id)).collect();
-                    warned(minted(media, &format, count, messages.annotate(&sent_reports, &ids)), &warnings)
+                    let ids: Vec<String> = found
+                        .grouped
+                        .iter()
+                        .map(|one| encoding.to_text(one.id))
+                        .collect();
+                    warned(
+                        minted(
+                            media,
+                            &format,
+                            count,
+                            messages.annotate(&sent_reports, &ids),
+                        ),
+                        &warnings,
+                    )
                 }
                 (_, MediaType::Json) => {
                     let details = details(&format, encoding, &found).enumerate();
-                    minted(media, &format, count, detailed(&format, with_warnings(details, warnings)))
+                    minted(
+                        media,
+                        &format,
+                        count,
+                        detailed(&format, with_warnings(details, warnings)),
+                    )
                 }
                 (_, _) => {
                     let ids = Batch::of_ids(found.grouped.iter().map(|one| one.id).collect());
@@ -132,17 +191,38 @@ impl Grouping {
     /// # Errors
     /// A [`Problem`]: nothing was minted.
     pub(super) async fn answer_each(self, each: OneByOne) -> Result<Response<AnswerBody>, Problem> {
-        let OneByOne { sorted: SortedReports { sent_reports, externals, refused }, warnings } = each;
-        let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) = sent_reports.into_iter().unzip();
+        let OneByOne {
+            sorted:
+                SortedReports {
+                    sent_reports,
+                    externals,
+                    refused,
+                },
+            warnings,
+        } = each;
+        let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
+            sent_reports.into_iter().unzip();
         // Looked at one by one, so none of them is refused.
-        let found = self.group(&sent_reports, &externals).await.map_err(|failure| match failure {
-            GroupFailure::Report(refusal) => Problem::new(Slug::InvalidReport, refusal.to_string()),
-            GroupFailure::Service(error) => Problem::from(error),
-        })?;
+        let found =
+            self.group(&sent_reports, &externals)
+                .await
+                .map_err(|failure| match failure {
+                    GroupFailure::Report(refusal) => {
+                        Problem::new(Slug::InvalidReport, refusal.to_string())
+                    }
+                    GroupFailure::Service(error) => Problem::from(error),
+                })?;
         self.service.counters().count_refused_reports(refused.len());
-        let (format, ReportOrder { encoding, media, .. }) = (Arc::clone(self.format()), self.order);
+        let (
+            format,
+            ReportOrder {
+                encoding, media, ..
+            },
+        ) = (Arc::clone(self.format()), self.order);
         let write = move || {
-            let details = positions.into_iter().zip(details(&format, encoding, &found));
+            let details = positions
+                .into_iter()
+                .zip(details(&format, encoding, &found));
             let body = partial(&format, with_warnings(details, warnings), refused);
             minted(media, &format, count_of(&found.grouped), body)
         };
@@ -154,7 +234,15 @@ impl Grouping {
         sent_reports: &[SentReport],
         externals: &[(usize, ExternalId)],
     ) -> Result<GroupedReports, GroupFailure> {
-        self.service.group(&self.served, &self.minter, sent_reports, externals, self.order.noted_rule).await
+        self.service
+            .group(
+                &self.served,
+                &self.minter,
+                sent_reports,
+                externals,
+                self.order.noted_rule,
+            )
+            .await
     }
 
     fn format(&self) -> &Arc<Format> {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use axum::http::{HeaderValue, Response};
 
 use crate::conjunction::{Grouped, ReportsError};
-use crate::http::answer::{ANSWER_LEN_MAX, AnswerBody, IDMINT_WARNING, Problem, Slug, json_bytes, too_long};
+use crate::http::answer::{
+    ANSWER_LEN_MAX, AnswerBody, IDMINT_WARNING, Problem, Slug, json_bytes, too_long,
+};
 use crate::id::Format;
 use crate::service::GroupedReports;
 use crate::time::UnixTime;
@@ -26,7 +28,10 @@ pub(super) fn check_len(len: usize) -> Result<(), Problem> {
     if len <= ANSWER_LEN_MAX {
         return Ok(());
     }
-    Err(too_long(Slug::InvalidReport, "send fewer reports, or accept text/plain or application/x-ndjson for ids alone"))
+    Err(too_long(
+        Slug::InvalidReport,
+        "send fewer reports, or accept text/plain or application/x-ndjson for ids alone",
+    ))
 }
 
 /// About how much is said of a report that gets an id.
@@ -41,16 +46,25 @@ pub(super) fn refused_len(error: &ReportsError) -> usize {
 
 /// How much more is said of reports that were not read as they were written.
 pub(super) fn warnings_len(warnings: &BTreeMap<usize, String>) -> usize {
-    warnings.values().map(|warning| WARNING_LEN + warning.len()).sum()
+    warnings
+        .values()
+        .map(|warning| WARNING_LEN + warning.len())
+        .sum()
 }
 
 /// An answer without details, with the first warning in its head.
-pub(super) fn warned(mut answer: Response<AnswerBody>, warnings: &BTreeMap<usize, String>) -> Response<AnswerBody> {
+pub(super) fn warned(
+    mut answer: Response<AnswerBody>,
+    warnings: &BTreeMap<usize, String>,
+) -> Response<AnswerBody> {
     if let Some(first) = warnings.values().next() {
-        let of_several =
-            if warnings.len() > 1 { format!(" (the first of {} warnings)", warnings.len()) } else { String::new() };
-        let value =
-            HeaderValue::try_from(format!("{first}{of_several}")).expect("a warning is visible ASCII and spaces");
+        let of_several = if warnings.len() > 1 {
+            format!(" (the first of {} warnings)", warnings.len())
+        } else {
+            String::new()
+        };
+        let value = HeaderValue::try_from(format!("{first}{of_several}"))
+            .expect("a warning is visible ASCII and spaces");
         answer.headers_mut().insert(IDMINT_WARNING, value);
     }
     answer
@@ -73,7 +87,10 @@ pub(super) fn count_of(grouped: &[Grouped]) -> u64 {
 
 /// The answer in JSON, which alone says what became of each report. Built whole: it is a few times as long as the
 /// body, and that was read whole too.
-pub(super) fn detailed(format: &Format, details: impl Iterator<Item = (usize, ReportDetail)>) -> Vec<u8> {
+pub(super) fn detailed(
+    format: &Format,
+    details: impl Iterator<Item = (usize, ReportDetail)>,
+) -> Vec<u8> {
     let details: Vec<ReportDetail> = details.map(|(_, detail)| detail).collect();
     let answer = MintAnswer {
         format: format.name.clone(),
@@ -92,19 +109,30 @@ pub(super) fn partial(
     refused: Vec<(usize, ReportsError)>,
 ) -> Vec<u8> {
     let of_ids = details.map(|(position, detail)| (position, PartialDetail::Id(detail)));
-    let of_refused = refused
-        .into_iter()
-        .map(|(position, error)| (position, PartialDetail::Refused { problem: Problem::from(error) }));
+    let of_refused = refused.into_iter().map(|(position, error)| {
+        (
+            position,
+            PartialDetail::Refused {
+                problem: Problem::from(error),
+            },
+        )
+    });
     let mut details: Vec<(usize, PartialDetail<Problem>)> = of_ids.chain(of_refused).collect();
     details.sort_by_key(|(position, _)| *position);
-    let details: Vec<PartialDetail<Problem>> = details.into_iter().map(|(_, detail)| detail).collect();
+    let details: Vec<PartialDetail<Problem>> =
+        details.into_iter().map(|(_, detail)| detail).collect();
     let id_of = |detail: &PartialDetail<Problem>| match detail {
         PartialDetail::Id(detail) => Some(detail.id.clone()),
         PartialDetail::Refused { .. } => None,
     };
     let ids: Vec<Option<String>> = details.iter().map(id_of).collect();
     let count = u64::try_from(ids.iter().flatten().count()).expect("a list is shorter than 2^64");
-    let answer = PartialReports { format: format.name.clone(), count, ids, details };
+    let answer = PartialReports {
+        format: format.name.clone(),
+        count,
+        ids,
+        details,
+    };
     json_bytes(&answer)
 }
 
@@ -114,15 +142,27 @@ pub(super) fn details(
     reports: &GroupedReports,
 ) -> impl Iterator<Item = ReportDetail> {
     let encoding = &format.encodings[encoding];
-    reports.grouped.iter().enumerate().map(move |(at, one)| ReportDetail {
-        id: encoding.to_text(one.id),
-        created: one.created,
-        anchor_tca: UnixTime::from(one.anchor).to_text(TCA_DIGITS).expect("a time that was read can be written"),
-        tca_delta_us: one.delta_us,
-        noted_differs: one.noted_differs == Some(true),
-        near: reports.near.get(&at).into_iter().flatten().map(|id| encoding.to_text(*id)).collect(),
-        warning: None,
-    })
+    reports
+        .grouped
+        .iter()
+        .enumerate()
+        .map(move |(at, one)| ReportDetail {
+            id: encoding.to_text(one.id),
+            created: one.created,
+            anchor_tca: UnixTime::from(one.anchor)
+                .to_text(TCA_DIGITS)
+                .expect("a time that was read can be written"),
+            tca_delta_us: one.delta_us,
+            noted_differs: one.noted_differs == Some(true),
+            near: reports
+                .near
+                .get(&at)
+                .into_iter()
+                .flatten()
+                .map(|id| encoding.to_text(*id))
+                .collect(),
+            warning: None,
+        })
 }
 
 #[cfg(test)]
@@ -133,7 +173,14 @@ mod tests {
     fn an_answer_that_would_be_longer_than_64_mib_is_refused() {
         assert!(check_len(ANSWER_LEN_MAX).is_ok());
         let problem = check_len(ANSWER_LEN_MAX + 1).expect_err("a byte more");
-        assert_eq!((problem.status().as_u16(), problem.slug()), (422, Slug::InvalidReport));
-        assert!(problem.detail().contains("67108864 bytes"), "{}", problem.detail());
+        assert_eq!(
+            (problem.status().as_u16(), problem.slug()),
+            (422, Slug::InvalidReport)
+        );
+        assert!(
+            problem.detail().contains("67108864 bytes"),
+            "{}",
+            problem.detail()
+        );
     }
 }

@@ -51,8 +51,15 @@ impl ReportBody {
     ///
     /// # Errors
     /// A [`Problem`]: it is too long, too slow or of another type, or there is too little of something.
-    pub(super) async fn read(service: &Service, parts: &Parts, body: Body) -> Result<ReportBody, Problem> {
-        let (payer, timeout) = (payer_of(service, &parts.extensions), service.limits().body_timeout);
+    pub(super) async fn read(
+        service: &Service,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<ReportBody, Problem> {
+        let (payer, timeout) = (
+            payer_of(service, &parts.extensions),
+            service.limits().body_timeout,
+        );
         let requests = &service.load().requests;
         let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let mut bulk = match declared_len > BODY_LEN_AT_ONCE_MAX {
@@ -62,7 +69,11 @@ impl ReportBody {
         bulk.iter_mut().for_each(BulkPass::pause);
         let paid = read_paid_body(body, BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
         let (bytes, memory) = paid.into_parts();
-        let turn = if bytes.len() > LARGE_LEN { Some(requests.turn_of_largest().await) } else { None };
+        let turn = if bytes.len() > LARGE_LEN {
+            Some(requests.turn_of_largest().await)
+        } else {
+            None
+        };
         let media = match bytes.is_empty() {
             true => MediaType::Json,
             false => media_type_of_body(&parts.headers, false, &BODY_TYPES)?,
@@ -71,8 +82,19 @@ impl ReportBody {
             true => NANOS_FOR_A_REPORT.saturating_mul(report_count_max(&bytes, media)),
             false => 0,
         };
-        let bulk = requests.go_on(bulk, estimate(bytes.len()) + Duration::from_nanos(of_reports))?;
-        Ok(ReportBody { bytes, media, permits: Permits { _memory: memory, _turn: turn, bulk } })
+        let bulk = requests.go_on(
+            bulk,
+            estimate(bytes.len()) + Duration::from_nanos(of_reports),
+        )?;
+        Ok(ReportBody {
+            bytes,
+            media,
+            permits: Permits {
+                _memory: memory,
+                _turn: turn,
+                bulk,
+            },
+        })
     }
 }
 
@@ -96,7 +118,10 @@ pub(super) enum Way {
 
 impl Way {
     /// Does a part of the work.
-    pub(super) async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    pub(super) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
         match self {
             Way::AtOnce => work(),
             Way::Aside(requests) => requests.work_aside(work).await,

@@ -25,8 +25,9 @@ use crate::wire::ReportRequest;
 const PARTIAL_MAX: u32 = 10_000;
 
 /// What may stand in the query of reports whose format is named in the query, too.
-pub(in crate::http) const ALL_PARAMETERS: [&str; 8] =
-    ["format", "count", "encoding", "type", "domain", "return", "noted", "partial"];
+pub(in crate::http) const ALL_PARAMETERS: [&str; 8] = [
+    "format", "count", "encoding", "type", "domain", "return", "noted", "partial",
+];
 
 /// What may where it is named in the path.
 pub(in crate::http) const PARAMETERS: &[&str] = ALL_PARAMETERS.split_at(1).1;
@@ -44,17 +45,47 @@ pub(in crate::http) async fn mint_reports(
     request: Request,
 ) -> Result<Response<AnswerBody>, Problem> {
     let (parts, body) = request.into_parts();
-    let order = ReportOrder::read(&parts, parameters, &served.counted().format, !body.is_end_stream())?;
-    let ReportBody { bytes, media, permits } = ReportBody::read(service, &parts, body).await?;
+    let order = ReportOrder::read(
+        &parts,
+        parameters,
+        &served.counted().format,
+        !body.is_end_stream(),
+    )?;
+    let ReportBody {
+        bytes,
+        media,
+        permits,
+    } = ReportBody::read(service, &parts, body).await?;
     let requests = &service.load().requests;
     let way = permits.way(requests);
     let is_partial = order.wanted == Wanted::IdsOrProblems;
     let batch_max = service.limits().batch_max;
-    let most = if is_partial { batch_max.min(PARTIAL_MAX) } else { batch_max };
+    let most = if is_partial {
+        batch_max.min(PARTIAL_MAX)
+    } else {
+        batch_max
+    };
     let (objects, note) = (service.object_rules(), service.note());
-    let read = move || read_reports(bytes, media, most, ReadRule { objects: &objects, note, is_partial });
+    let read = move || {
+        read_reports(
+            bytes,
+            media,
+            most,
+            ReadRule {
+                objects: &objects,
+                note,
+                is_partial,
+            },
+        )
+    };
     let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
-    let grouping = Grouping { service, served, minter, order, way };
+    let grouping = Grouping {
+        service,
+        served,
+        minter,
+        order,
+        way,
+    };
     if is_partial {
         let each = grouping.look_at_each(read).await?;
         let group = async move {
@@ -81,7 +112,12 @@ pub(in crate::http) fn example(minter: &GroupedMinter, format: &Format) -> Strin
     let known = known.filter(|report| minter.id_of(report).is_ok());
     let report = known.unwrap_or_else(|| of(format.epoch.seconds() + 1, 1, 2));
     let tca = report.tca().to_text(0).unwrap_or_default().into();
-    let report = ReportRequest { tca, primary: report.primary(), secondary: report.secondary(), noted: None };
+    let report = ReportRequest {
+        tca,
+        primary: report.primary(),
+        secondary: report.secondary(),
+        noted: None,
+    };
     let json = serde_json::to_string(&report).expect("a text and two numbers");
     format!("POST /ids/{} {json}", format.name)
 }

@@ -66,7 +66,13 @@ mod tests {
         assert_eq!(ungroup(&[1, 2], "a-b", any), Err(Rejection::WrongLength));
         assert_eq!(ungroup(&[1, 2], "ab-c", any), Err(Rejection::BadGrouping));
         assert_eq!(ungroup(&[1, 2], "-abc", any), Err(Rejection::BadGrouping));
-        assert_eq!(ungroup(&[1, 2], "ab-c", |_| Err(Rejection::BadAlphabet)), Err(Rejection::BadAlphabet));
-        assert_eq!(ungroup(&[1, 2], "a-bc", |_| Err(Rejection::NonCanonical)), Err(Rejection::NonCanonical));
+        assert_eq!(
+            ungroup(&[1, 2], "ab-c", |_| Err(Rejection::BadAlphabet)),
+            Err(Rejection::BadAlphabet)
+        );
+        assert_eq!(
+            ungroup(&[1, 2], "a-bc", |_| Err(Rejection::NonCanonical)),
+            Err(Rejection::NonCanonical)
+        );
     }
 }

@@ -30,17 +30,30 @@ const BITS: [u128; 128] = {
 
 impl LetterSet {
     pub(in crate::id) fn of(text: &[u8]) -> LetterSet {
-        let bits = |bytes: &[u8]| bytes.iter().fold(0, |bits, byte| bits | BITS[usize::from(byte & 0x7f)]);
+        let bits = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |bits, byte| bits | BITS[usize::from(byte & 0x7f)])
+        };
         if text.is_ascii() {
-            return LetterSet { ascii: bits(text), others: 0 };
+            return LetterSet {
+                ascii: bits(text),
+                others: 0,
+            };
         }
         let (ascii, others): (Vec<u8>, Vec<u8>) = text.iter().partition(|byte| byte.is_ascii());
-        LetterSet { ascii: bits(&ascii), others: bits(&others) }
+        LetterSet {
+            ascii: bits(&ascii),
+            others: bits(&others),
+        }
     }
 
     /// The letters of either.
     pub(in crate::id) fn with(self, other: LetterSet) -> LetterSet {
-        LetterSet { ascii: self.ascii | other.ascii, others: self.others | other.others }
+        LetterSet {
+            ascii: self.ascii | other.ascii,
+            others: self.others | other.others,
+        }
     }
 
     /// Whether the other has all of these.
@@ -97,6 +110,9 @@ mod tests {
         for foreign in ["\0", "\u{7f}", "A", "-", "é", "\u{10ffff}"] {
             assert!(!set(foreign).is_within(set("abc")), "{foreign:?}");
         }
-        assert!(!set("a").is_within(set("\u{2121}")), "no byte above ASCII is one of its letters");
+        assert!(
+            !set("a").is_within(set("\u{2121}")),
+            "no byte above ASCII is one of its letters"
+        );
     }
 }

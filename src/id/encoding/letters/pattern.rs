@@ -9,7 +9,10 @@ pub(in crate::id::encoding) fn letter_class(letters: &[u8]) -> String {
     let mut class = String::from("[");
     let mut rest = sorted.as_slice();
     while let Some(first) = rest.first() {
-        let run = (*first..).zip(rest).take_while(|(expected, found)| expected == *found).count();
+        let run = (*first..)
+            .zip(rest)
+            .take_while(|(expected, found)| expected == *found)
+            .count();
         let (run, after) = rest.split_at(run);
         let (first, last) = (run[0], run[run.len() - 1]);
         push_escaped(&mut class, first);
@@ -27,7 +30,11 @@ pub(in crate::id::encoding) fn letter_class(letters: &[u8]) -> String {
 
 /// How often something repeats: `{3}`, or `{0,3}`.
 pub(in crate::id::encoding) fn repeat(least: usize, most: usize) -> String {
-    if least == most { format!("{{{least}}}") } else { format!("{{{least},{most}}}") }
+    if least == most {
+        format!("{{{least}}}")
+    } else {
+        format!("{{{least},{most}}}")
+    }
 }
 
 /// The letters in groups with hyphens between them.
@@ -76,12 +83,21 @@ mod tests {
     fn every_printable_letter_stands_for_itself() {
         let all: Vec<u8> = (b'!'..=b'~').collect();
         for letter in &all {
-            let others: Vec<u8> = all.iter().copied().filter(|other| other != letter).collect();
+            let others: Vec<u8> = all
+                .iter()
+                .copied()
+                .filter(|other| other != letter)
+                .collect();
             let text = char::from(*letter).to_string();
-            let one = regex_lite::Regex::new(&format!("^{}$", letter_class(&[*letter]))).expect("valid");
-            let rest = regex_lite::Regex::new(&format!("^{}$", letter_class(&others))).expect("valid");
+            let one =
+                regex_lite::Regex::new(&format!("^{}$", letter_class(&[*letter]))).expect("valid");
+            let rest =
+                regex_lite::Regex::new(&format!("^{}$", letter_class(&others))).expect("valid");
             let exact = regex_lite::Regex::new(&format!("^{}$", escape(&text))).expect("valid");
-            assert!(one.is_match(&text) && exact.is_match(&text) && !rest.is_match(&text), "{text}");
+            assert!(
+                one.is_match(&text) && exact.is_match(&text) && !rest.is_match(&text),
+                "{text}"
+            );
         }
     }
 }

@@ -19,6 +19,9 @@ impl Places {
     /// The place of a letter; `None` where it is none of them.
     #[inline]
     pub(in crate::id::encoding) fn of_letter(&self, letter: u8) -> Option<u8> {
-        self.0.get(usize::from(letter)).copied().filter(|place| *place != NO_PLACE)
+        self.0
+            .get(usize::from(letter))
+            .copied()
+            .filter(|place| *place != NO_PLACE)
     }
 }

@@ -39,21 +39,33 @@ impl<'a> Endings<'a> {
 
     /// For texts without padding: they grow with the number, so numbers of one digit have no ending.
     pub(in crate::id::encoding) fn of_minimal(letters: &'a [[u8; 2]]) -> Self {
-        Self { letters, from: u128::try_from(letters.len()).expect("at most 94 squared") }
+        Self {
+            letters,
+            from: u128::try_from(letters.len()).expect("at most 94 squared"),
+        }
     }
 
     /// Distance between the endings of neighbouring ids, or `None` if a copy would not pay off: fewer than eight of them
     /// begin alike.
     fn step(&self, ids: &Progression) -> Option<usize> {
-        usize::try_from(ids.step).ok().filter(|step| (1..=self.letters.len() / 8).contains(step))
+        usize::try_from(ids.step)
+            .ok()
+            .filter(|step| (1..=self.letters.len() / 8).contains(step))
     }
 
     /// The endings of the ids after `value` whose texts begin like its own, as many as that at most.
     fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
-        let (_, own) = split(value, u64::try_from(self.letters.len()).expect("at most 94 squared"));
+        let (_, own) = split(
+            value,
+            u64::try_from(self.letters.len()).expect("at most 94 squared"),
+        );
         let next = usize::try_from(own).expect("an index into letters") + step;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        Later { letters: self.letters.get(next..).unwrap_or_default(), step, most }
+        Later {
+            letters: self.letters.get(next..).unwrap_or_default(),
+            step,
+            most,
+        }
     }
 }
 
@@ -81,11 +93,15 @@ pub(crate) fn write_block<const SEAM: usize>(
     let write_one = |id: u128, out: &mut [u8]| {
         let (text, after) = out.split_at_mut(len(id));
         write(id, text);
-        *after.first_chunk_mut().expect("room for each text and a seam") = seam;
+        *after
+            .first_chunk_mut()
+            .expect("room for each text and a seam") = seam;
         text.len() + SEAM
     };
     match block {
-        IdBlock::List(ids) => ids.iter().fold(0, |written, id| written + write_one(*id, &mut out[written..])),
+        IdBlock::List(ids) => ids.iter().fold(0, |written, id| {
+            written + write_one(*id, &mut out[written..])
+        }),
         IdBlock::Progression(ids) => write_progression(ids, write_one, endings, SEAM, out),
     }
 }
@@ -113,7 +129,12 @@ fn write_progression(
             && value >= endings.from
             && left.count > 0
         {
-            let count = copy_sample(sample, seam_len, endings.after(value, step, left.count), room);
+            let count = copy_sample(
+                sample,
+                seam_len,
+                endings.after(value, step, left.count),
+                room,
+            );
             written += count * sample_len;
             left.skip(u64::try_from(count).expect("no more than are left"));
         }
@@ -137,16 +158,30 @@ fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8
 /// the one thing that changes; what the chunk is too long is covered by the next one.
 // Not inlined: three loops in one function share its registers, which costs each text a third more instructions.
 #[inline(never)]
-fn copy_chunks<const CHUNK: usize>(beginning: &[u8], end: &[u8], endings: Later<'_>, out: &mut [u8]) -> usize {
+fn copy_chunks<const CHUNK: usize>(
+    beginning: &[u8],
+    end: &[u8],
+    endings: Later<'_>,
+    out: &mut [u8],
+) -> usize {
     let stride = end.len() + beginning.len();
     let mut chunk = [0; CHUNK];
     chunk[..end.len()].copy_from_slice(end);
     chunk[end.len()..stride].copy_from_slice(beginning);
-    let Some((first, mut rest)) = out.split_at_mut_checked(beginning.len()) else { return 0 };
+    let Some((first, mut rest)) = out.split_at_mut_checked(beginning.len()) else {
+        return 0;
+    };
     first.copy_from_slice(beginning);
     let mut count = 0;
-    for ending in endings.letters.iter().step_by(endings.step).take(endings.most) {
-        let Some(room) = rest.first_chunk_mut() else { break };
+    for ending in endings
+        .letters
+        .iter()
+        .step_by(endings.step)
+        .take(endings.most)
+    {
+        let Some(room) = rest.first_chunk_mut() else {
+            break;
+        };
         *room = chunk;
         room[..Endings::LEN].copy_from_slice(ending);
         rest = &mut rest[stride..];
@@ -161,15 +196,28 @@ mod tests {
 
     #[test]
     fn a_row_with_no_room_beyond_its_texts_is_the_same() {
-        let letters: Vec<[u8; 2]> = (b'0'..=b'9').flat_map(|a| (b'0'..=b'9').map(move |b| [a, b])).collect();
-        let ids = Progression { first: 9_990, step: 1, count: 320 };
+        let letters: Vec<[u8; 2]> = (b'0'..=b'9')
+            .flat_map(|a| (b'0'..=b'9').map(move |b| [a, b]))
+            .collect();
+        let ids = Progression {
+            first: 9_990,
+            step: 1,
+            count: 320,
+        };
         let write = |value: u128, out: &mut [u8]| out.copy_from_slice(value.to_string().as_bytes());
         let expected: String = ids.values().map(|value| format!("{value}, ")).collect();
         for beyond in [0, 1, 15, 16, CHUNK_MAX] {
             let mut out = vec![0; expected.len() + beyond];
             let endings = Some(Endings::of_minimal(&letters));
             let len = |value: u128| value.to_string().len();
-            let written = write_block(IdBlock::Progression(ids), len, write, endings, *b", ", &mut out);
+            let written = write_block(
+                IdBlock::Progression(ids),
+                len,
+                write,
+                endings,
+                *b", ",
+                &mut out,
+            );
             assert_eq!(written, expected.len());
             assert_eq!(str::from_utf8(&out[..written]), Ok(expected.as_str()));
         }

@@ -42,7 +42,11 @@ impl Checked {
     pub fn new(digits: Positional) -> Result<Self, ParameterError> {
         let radix = digits.alphabet().len();
         if radix < 10 {
-            return Err(ParameterError::new("check", "mod97", format!("must have 10 letters or more, not {radix}")));
+            return Err(ParameterError::new(
+                "check",
+                "mod97",
+                format!("must have 10 letters or more, not {radix}"),
+            ));
         }
         if digits.len_max() + LEN > TEXT_LEN_MAX {
             let bound = format!("must be {} at most with a check", TEXT_LEN_MAX - LEN);
@@ -70,11 +74,18 @@ impl Checked {
     /// As [`Positional::read`], then [`Rejection::BadAlphabet`] or [`Rejection::NonCanonical`] (letters of the other case) of the
     /// check, then [`Rejection::WrongCheck`].
     pub fn read(&self, text: &str) -> Result<u128, Rejection> {
-        let (check_at, _) = text.char_indices().nth_back(LEN - 1).ok_or(Rejection::WrongLength)?;
+        let (check_at, _) = text
+            .char_indices()
+            .nth_back(LEN - 1)
+            .ok_or(Rejection::WrongLength)?;
         let (digits, check) = text.split_at(check_at);
         let value = self.digits.read(digits)?;
         self.alphabet().check_letters_and_case(check)?;
-        if check.as_bytes() == self.check(value) { Ok(value) } else { Err(Rejection::WrongCheck) }
+        if check.as_bytes() == self.check(value) {
+            Ok(value)
+        } else {
+            Err(Rejection::WrongCheck)
+        }
     }
 
     /// Whether texts in byte order are numbers in numeric order.
@@ -96,7 +107,10 @@ impl Checked {
     pub fn pattern(&self) -> String {
         let pattern = self.digits.pattern();
         let digits = pattern.strip_suffix('$').expect("patterns are anchored");
-        format!("{digits}{}{{{LEN}}}$", letter_class(self.alphabet().letters()))
+        format!(
+            "{digits}{}{{{LEN}}}$",
+            letter_class(self.alphabet().letters())
+        )
     }
 
     fn alphabet(&self) -> &Alphabet {
@@ -107,7 +121,8 @@ impl Checked {
         let letters = self.alphabet().letters();
         let radix = letters.len() as u128;
         let check = mod_97_check(value, radix);
-        [check / radix, check % radix].map(|digit| letters[usize::try_from(digit).expect("a digit")])
+        [check / radix, check % radix]
+            .map(|digit| letters[usize::try_from(digit).expect("a digit")])
     }
 }
 
@@ -126,7 +141,8 @@ mod tests {
     const ORDER: &str = "346789BCDFGHJKMPQRTW";
 
     fn checked(letters: &str, max: u128) -> Checked {
-        Checked::new(Positional::padded(letters, max).expect("letters")).expect("ten letters or more")
+        Checked::new(Positional::padded(letters, max).expect("letters"))
+            .expect("ten letters or more")
     }
 
     fn text_of(codec: &Checked, value: u128) -> String {
@@ -138,10 +154,19 @@ mod tests {
         // ISO 7064:2003 has 794 for an example. The others are IBANs of ISO 13616's registry as they are checked: country and
         // check digits moved to the end, letters as 10 to 35.
         let codec =
-            Checked::new(Positional::new("0123456789", Padding::None, u128::MAX).expect("digits")).expect("ten");
-        for text in ["79444", "3214282912345698765432161182", "370400440532013000131489"] {
+            Checked::new(Positional::new("0123456789", Padding::None, u128::MAX).expect("digits"))
+                .expect("ten");
+        for text in [
+            "79444",
+            "3214282912345698765432161182",
+            "370400440532013000131489",
+        ] {
             let value = codec.read(text);
-            assert_eq!(value.map(|value| text_of(&codec, value)), Ok(text.to_owned()), "{text}");
+            assert_eq!(
+                value.map(|value| text_of(&codec, value)),
+                Ok(text.to_owned()),
+                "{text}"
+            );
         }
         assert_eq!(codec.read("79445"), Err(Rejection::WrongCheck));
         assert_eq!(codec.read("794"), Err(Rejection::WrongCheck));
@@ -153,23 +178,45 @@ mod tests {
     #[test]
     fn one_wrong_letter_and_two_neighbours_in_each_others_place_always_show() {
         let (mut wrong, mut swapped) = (0, 0);
-        for letters in ["0123456789", ORDER, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"] {
+        for letters in [
+            "0123456789",
+            ORDER,
+            "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+        ] {
             let codec = checked(letters, u128::from(u64::MAX));
-            for value in [0, 1, 96, 97, 1_573_542_478_315_782_144, u128::from(u64::MAX)] {
+            for value in [
+                0,
+                1,
+                96,
+                97,
+                1_573_542_478_315_782_144,
+                u128::from(u64::MAX),
+            ] {
                 let text = text_of(&codec, value);
                 for at in 0..text.len() {
-                    for letter in letters.bytes().filter(|letter| *letter != text.as_bytes()[at]) {
+                    for letter in letters
+                        .bytes()
+                        .filter(|letter| *letter != text.as_bytes()[at])
+                    {
                         let mut changed = text.clone().into_bytes();
                         changed[at] = letter;
                         let changed = String::from_utf8(changed).expect("ASCII");
-                        assert_eq!(codec.read(&changed), Err(Rejection::WrongCheck), "{text} {changed}");
+                        assert_eq!(
+                            codec.read(&changed),
+                            Err(Rejection::WrongCheck),
+                            "{text} {changed}"
+                        );
                         wrong += 1;
                     }
                     let mut changed = text.clone().into_bytes();
                     if at > 0 && changed[at - 1] != changed[at] {
                         changed.swap(at - 1, at);
                         let changed = String::from_utf8(changed).expect("ASCII");
-                        assert_eq!(codec.read(&changed), Err(Rejection::WrongCheck), "{text} {changed}");
+                        assert_eq!(
+                            codec.read(&changed),
+                            Err(Rejection::WrongCheck),
+                            "{text} {changed}"
+                        );
                         swapped += 1;
                     }
                 }
@@ -180,11 +227,18 @@ mod tests {
 
     #[test]
     fn too_few_letters_or_too_long_texts_are_refused() {
-        let of = |letters, padding| Checked::new(Positional::new(letters, padding, 1).expect("letters"));
+        let of =
+            |letters, padding| Checked::new(Positional::new(letters, padding, 1).expect("letters"));
         let error = of("012345678", Padding::None).expect_err("nine letters");
-        assert_eq!(error.to_string(), "check = mod97, must have 10 letters or more, not 9");
+        assert_eq!(
+            error.to_string(),
+            "check = mod97, must have 10 letters or more, not 9"
+        );
         let error = of(ORDER, Padding::Fixed(254)).expect_err("256 letters");
-        assert_eq!(error.to_string(), "length = 254, must be 253 at most with a check");
+        assert_eq!(
+            error.to_string(),
+            "length = 254, must be 253 at most with a check"
+        );
         assert!(of(ORDER, Padding::Fixed(253)).is_ok());
     }
 }

@@ -74,7 +74,11 @@ impl Radix {
         let radix = u64::try_from(letters.len()).expect("at most 94 letters");
         let mut greatest = vec![0];
         while let Some(value) = greatest.last().and_then(|last: &u128| last.checked_add(1)) {
-            greatest.push(value.checked_mul(u128::from(radix)).map_or(u128::MAX, |next| next - 1));
+            greatest.push(
+                value
+                    .checked_mul(u128::from(radix))
+                    .map_or(u128::MAX, |next| next - 1),
+            );
         }
         let mut least_len = [1; 129];
         for (bits, len) in least_len.iter_mut().enumerate().skip(1) {
@@ -82,15 +86,26 @@ impl Radix {
             let digits = greatest.partition_point(|most| *most < smallest);
             *len = u8::try_from(digits).expect("128 bits have at most 128 digits");
         }
-        let part_len = (1..).take_while(|len| radix.checked_pow(*len).is_some()).last().expect("one digit fits");
+        let part_len = (1..)
+            .take_while(|len| radix.checked_pow(*len).is_some())
+            .last()
+            .expect("one digit fits");
         let part = radix.pow(part_len);
         let part_len = usize::try_from(part_len).expect("at most 63 digits");
-        Self { radix, part_len, part, greatest, least_len }
+        Self {
+            radix,
+            part_len,
+            part,
+            greatest,
+            least_len,
+        }
     }
 
     /// The bits of one digit, where the radix is a power of two.
     pub(in crate::id::encoding) fn bits(&self) -> Option<u32> {
-        self.radix.is_power_of_two().then(|| self.radix.trailing_zeros())
+        self.radix
+            .is_power_of_two()
+            .then(|| self.radix.trailing_zeros())
     }
 
     /// How many digits the number has; zero has one.
@@ -110,9 +125,19 @@ impl Radix {
 
     /// Writes the digits in letters that are in another order for each number, so that there is no table of pairs.
     #[inline]
-    pub(in crate::id::encoding) fn write_shuffled(&self, value: u128, letters: &Letters, out: &mut [u8]) {
+    pub(in crate::id::encoding) fn write_shuffled(
+        &self,
+        value: u128,
+        letters: &Letters,
+        out: &mut [u8],
+    ) {
         let radix = self.radix;
-        let two = |number: u64| [letters[lowest_7_bits(number / radix)], letters[lowest_7_bits(number % radix)]];
+        let two = |number: u64| {
+            [
+                letters[lowest_7_bits(number / radix)],
+                letters[lowest_7_bits(number % radix)],
+            ]
+        };
         self.dividing::<0>(two)(value, out);
     }
 
@@ -131,12 +156,17 @@ impl Radix {
     }
 
     /// The number of these digits, each less than the radix; `None` from 2^128 on.
-    pub(in crate::id::encoding) fn number(&self, mut digits: impl ExactSizeIterator<Item = u8>) -> Option<u128> {
+    pub(in crate::id::encoding) fn number(
+        &self,
+        mut digits: impl ExactSizeIterator<Item = u8>,
+    ) -> Option<u128> {
         let mut number = 0_u128;
         // As many digits as fit in 64 bits are put together first, which cannot overflow; then they join the others.
         while digits.len() > self.part_len {
             let low = self.part_of(digits.by_ref().take(self.part_len));
-            number = number.checked_mul(self.part.into())?.checked_add(low.into())?;
+            number = number
+                .checked_mul(self.part.into())?
+                .checked_add(low.into())?;
         }
         let count = u32::try_from(digits.len()).expect("at most 63 digits");
         let low = self.part_of(digits);
@@ -156,29 +186,39 @@ impl Radix {
     ) -> Option<u128> {
         let mut number = 0_u128;
         for part in text.chunks(self.part_len) {
-            let push = |low: u64, letter: &u8| Some(low * self.radix + u64::from(digit_of(*letter)?));
+            let push =
+                |low: u64, letter: &u8| Some(low * self.radix + u64::from(digit_of(*letter)?));
             let low = part.iter().try_fold(0, push)?;
             let count = u32::try_from(part.len()).expect("at most 63 digits");
             number = match number {
                 0 => low.into(),
-                _ => number.checked_mul(self.radix.pow(count).into())?.checked_add(low.into())?,
+                _ => number
+                    .checked_mul(self.radix.pow(count).into())?
+                    .checked_add(low.into())?,
             };
         }
         Some(number)
     }
 
     fn part_of(&self, digits: impl Iterator<Item = u8>) -> u64 {
-        digits.fold(0, |low: u64, digit| low.wrapping_mul(self.radix).wrapping_add(digit.into()))
+        digits.fold(0, |low: u64, digit| {
+            low.wrapping_mul(self.radix).wrapping_add(digit.into())
+        })
     }
 
     /// The number with one more digit at its end; `None` from 2^128 on.
     pub(in crate::id::encoding) fn push(&self, value: u128, digit: u8) -> Option<u128> {
-        value.checked_mul(u128::from(self.radix))?.checked_add(u128::from(digit))
+        value
+            .checked_mul(u128::from(self.radix))?
+            .checked_add(u128::from(digit))
     }
 
     /// A function that writes digits by divisions. `RADIX` is this radix, or zero where the compiler cannot know it.
     #[inline(always)]
-    fn dividing<const RADIX: u64>(&self, two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
+    fn dividing<const RADIX: u64>(
+        &self,
+        two: impl Fn(u64) -> [u8; 2] + Copy,
+    ) -> impl Fn(u128, &mut [u8]) {
         move |value, out| match u64::try_from(value) {
             Ok(short) => write_divided(short, self.known::<RADIX>(), two, out),
             Err(_) => self.write_long::<RADIX>(value, two, out),
@@ -187,7 +227,12 @@ impl Radix {
 
     /// Numbers above 64 bits. Not inlined, so that the function for shorter ones is.
     #[inline(never)]
-    fn write_long<const RADIX: u64>(&self, value: u128, two: impl Fn(u64) -> [u8; 2] + Copy, out: &mut [u8]) {
+    fn write_long<const RADIX: u64>(
+        &self,
+        value: u128,
+        two: impl Fn(u64) -> [u8; 2] + Copy,
+        out: &mut [u8],
+    ) {
         let mut rest = value;
         for part in out.rchunks_mut(self.part_len) {
             let low;
@@ -224,7 +269,9 @@ fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut
 /// A function that writes digits of `BITS` bits each. `PART` of them, a multiple of four, fit in 64 bits, so that most
 /// shifts are of 64 bits.
 #[inline(always)]
-fn shifting<const BITS: u32, const PART: usize>(two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
+fn shifting<const BITS: u32, const PART: usize>(
+    two: impl Fn(u64) -> [u8; 2] + Copy,
+) -> impl Fn(u128, &mut [u8]) {
     move |value, out| {
         let mut rest = value;
         let (head, parts) = out.as_rchunks_mut::<PART>();
@@ -276,7 +323,10 @@ mod tests {
         let radix = u128::try_from(alphabet.len()).expect("small");
         let mut text = Vec::new();
         while text.is_empty() || value > 0 {
-            text.insert(0, alphabet.letters()[usize::try_from(value % radix).expect("a digit")]);
+            text.insert(
+                0,
+                alphabet.letters()[usize::try_from(value % radix).expect("a digit")],
+            );
             value /= radix;
         }
         text
@@ -286,17 +336,30 @@ mod tests {
         let alphabet = printable(radix_len);
         let radix = Radix::of_letters(alphabet.letters());
         let expected = by_long_division(value, &alphabet);
-        assert_eq!(radix.len(value), expected.len(), "digits of {value} in radix {radix_len}");
+        assert_eq!(
+            radix.len(value),
+            expected.len(),
+            "digits of {value} in radix {radix_len}"
+        );
         let mut text = vec![0; expected.len() + zeros];
         radix.write_shuffled(value, alphabet.table(), &mut text);
         let shuffled = text.clone();
         radix.write(value, &Pairs::of_letters(alphabet.letters()), &mut text);
         assert_eq!(text, shuffled);
         assert_eq!(text[zeros..], expected);
-        assert!(text[..zeros].iter().all(|letter| *letter == alphabet.letters()[0]));
-        let digits = text.iter().map(|letter| alphabet.digit(*letter).expect("a letter"));
+        assert!(
+            text[..zeros]
+                .iter()
+                .all(|letter| *letter == alphabet.letters()[0])
+        );
+        let digits = text
+            .iter()
+            .map(|letter| alphabet.digit(*letter).expect("a letter"));
         assert_eq!(radix.number(digits), Some(value));
-        assert_eq!(radix.number_of_letters(&text, |letter| alphabet.digit(letter)), Some(value));
+        assert_eq!(
+            radix.number_of_letters(&text, |letter| alphabet.digit(letter)),
+            Some(value)
+        );
     }
 
     #[test]
@@ -320,7 +383,12 @@ mod tests {
         let digit = |letter: u8| letter.checked_sub(b'0').filter(|digit| *digit < 10);
         let of_text = |text: &str| ten.number_of_letters(text.as_bytes(), digit);
         assert_eq!(of_text(&u128::MAX.to_string()), Some(u128::MAX));
-        for none in ["340282366920938463463374607431768211456", &"9".repeat(60), "1 2", "12a"] {
+        for none in [
+            "340282366920938463463374607431768211456",
+            &"9".repeat(60),
+            "1 2",
+            "12a",
+        ] {
             assert_eq!(of_text(none), None, "{none}");
         }
     }

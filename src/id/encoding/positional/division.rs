@@ -11,11 +11,17 @@ pub(in crate::id::encoding) fn split(value: u128, divisor: u64) -> (u128, u64) {
     }
     // The remainder by a multiplication: it would cost a second division of 128 bits.
     let quotient = value / u128::from(divisor);
-    (quotient, lowest_64_bits(value - quotient * u128::from(divisor)))
+    (
+        quotient,
+        lowest_64_bits(value - quotient * u128::from(divisor)),
+    )
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the higher bits are left for the next part")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the higher bits are left for the next part"
+)]
 pub(super) fn lowest_64_bits(value: u128) -> u64 {
     value as u64
 }

@@ -9,7 +9,12 @@ pub(in crate::id::encoding) struct Pairs {
 impl Pairs {
     /// The pairs of an alphabet of 2 to 94 letters.
     pub(in crate::id::encoding) fn of_letters(letters: &[u8]) -> Self {
-        Self { letters: letters.iter().flat_map(|upper| letters.iter().map(|lower| [*upper, *lower])).collect() }
+        Self {
+            letters: letters
+                .iter()
+                .flat_map(|upper| letters.iter().map(|lower| [*upper, *lower]))
+                .collect(),
+        }
     }
 
     /// All pairs.
@@ -25,8 +30,12 @@ impl Pairs {
 
     /// The same where the compiler knows that there are `COUNT` pairs, and so need not check that a number is below it.
     #[inline(always)]
-    pub(in crate::id::encoding) fn two_of<const COUNT: usize>(&self) -> impl Fn(u64) -> [u8; 2] + Copy {
-        let letters: &[[u8; 2]; COUNT] = (&*self.letters).try_into().expect("the square of the radix");
+    pub(in crate::id::encoding) fn two_of<const COUNT: usize>(
+        &self,
+    ) -> impl Fn(u64) -> [u8; 2] + Copy {
+        let letters: &[[u8; 2]; COUNT] = (&*self.letters)
+            .try_into()
+            .expect("the square of the radix");
         move |number| letters[lowest_14_bits(number)]
     }
 }

@@ -62,14 +62,26 @@ impl Positional {
         let needed = radix.len(max);
         let len_max = match padding {
             Padding::Fixed(len) if !(needed..=TEXT_LEN_MAX).contains(&len) => {
-                return Err(ParameterError::new("length", len, format!("must be {needed} to {TEXT_LEN_MAX}")));
+                return Err(ParameterError::new(
+                    "length",
+                    len,
+                    format!("must be {needed} to {TEXT_LEN_MAX}"),
+                ));
             }
             Padding::Fixed(len) => len,
             Padding::Stripped if max == 0 => 0,
             Padding::None | Padding::Stripped => needed,
         };
         let pairs = Pairs::of_letters(alphabet.letters());
-        Ok(Self { alphabet, pairs, radix, padding, filler_bits: 0, filled: None, len_max })
+        Ok(Self {
+            alphabet,
+            pairs,
+            radix,
+            padding,
+            filler_bits: 0,
+            filled: None,
+            len_max,
+        })
     }
 
     /// A codec that always writes as many digits as `max` has.
@@ -78,7 +90,10 @@ impl Positional {
     /// [`ParameterError`] when a letter repeats or is not printable ASCII.
     pub fn padded(letters: &str, max: u128) -> Result<Self, ParameterError> {
         let minimal = Self::new(letters, Padding::None, max)?;
-        Ok(Self { padding: Padding::Fixed(minimal.len_max), ..minimal })
+        Ok(Self {
+            padding: Padding::Fixed(minimal.len_max),
+            ..minimal
+        })
     }
 
     /// A codec for numbers as this many big-endian bytes, their bits cut into digits from the left.
@@ -90,32 +105,63 @@ impl Positional {
     pub fn of_bytes(letters: &str, bytes: usize, max: u128) -> Result<Self, ParameterError> {
         let minimal = Self::new(letters, Padding::None, max)?;
         let Some(digit_bits) = minimal.radix.bits() else {
-            return Err(ParameterError::new("alphabet", format!("{letters:?}"), "must have a power of two of letters"));
+            return Err(ParameterError::new(
+                "alphabet",
+                format!("{letters:?}"),
+                "must have a power of two of letters",
+            ));
         };
         let needed = bytes_of(max);
         if !(needed..=64).contains(&bytes) {
-            return Err(ParameterError::new("bytes", bytes, format!("must be {needed} to 64")));
+            return Err(ParameterError::new(
+                "bytes",
+                bytes,
+                format!("must be {needed} to 64"),
+            ));
         }
         let bits = 8 * u32::try_from(bytes).expect("at most 64");
         let digits = bits.div_ceil(digit_bits);
         let len = usize::try_from(digits).expect("at most 512 bits");
         if len > TEXT_LEN_MAX {
-            return Err(ParameterError::new("bytes", bytes, format!("must have {TEXT_LEN_MAX} digits at most")));
+            return Err(ParameterError::new(
+                "bytes",
+                bytes,
+                format!("must have {TEXT_LEN_MAX} digits at most"),
+            ));
         }
         let filler_bits = digits * digit_bits - bits;
-        let filled = minimal.pairs.letters().iter().step_by(1 << filler_bits).copied();
+        let filled = minimal
+            .pairs
+            .letters()
+            .iter()
+            .step_by(1 << filler_bits)
+            .copied();
         let filled = (filler_bits > 0).then(|| filled.collect());
-        Ok(Self { padding: Padding::Fixed(len), filler_bits, filled, len_max: len, ..minimal })
+        Ok(Self {
+            padding: Padding::Fixed(len),
+            filler_bits,
+            filled,
+            len_max: len,
+            ..minimal
+        })
     }
 
     /// The same digits with every leading zero removed, so that zero is the empty text.
     ///
     /// # Errors
     /// [`ParameterError`] as [`Positional::of_bytes`], and when the bytes are no whole number of digits.
-    pub fn of_stripped_bytes(letters: &str, bytes: usize, max: u128) -> Result<Self, ParameterError> {
+    pub fn of_stripped_bytes(
+        letters: &str,
+        bytes: usize,
+        max: u128,
+    ) -> Result<Self, ParameterError> {
         let padded = Self::of_bytes(letters, bytes, max)?;
         if padded.filler_bits != 0 {
-            return Err(ParameterError::new("bytes", bytes, "must be a whole number of digits to be stripped"));
+            return Err(ParameterError::new(
+                "bytes",
+                bytes,
+                "must be a whole number of digits to be stripped",
+            ));
         }
         Self::new(letters, Padding::Stripped, max)
     }
@@ -137,14 +183,17 @@ impl Positional {
             return self.radix.write(value, &self.pairs, out);
         }
         if value.leading_zeros() >= self.filler_bits {
-            return self.radix.write(value << self.filler_bits, &self.pairs, out);
+            return self
+                .radix
+                .write(value << self.filler_bits, &self.pairs, out);
         }
         // The last digit apart: the number moved left as a whole would leave 128 bits.
         if let Some((last, front)) = out.split_last_mut() {
             let last_bits = self.last_digit_bits();
             let last_digit = (value & ((1 << last_bits) - 1)) << self.filler_bits;
             self.radix.write(value >> last_bits, &self.pairs, front);
-            self.radix.write(last_digit, &self.pairs, std::slice::from_mut(last));
+            self.radix
+                .write(last_digit, &self.pairs, std::slice::from_mut(last));
         }
     }
 
@@ -152,7 +201,9 @@ impl Positional {
     pub(in crate::id::encoding) fn endings(&self) -> Option<Endings<'_>> {
         match self.padding {
             Padding::Fixed(len) if len < Endings::LEN => None,
-            Padding::Fixed(_) => Some(Endings::of_fixed(self.filled.as_deref().unwrap_or(self.pairs.letters()))),
+            Padding::Fixed(_) => Some(Endings::of_fixed(
+                self.filled.as_deref().unwrap_or(self.pairs.letters()),
+            )),
             Padding::None | Padding::Stripped => Some(Endings::of_minimal(self.pairs.letters())),
         }
     }
@@ -167,12 +218,21 @@ impl Positional {
     ) -> usize {
         let endings = self.endings();
         match self.padding {
-            _ if self.filler_bits != 0 => {
-                write_block(block, |v| self.len(v), |v, text| self.write(v, text), endings, seam, out)
+            _ if self.filler_bits != 0 => write_block(
+                block,
+                |v| self.len(v),
+                |v, text| self.write(v, text),
+                endings,
+                seam,
+                out,
+            ),
+            Padding::Fixed(len) => {
+                self.radix
+                    .write_block(block, &self.pairs, |_| len, endings, seam, out)
             }
-            Padding::Fixed(len) => self.radix.write_block(block, &self.pairs, |_| len, endings, seam, out),
             Padding::None | Padding::Stripped => {
-                self.radix.write_block(block, &self.pairs, |v| self.len(v), endings, seam, out)
+                self.radix
+                    .write_block(block, &self.pairs, |v| self.len(v), endings, seam, out)
             }
         }
     }
@@ -187,7 +247,8 @@ impl Positional {
         let is_of_length = match self.padding {
             // As many bytes are as many characters, or there is a letter that no alphabet has.
             Padding::Fixed(len) => {
-                text.len() == len && text.is_ascii() || text.len() > len && text.chars().count() == len
+                text.len() == len && text.is_ascii()
+                    || text.len() > len && text.chars().count() == len
             }
             Padding::None => !text.is_empty(),
             Padding::Stripped => true,
@@ -202,7 +263,10 @@ impl Positional {
         if self.filler_bits == 0 {
             return self.number(text.as_bytes());
         }
-        let (last, front) = text.as_bytes().split_last().expect("a padded text has a digit");
+        let (last, front) = text
+            .as_bytes()
+            .split_last()
+            .expect("a padded text has a digit");
         let last_digit = self.number(std::slice::from_ref(last))?;
         if last_digit.trailing_zeros() < self.filler_bits {
             return Err(Rejection::NonCanonical);
@@ -249,10 +313,17 @@ impl Positional {
         let leading = letter_class(&letters[1..]);
         let (zero, more) = match self.padding {
             Padding::Stripped => (String::new(), self.len_max.saturating_sub(1)),
-            _ => (format!("{}|", escape(&char::from(letters[0]).to_string())), self.len_max - 1),
+            _ => (
+                format!("{}|", escape(&char::from(letters[0]).to_string())),
+                self.len_max - 1,
+            ),
         };
         let number = format!("{leading}{any}{}", repeat(0, more));
-        if zero.is_empty() { format!("^(?:{number})?$") } else { format!("^(?:{zero}{number})$") }
+        if zero.is_empty() {
+            format!("^(?:{number})?$")
+        } else {
+            format!("^(?:{zero}{number})$")
+        }
     }
 
     /// The number's own bits in the last digit, beside the filler.
@@ -270,7 +341,9 @@ impl Positional {
     }
 
     fn number(&self, text: &[u8]) -> Result<u128, Rejection> {
-        self.radix.number(self.alphabet.digits_of(text)).ok_or(Rejection::OutOfRange)
+        self.radix
+            .number(self.alphabet.digits_of(text))
+            .ok_or(Rejection::OutOfRange)
     }
 }
 
@@ -330,22 +403,42 @@ mod tests {
             ("hex_padded", of_padding(HEX, Padding::Fixed(16), 64)),
             ("bytes8_hex", codec(Positional::of_bytes(HEX, 8, max))),
             ("base64", codec(Positional::of_bytes(BASE64_URL, 9, max))),
-            ("b32l", codec(Positional::of_stripped_bytes(BASE32, 10, max))),
+            (
+                "b32l",
+                codec(Positional::of_stripped_bytes(BASE32, 10, max)),
+            ),
             ("cb32", codec(Positional::of_bytes(CROCKFORD, 8, max))),
         ]
     }
 
     /// Checks rejections of texts; those above the layout's greatest value must read as such a number.
-    fn check_invalid(codec: &Codec, file: &str, max: u128, chosen: impl Fn(&serde_json::Value) -> bool) -> usize {
+    fn check_invalid(
+        codec: &Codec,
+        file: &str,
+        max: u128,
+        chosen: impl Fn(&serde_json::Value) -> bool,
+    ) -> usize {
         let rows = vectors::rows(file, "invalid");
-        let texts = rows.iter().filter(|row| chosen(row)).filter_map(|row| Some((row, row["input"].as_str()?)));
+        let texts = rows
+            .iter()
+            .filter(|row| chosen(row))
+            .filter_map(|row| Some((row, row["input"].as_str()?)));
         texts
             .map(|(row, text)| {
-                let bounded = codec
-                    .read(text)
-                    .and_then(|value| if value <= max { Ok(value) } else { Err(Rejection::OutOfRange) });
+                let bounded = codec.read(text).and_then(|value| {
+                    if value <= max {
+                        Ok(value)
+                    } else {
+                        Err(Rejection::OutOfRange)
+                    }
+                });
                 let reason = bounded.map_err(Rejection::code);
-                assert_eq!(reason.err(), row["reason"].as_str(), "{}: {text:?}", row["name"]);
+                assert_eq!(
+                    reason.err(),
+                    row["reason"].as_str(),
+                    "{}: {text:?}",
+                    row["name"]
+                );
             })
             .count()
     }
@@ -353,7 +446,11 @@ mod tests {
     #[test]
     fn published_siq_ids_hold_both_ways() {
         for (name, codec) in siq() {
-            assert_eq!(vectors::check_valid(&codec, "siq", name, |_| true), 71, "{name}");
+            assert_eq!(
+                vectors::check_valid(&codec, "siq", name, |_| true),
+                71,
+                "{name}"
+            );
         }
         let mut rejected = 0;
         for (name, codec) in siq() {
@@ -365,12 +462,17 @@ mod tests {
     #[test]
     fn published_snowflakes_hold_both_ways() {
         for (name, codec) in snowflake() {
-            assert_eq!(vectors::check_valid(&codec, "snowflake", name, |_| true), 53, "{name}");
+            assert_eq!(
+                vectors::check_valid(&codec, "snowflake", name, |_| true),
+                53,
+                "{name}"
+            );
         }
         let mut rejected = 0;
         for (name, codec) in snowflake() {
             for (flavor, bits) in [("discord", 64), ("twitter", 63)] {
-                let chosen = |row: &serde_json::Value| row["codec"] == name && row["flavor"] == flavor;
+                let chosen =
+                    |row: &serde_json::Value| row["codec"] == name && row["flavor"] == flavor;
                 rejected += check_invalid(&codec, "snowflake", greatest_of(bits), chosen);
             }
         }
@@ -383,7 +485,11 @@ mod tests {
         assert_eq!(vectors::check_valid(&lex, "flax", "string", |_| true), 51);
         let hex = codec(Positional::padded(HEX, greatest_of(96)));
         assert_eq!(vectors::check_valid(&hex, "flax", "hex", |_| true), 51);
-        assert_eq!(check_invalid(&lex, "flax", greatest_of(96), |row| row["operation"] == "decode"), 20);
+        assert_eq!(
+            check_invalid(&lex, "flax", greatest_of(96), |row| row["operation"]
+                == "decode"),
+            20
+        );
     }
 
     #[test]
@@ -393,10 +499,22 @@ mod tests {
         for row in &rows {
             let field = |name: &str| u128::from(row["fields"][name].as_u64().expect("a number"));
             let value = (field("timestamp") * 36 + field("worker")) * 1296 + field("counter");
-            vectors::check(&base36, value, row["encodings"]["string"].as_str().expect("a text"));
+            vectors::check(
+                &base36,
+                value,
+                row["encodings"]["string"].as_str().expect("a text"),
+            );
         }
         assert_eq!(rows.len(), 48);
-        assert_eq!(check_invalid(&base36, "payment", 36_u128.pow(9) - 1, |row| row["operation"] == "decode"), 12);
+        assert_eq!(
+            check_invalid(
+                &base36,
+                "payment",
+                36_u128.pow(9) - 1,
+                |row| row["operation"] == "decode"
+            ),
+            12
+        );
     }
 
     #[test]
@@ -404,26 +522,62 @@ mod tests {
         for (layout, bits, count) in [("v1", 64, 21), ("v2", 77, 28)] {
             let chosen = |row: &serde_json::Value| row["layout"] == layout;
             let hex = codec(Positional::padded(HEX, greatest_of(bits)));
-            assert_eq!(vectors::check_valid(&hex, "conjunction", "hex_padded", chosen), count);
+            assert_eq!(
+                vectors::check_valid(&hex, "conjunction", "hex_padded", chosen),
+                count
+            );
             let decimal = of_padding(DECIMAL, Padding::None, bits);
-            assert_eq!(vectors::check_valid(&decimal, "conjunction", "decimal", chosen), count);
+            assert_eq!(
+                vectors::check_valid(&decimal, "conjunction", "decimal", chosen),
+                count
+            );
             let decoded = |row: &serde_json::Value| row["operation"] == "decode" && chosen(row);
-            assert_eq!(check_invalid(&decimal, "conjunction", greatest_of(bits), decoded), 5);
+            assert_eq!(
+                check_invalid(&decimal, "conjunction", greatest_of(bits), decoded),
+                5
+            );
         }
     }
 
     #[test]
     fn published_texts_in_order_are_sortable() {
         for (file, name, codec) in [
-            ("siq", "hex_padded", of_padding(HEX, Padding::Fixed(28), 112)),
-            ("siq", "bytes16_hex", codec(Positional::of_bytes(HEX, 16, greatest_of(112)))),
-            ("snowflake", "hex_padded", of_padding(HEX, Padding::Fixed(16), 64)),
-            ("flax", "string", codec(Positional::padded(BASE64_LEX, greatest_of(96)))),
-            ("payment", "string", codec(Positional::padded(BASE36, 36_u128.pow(9) - 1))),
+            (
+                "siq",
+                "hex_padded",
+                of_padding(HEX, Padding::Fixed(28), 112),
+            ),
+            (
+                "siq",
+                "bytes16_hex",
+                codec(Positional::of_bytes(HEX, 16, greatest_of(112))),
+            ),
+            (
+                "snowflake",
+                "hex_padded",
+                of_padding(HEX, Padding::Fixed(16), 64),
+            ),
+            (
+                "flax",
+                "string",
+                codec(Positional::padded(BASE64_LEX, greatest_of(96))),
+            ),
+            (
+                "payment",
+                "string",
+                codec(Positional::padded(BASE36, 36_u128.pow(9) - 1)),
+            ),
         ] {
             assert!(codec.is_sortable());
-            let row = vectors::rows(file, "ordering").into_iter().find(|row| row["codec"] == name).expect("a list");
-            let texts = row["ascending"].as_array().expect("texts").iter().map(|text| text.as_str().expect("a text"));
+            let row = vectors::rows(file, "ordering")
+                .into_iter()
+                .find(|row| row["codec"] == name)
+                .expect("a list");
+            let texts = row["ascending"]
+                .as_array()
+                .expect("texts")
+                .iter()
+                .map(|text| text.as_str().expect("a text"));
             let numbers: Vec<u128> = texts.map(|text| codec.read(text).expect("an id")).collect();
             assert!(numbers.is_sorted());
         }
@@ -432,19 +586,32 @@ mod tests {
     #[test]
     fn filler_bits_must_be_zero_and_128_bits_fit_beside_them() {
         let xid = codec(Positional::of_bytes(BASE32_HEX, 12, greatest_of(96)));
-        vectors::check(&xid, 0x4d88_e15b_60f4_86e4_2841_2dc9, "9m4e2mr0ui3e8a215n4g");
-        assert_eq!(xid.read("9m4e2mr0ui3e8a215n4h"), Err(Rejection::NonCanonical));
+        vectors::check(
+            &xid,
+            0x4d88_e15b_60f4_86e4_2841_2dc9,
+            "9m4e2mr0ui3e8a215n4g",
+        );
+        assert_eq!(
+            xid.read("9m4e2mr0ui3e8a215n4h"),
+            Err(Rejection::NonCanonical)
+        );
         let sixteen = codec(Positional::of_bytes(BASE64_URL, 16, u128::MAX));
         vectors::check(&sixteen, u128::MAX, "_____________________w");
         let seventeen = codec(Positional::of_bytes(BASE64_URL, 17, u128::MAX));
-        assert_eq!(seventeen.read("______________________8"), Err(Rejection::OutOfRange));
+        assert_eq!(
+            seventeen.read("______________________8"),
+            Err(Rejection::OutOfRange)
+        );
     }
 
     #[test]
     fn a_ulid_above_128_bits_is_out_of_range() {
         let ulid = of_padding(CROCKFORD, Padding::Fixed(26), 128);
         vectors::check(&ulid, u128::MAX, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
-        assert_eq!(ulid.read("80000000000000000000000000"), Err(Rejection::OutOfRange));
+        assert_eq!(
+            ulid.read("80000000000000000000000000"),
+            Err(Rejection::OutOfRange)
+        );
     }
 
     #[test]

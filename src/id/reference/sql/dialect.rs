@@ -31,14 +31,21 @@ impl FromStr for SqlDialect {
     type Err = DialectError;
 
     fn from_str(text: &str) -> Result<SqlDialect, DialectError> {
-        SqlDialect::ALL.into_iter().find(|dialect| dialect.name() == text).ok_or(DialectError)
+        SqlDialect::ALL
+            .into_iter()
+            .find(|dialect| dialect.name() == text)
+            .ok_or(DialectError)
     }
 }
 
 impl SqlDialect {
     /// Each of them.
-    pub const ALL: [SqlDialect; 4] =
-        [SqlDialect::PostgreSql, SqlDialect::MySql, SqlDialect::Sqlite, SqlDialect::DuckDb];
+    pub const ALL: [SqlDialect; 4] = [
+        SqlDialect::PostgreSql,
+        SqlDialect::MySql,
+        SqlDialect::Sqlite,
+        SqlDialect::DuckDb,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -116,7 +123,9 @@ impl SqlDialect {
     /// A number in `len` hexadecimal digits.
     pub(super) fn to_hex(self, number: &str, len: usize) -> String {
         match self {
-            SqlDialect::PostgreSql | SqlDialect::DuckDb => format!("lpad(to_hex({number}), {len}, '0')"),
+            SqlDialect::PostgreSql | SqlDialect::DuckDb => {
+                format!("lpad(to_hex({number}), {len}, '0')")
+            }
             SqlDialect::MySql => format!("lpad(hex({number}), {len}, '0')"),
             SqlDialect::Sqlite => format!("printf('%0{len}x', {number})"),
         }
@@ -125,8 +134,12 @@ impl SqlDialect {
     /// The instant `micros` after 1970.
     pub(super) fn instant(self, micros: &str) -> String {
         match self {
-            SqlDialect::PostgreSql => format!("timestamptz 'epoch' + ({micros}) * interval '1 microsecond'"),
-            SqlDialect::MySql => format!("timestampadd(microsecond, {micros}, timestamp'1970-01-01 00:00:00.000000')"),
+            SqlDialect::PostgreSql => {
+                format!("timestamptz 'epoch' + ({micros}) * interval '1 microsecond'")
+            }
+            SqlDialect::MySql => format!(
+                "timestampadd(microsecond, {micros}, timestamp'1970-01-01 00:00:00.000000')"
+            ),
             SqlDialect::DuckDb => format!("make_timestamp({micros})"),
             SqlDialect::Sqlite => format!(
                 "strftime('%Y-%m-%dT%H:%M:%S', ({micros}) / 1000000, 'unixepoch') || printf('.%06dZ', ({micros}) % 1000000)"
@@ -138,7 +151,9 @@ impl SqlDialect {
     pub(super) fn micros(self, instant: &str) -> String {
         match self {
             SqlDialect::PostgreSql => format!("(extract(epoch from {instant}) * 1000000)::bigint"),
-            SqlDialect::MySql => format!("timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', {instant})"),
+            SqlDialect::MySql => {
+                format!("timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', {instant})")
+            }
             SqlDialect::DuckDb => format!("epoch_us({instant})"),
             SqlDialect::Sqlite => format!(
                 "(strftime('%s', substr({instant}, 1, 19)) * 1000000 + \
@@ -158,7 +173,13 @@ impl SqlDialect {
     }
 
     /// A function of one argument.
-    pub(super) fn function(self, name: &str, argument: [&str; 2], returns: &str, expression: &str) -> String {
+    pub(super) fn function(
+        self,
+        name: &str,
+        argument: [&str; 2],
+        returns: &str,
+        expression: &str,
+    ) -> String {
         let [argument, of_type] = argument;
         match self {
             SqlDialect::PostgreSql => format!(
@@ -168,8 +189,12 @@ impl SqlDialect {
             SqlDialect::MySql => format!(
                 "CREATE FUNCTION {name}({argument} {of_type}) RETURNS {returns} DETERMINISTIC NO SQL\n    RETURN {expression};\n"
             ),
-            SqlDialect::DuckDb => format!("CREATE MACRO {name}({argument}) AS\n    {expression};\n"),
-            SqlDialect::Sqlite => format!("-- {name}, of {argument} ({of_type}), is {returns}:\n{expression}\n"),
+            SqlDialect::DuckDb => {
+                format!("CREATE MACRO {name}({argument}) AS\n    {expression};\n")
+            }
+            SqlDialect::Sqlite => {
+                format!("-- {name}, of {argument} ({of_type}), is {returns}:\n{expression}\n")
+            }
         }
     }
 }

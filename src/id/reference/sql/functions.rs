@@ -69,7 +69,11 @@ impl Format {
         let (Some(time), Some(tick)) = (layout.field_of(FieldKind::Time), self.tick) else {
             return Err(SqlError::NoTime);
         };
-        let times = layout.fields().iter().filter(|field| field.kind == FieldKind::Time).count();
+        let times = layout
+            .fields()
+            .iter()
+            .filter(|field| field.kind == FieldKind::Time)
+            .count();
         if times > 1 || layout.fields()[0].kind != FieldKind::Time {
             return Err(SqlError::TimeNotLeading);
         }
@@ -77,7 +81,10 @@ impl Format {
         if epoch_ns < 0 || epoch_ns % 1_000 != 0 {
             return Err(SqlError::Epoch);
         }
-        let has_uuid = self.encodings.iter().any(|encoding| encoding.definition().kind == EncodingKind::Uuid);
+        let has_uuid = self
+            .encodings
+            .iter()
+            .any(|encoding| encoding.definition().kind == EncodingKind::Uuid);
         let column = match dialect {
             _ if self.fits_signed_64() => Column::Number,
             SqlDialect::PostgreSql | SqlDialect::DuckDb if has_uuid => Column::Uuid,
@@ -87,7 +94,15 @@ impl Format {
         if !matches!(column, Column::Number) && !is_of_digits {
             return Err(SqlError::NotOfDigits);
         }
-        let functions = Functions { format: self, layout, time, tick, epoch_us: epoch_ns / 1_000, column, dialect };
+        let functions = Functions {
+            format: self,
+            layout,
+            time,
+            tick,
+            epoch_us: epoch_ns / 1_000,
+            column,
+            dialect,
+        };
         Ok(functions.write())
     }
 }
@@ -99,10 +114,19 @@ impl Functions<'_> {
         let function = |name: &str, argument: [&str; 2], returns: &str, expression: &str| {
             dialect.function(&format!("{prefix}_{name}"), argument, returns, expression)
         };
-        let (id, at, instant) = (["id", column.as_str()], ["instant", dialect.instant_type()], dialect.instant_type());
+        let (id, at, instant) = (
+            ["id", column.as_str()],
+            ["instant", dialect.instant_type()],
+            dialect.instant_type(),
+        );
         let ticks = self.value_of(self.time);
         let mut statements = vec![
-            function("time", id, instant, &dialect.instant(&self.micros_of(&ticks))),
+            function(
+                "time",
+                id,
+                instant,
+                &dialect.instant(&self.micros_of(&ticks)),
+            ),
             function("min", at, &column, &self.least_at()),
             function("max", at, &column, &self.greatest_before()),
         ];
@@ -111,8 +135,18 @@ impl Functions<'_> {
         }
         if let Some((letters, len)) = self.digits_of_text() {
             let text_type = format!("char({len})");
-            statements.push(function("number", ["id", &text_type], "bigint", &self.number_of_text(letters, len)));
-            statements.push(function("text", ["id", "bigint"], &text_type, &self.text_of_number(letters, len)));
+            statements.push(function(
+                "number",
+                ["id", &text_type],
+                "bigint",
+                &self.number_of_text(letters, len),
+            ));
+            statements.push(function(
+                "text",
+                ["id", "bigint"],
+                &text_type,
+                &self.text_of_number(letters, len),
+            ));
         }
         let heading = format!(
             "-- Ids of {} in a column of type {column}, read by {}. Nothing here mints.\n\
@@ -130,7 +164,9 @@ impl Functions<'_> {
             (Column::Bytes(_), SqlDialect::PostgreSql) => "bytea".to_owned(),
             (Column::Bytes(bytes), SqlDialect::MySql) => format!("binary({bytes})"),
             (Column::Bytes(_), SqlDialect::DuckDb) => "blob".to_owned(),
-            (Column::Bytes(bytes), SqlDialect::Sqlite) => format!("text of {} hexadecimal digits", 2 * bytes),
+            (Column::Bytes(bytes), SqlDialect::Sqlite) => {
+                format!("text of {} hexadecimal digits", 2 * bytes)
+            }
         }
     }
 
@@ -158,16 +194,34 @@ impl Functions<'_> {
     fn value_of(&self, field: &Field) -> String {
         let (dialect, values) = (self.dialect, field.max + 1);
         if let Column::Number = self.column {
-            let above = if field.stride == 1 { "id".to_owned() } else { dialect.quotient("id", field.stride) };
-            return if field.kind == FieldKind::Time { above } else { SqlDialect::rest(&above, values) };
+            let above = if field.stride == 1 {
+                "id".to_owned()
+            } else {
+                dialect.quotient("id", field.stride)
+            };
+            return if field.kind == FieldKind::Time {
+                above
+            } else {
+                SqlDialect::rest(&above, values)
+            };
         }
-        let (shift, bits) = (usize_of(field.stride.ilog2()), usize_of(u128::BITS - field.max.leading_zeros()));
-        let (first, end) = (self.digits() - (shift + bits).div_ceil(4), self.digits() - shift / 4);
+        let (shift, bits) = (
+            usize_of(field.stride.ilog2()),
+            usize_of(u128::BITS - field.max.leading_zeros()),
+        );
+        let (first, end) = (
+            self.digits() - (shift + bits).div_ceil(4),
+            self.digits() - shift / 4,
+        );
         let number = dialect.hex_number(&self.hex_of_id(), first + 1, end - first);
         if field.kind == FieldKind::Time {
             return number;
         }
-        let above = if shift % 4 == 0 { number } else { dialect.quotient(&number, 1 << (shift % 4)) };
+        let above = if shift % 4 == 0 {
+            number
+        } else {
+            dialect.quotient(&number, 1 << (shift % 4))
+        };
         SqlDialect::rest(&above, values)
     }
 
@@ -181,7 +235,10 @@ impl Functions<'_> {
             dialect.quotient(&format!("({ticks} * {nanos})"), MICRO)
         } else {
             // Whole rounds of `nanos` nanoseconds, so that no product is beyond 64 bits. A tick begins at a whole nanosecond.
-            let (rounds, rest) = (dialect.quotient(ticks, parts), SqlDialect::rest(ticks, parts));
+            let (rounds, rest) = (
+                dialect.quotient(ticks, parts),
+                SqlDialect::rest(ticks, parts),
+            );
             let begun = dialect.quotient(&format!("({rest} * {nanos} + {})", parts - 1), parts);
             dialect.quotient(&format!("({rounds} * {nanos} + {begun})"), MICRO)
         };
@@ -192,7 +249,11 @@ impl Functions<'_> {
     fn ticks_before(&self) -> String {
         let (nanos, parts) = (u128::from(self.tick.nanos()), u128::from(self.tick.parts()));
         let dialect = self.dialect;
-        let since = dialect.not_negative(&format!("{} - {}", dialect.micros("instant"), self.epoch_us));
+        let since = dialect.not_negative(&format!(
+            "{} - {}",
+            dialect.micros("instant"),
+            self.epoch_us
+        ));
         if parts == 1 && nanos % MICRO == 0 {
             let micros = nanos / MICRO;
             return match micros {
@@ -201,7 +262,10 @@ impl Functions<'_> {
             };
         }
         let since = format!("({since} * {MICRO})");
-        let (rounds, rest) = (dialect.quotient(&since, nanos), SqlDialect::rest(&since, nanos));
+        let (rounds, rest) = (
+            dialect.quotient(&since, nanos),
+            SqlDialect::rest(&since, nanos),
+        );
         let begun = dialect.quotient(&format!("({rest} * {parts} + {})", nanos - parts), nanos);
         format!("({rounds} * {parts} + {begun})")
     }
@@ -214,22 +278,39 @@ impl Functions<'_> {
                 self.time.max.min(room / self.time.stride)
             }
             // One more is still a number of 64 bits with a sign.
-            Column::Uuid | Column::Bytes(_) => self.time.max.min(u128::from(i64::MAX.unsigned_abs()) - 1),
+            Column::Uuid | Column::Bytes(_) => {
+                self.time.max.min(u128::from(i64::MAX.unsigned_abs()) - 1)
+            }
         }
     }
 
     /// What stands below the time in the least id of a tick.
     fn rest_least(&self) -> u128 {
-        self.format.variants.iter().map(|variant| variant.layout.least()).min().expect("a format has a layout")
+        self.format
+            .variants
+            .iter()
+            .map(|variant| variant.layout.least())
+            .min()
+            .expect("a format has a layout")
     }
 
     /// The same in the greatest id.
     fn rest_greatest(&self) -> u128 {
         let rest = |layout: &Layout| {
-            let fields = layout.fields().iter().filter(|field| field.kind != FieldKind::Time);
-            fields.map(|field| field.constant.unwrap_or(field.max) * field.stride).sum()
+            let fields = layout
+                .fields()
+                .iter()
+                .filter(|field| field.kind != FieldKind::Time);
+            fields
+                .map(|field| field.constant.unwrap_or(field.max) * field.stride)
+                .sum()
         };
-        self.format.variants.iter().map(|variant| rest(&variant.layout)).max().expect("a format has a layout")
+        self.format
+            .variants
+            .iter()
+            .map(|variant| rest(&variant.layout))
+            .max()
+            .expect("a format has a layout")
     }
 
     /// The least id of the first tick that begins at `instant` or later.
@@ -240,7 +321,9 @@ impl Functions<'_> {
 
     /// The greatest id of the last tick that begins before `instant`.
     fn greatest_before(&self) -> String {
-        let ticks = self.dialect.least(&self.ticks_before(), self.last_tick() + 1);
+        let ticks = self
+            .dialect
+            .least(&self.ticks_before(), self.last_tick() + 1);
         let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
         match self.column {
             // Before the first tick that is a number below all ids.
@@ -255,7 +338,10 @@ impl Functions<'_> {
             return format!("{ticks} * {} + {rest}", self.time.stride);
         }
         let below = shift / 4;
-        let hex = dialect.concat(&[dialect.to_hex(ticks, self.digits() - below), quoted(&format!("{rest:0below$x}"))]);
+        let hex = dialect.concat(&[
+            dialect.to_hex(ticks, self.digits() - below),
+            quoted(&format!("{rest:0below$x}")),
+        ]);
         match (self.column, dialect) {
             (Column::Uuid, _) => format!("cast({hex} AS uuid)"),
             (_, SqlDialect::PostgreSql) => format!("decode({hex}, 'hex')"),
@@ -269,7 +355,9 @@ impl Functions<'_> {
         let canonical = self.format.canonical();
         let definition = canonical.definition();
         let is_plain = definition.prefix.is_none() && definition.check.is_none();
-        let len = canonical.fixed_len().filter(|_| matches!(self.column, Column::Number) && is_plain)?;
+        let len = canonical
+            .fixed_len()
+            .filter(|_| matches!(self.column, Column::Number) && is_plain)?;
         let letters = canonical.digit_letters()?;
         // Every digit stands for a share that 64 bits hold.
         let base = u128::try_from(letters.len()).ok()?;
@@ -290,15 +378,20 @@ impl Functions<'_> {
 
     fn text_of_number(&self, letters: &str, len: usize) -> String {
         let letter = |place: usize| {
-            let above = self.dialect.quotient("id", weight(letters, len - 1 - place));
+            let above = self
+                .dialect
+                .quotient("id", weight(letters, len - 1 - place));
             let digit = SqlDialect::rest(&above, weight(letters, 1));
             match self.dialect {
                 // A place in a text has 32 bits there.
-                SqlDialect::PostgreSql => format!("substr({}, {digit}::int + 1, 1)", quoted(letters)),
+                SqlDialect::PostgreSql => {
+                    format!("substr({}, {digit}::int + 1, 1)", quoted(letters))
+                }
                 _ => format!("substr({}, {digit} + 1, 1)", quoted(letters)),
             }
         };
-        self.dialect.concat(&(0..len).map(letter).collect::<Vec<_>>())
+        self.dialect
+            .concat(&(0..len).map(letter).collect::<Vec<_>>())
     }
 
     /// The type of whole numbers of 64 bits in a cast.
@@ -313,7 +406,9 @@ impl Functions<'_> {
 
 /// What a digit of this place counts, from the right.
 fn weight(letters: &str, place: usize) -> u128 {
-    (0..place).map(|_| u128::try_from(letters.len()).expect("few letters")).product()
+    (0..place)
+        .map(|_| u128::try_from(letters.len()).expect("few letters"))
+        .product()
 }
 
 fn usize_of(number: u32) -> usize {

@@ -52,7 +52,9 @@ struct Reading {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExclusionError {
     /// No encoding that reads the lines before it reads this one.
-    #[error("line {line}: `{text}` is no id of `{format}` in an encoding that the lines before it have, too")]
+    #[error(
+        "line {line}: `{text}` is no id of `{format}` in an encoding that the lines before it have, too"
+    )]
     NoId {
         /// Its number, from 1.
         line: u64,
@@ -78,10 +80,23 @@ impl ExcludedIds {
     /// No ids yet. `workers`: the numbers that are minted with, or `None` for any; `from`: every session begins there or later.
     pub fn of(format: Arc<Format>, workers: Option<Vec<u32>>, from: UnixNanos) -> ExcludedIds {
         // An epoch in the future has no tick yet, and all of its ids count.
-        let from_tick = format.tick.map_or(0, |tick| tick.count(format.epoch, from.into()));
-        let reading = |encoding| Reading { encoding, last: 0, ticks: BTreeMap::new() };
+        let from_tick = format
+            .tick
+            .map_or(0, |tick| tick.count(format.epoch, from.into()));
+        let reading = |encoding| Reading {
+            encoding,
+            last: 0,
+            ticks: BTreeMap::new(),
+        };
         let readings = (0..format.encodings.len()).map(reading).collect();
-        ExcludedIds { workers, from, from_tick: u128::try_from(from_tick).unwrap_or(0), readings, lines: 0, format }
+        ExcludedIds {
+            workers,
+            from,
+            from_tick: u128::try_from(from_tick).unwrap_or(0),
+            readings,
+            lines: 0,
+            format,
+        }
     }
 
     /// Reads one line, without its end.
@@ -90,18 +105,32 @@ impl ExcludedIds {
     /// [`ExclusionError`] with the number of the line; nothing more can be read then.
     pub fn read_line(&mut self, text: &str) -> Result<(), ExclusionError> {
         self.lines += 1;
-        let ExcludedIds { format, workers, from_tick, readings, .. } = self;
+        let ExcludedIds {
+            format,
+            workers,
+            from_tick,
+            readings,
+            ..
+        } = self;
         let mut is_below = false;
         readings.retain_mut(|reading| {
-            let read = format.read_as(reading.encoding, text).ok().and_then(|id| Some((id, placed(format, id)?)));
-            let Some((id, place)) = read else { return false };
+            let read = format
+                .read_as(reading.encoding, text)
+                .ok()
+                .and_then(|id| Some((id, placed(format, id)?)));
+            let Some((id, place)) = read else {
+                return false;
+            };
             if id < reading.last {
                 is_below = true;
                 return false;
             }
             reading.last = id;
             let ((worker, _), tick) = place;
-            let matters = tick >= *from_tick && workers.as_ref().is_none_or(|workers| workers.contains(&worker));
+            let matters = tick >= *from_tick
+                && workers
+                    .as_ref()
+                    .is_none_or(|workers| workers.contains(&worker));
             // A tick that does not fit is above all that are minted.
             if let (true, Ok(tick)) = (matters && tick < u64::MAX.into(), u64::try_from(tick)) {
                 reading.ticks.entry(place.0).or_default().add(tick);
@@ -114,7 +143,11 @@ impl ExcludedIds {
         let (line, text) = (self.lines, text.chars().take(SHOWN_MAX).collect());
         Err(match is_below {
             true => ExclusionError::NotSorted { line, text },
-            false => ExclusionError::NoId { line, text, format: self.format.name.clone() },
+            false => ExclusionError::NoId {
+                line,
+                text,
+                format: self.format.name.clone(),
+            },
         })
     }
 
@@ -124,8 +157,15 @@ impl ExcludedIds {
         for (lane, ticks) in self.readings.into_iter().flat_map(|reading| reading.ticks) {
             lanes.entry(lane).or_default().append(ticks);
         }
-        let lanes = lanes.into_iter().map(|(lane, ticks)| (lane, ticks.in_order())).collect();
-        ExcludedTicks { from: self.from, lanes, ids: self.lines }
+        let lanes = lanes
+            .into_iter()
+            .map(|(lane, ticks)| (lane, ticks.in_order()))
+            .collect();
+        ExcludedTicks {
+            from: self.from,
+            lanes,
+            ids: self.lines,
+        }
     }
 }
 
@@ -136,7 +176,10 @@ fn placed(format: &Format, id: u128) -> Option<(Lane, u128)> {
     let values = layout.unpack(id).ok()?;
     let worker = layout.sum_of(FieldKind::Worker, &values).unwrap_or(0);
     // Worker numbers have 32 bits at most.
-    Some(((u32::try_from(worker).ok()?, variant), layout.sum_of(FieldKind::Time, &values)?))
+    Some((
+        (u32::try_from(worker).ok()?, variant),
+        layout.sum_of(FieldKind::Time, &values)?,
+    ))
 }
 
 #[cfg(test)]
@@ -154,12 +197,22 @@ mod tests {
     fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
         // Nine digits are a payment id, and also the decimal number of another one, of long ago.
         let rows = |lines: &[&str]| {
-            let mut ids = ExcludedIds::of(Arc::new(preset("payment")), None, UnixNanos::from_seconds(0));
-            lines.iter().for_each(|line| ids.read_line(line).expect("sorted"));
+            let mut ids = ExcludedIds::of(
+                Arc::new(preset("payment")),
+                None,
+                UnixNanos::from_seconds(0),
+            );
+            lines
+                .iter()
+                .for_each(|line| ids.read_line(line).expect("sorted"));
             ids.ticks().ticks()
         };
         assert_eq!(rows(&["575021959"]), 2);
-        assert_eq!(rows(&["575021959", "57502195A"]), 1, "with a letter all of them are of base 36");
+        assert_eq!(
+            rows(&["575021959", "57502195A"]),
+            1,
+            "with a letter all of them are of base 36"
+        );
         assert_eq!(
             rows(&["575021959", "9575021959"]),
             2,
@@ -172,11 +225,22 @@ mod tests {
         let mut ids = reader("snowflake", None);
         ids.read_line("1573542478315782144").expect("an id");
         let error = ids.read_line("id").expect_err("a word").to_string();
-        assert!(error.starts_with("line 2: `id` is no id of `snowflake`"), "{error}");
-        assert!(reader("snowflake", None).read_line("").is_err(), "an empty line is none");
+        assert!(
+            error.starts_with("line 2: `id` is no id of `snowflake`"),
+            "{error}"
+        );
+        assert!(
+            reader("snowflake", None).read_line("").is_err(),
+            "an empty line is none"
+        );
         let mut ids = reader("payment", None);
-        ["1I9ZC1001", "1I9ZC1001"].iter().for_each(|line| ids.read_line(line).expect("the same again is in order"));
-        let error = ids.read_line("1I9ZC1000").expect_err("unsorted").to_string();
+        ["1I9ZC1001", "1I9ZC1001"]
+            .iter()
+            .for_each(|line| ids.read_line(line).expect("the same again is in order"));
+        let error = ids
+            .read_line("1I9ZC1000")
+            .expect_err("unsorted")
+            .to_string();
         assert_eq!(error, "line 3: `1I9ZC1000` is below the line before it");
     }
 
@@ -184,13 +248,24 @@ mod tests {
     fn what_is_before_every_session_or_of_another_worker_takes_no_memory() {
         let payment = preset("payment");
         let id = |seconds: u64, worker: u128| {
-            let tick = payment.ticks_at(UnixNanos::from_seconds(seconds).into()).expect("a tick");
-            payment.canonical().to_text(payment.variants[0].layout.pack(&[tick, worker, 7]).expect("fits"))
+            let tick = payment
+                .ticks_at(UnixNanos::from_seconds(seconds).into())
+                .expect("a tick");
+            payment.canonical().to_text(
+                payment.variants[0]
+                    .layout
+                    .pack(&[tick, worker, 7])
+                    .expect("fits"),
+            )
         };
         let mut ids = reader("payment", Some(vec![2]));
-        for (seconds, worker) in
-            [(1_749_999_998, 2), (1_749_999_999, 2), (1_750_000_000, 1), (1_750_000_000, 2), (1_750_000_001, 3)]
-        {
+        for (seconds, worker) in [
+            (1_749_999_998, 2),
+            (1_749_999_999, 2),
+            (1_750_000_000, 1),
+            (1_750_000_000, 2),
+            (1_750_000_001, 3),
+        ] {
             ids.read_line(&id(seconds, worker)).expect("sorted");
         }
         let ticks = ids.ticks();
@@ -201,6 +276,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "begins before")]
     fn a_session_that_begins_before_what_is_held_is_a_bug() {
-        reader("payment", None).ticks().of_lane(0, 0, UnixNanos::new(FROM.get() - 1));
+        reader("payment", None)
+            .ticks()
+            .of_lane(0, 0, UnixNanos::new(FROM.get() - 1));
     }
 }

@@ -29,7 +29,11 @@ impl ExcludedTicks {
 
     /// How many ticks are left out, of all worker numbers together.
     pub fn ticks(&self) -> u64 {
-        self.lanes.values().flat_map(|rows| rows.iter()).map(|row| row.end - row.start).sum()
+        self.lanes
+            .values()
+            .flat_map(|rows| rows.iter())
+            .map(|row| row.end - row.start)
+            .sum()
     }
 
     /// The ticks that one sequence leaves out, if there are any.

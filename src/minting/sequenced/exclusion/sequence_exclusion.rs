@@ -36,10 +36,23 @@ pub(in crate::minting) struct Placed {
 
 impl Exclusion {
     /// For a sequencer whose first stamp is `first`, and which has no horizon yet.
-    pub(in crate::minting) fn new(ticks: Arc<[Range<u64>]>, line: &StampLine, first: u64) -> Exclusion {
-        let exclusion = Exclusion { ticks, gate: Mutex::new(Gate { horizon: 0, barrier: first }) };
+    pub(in crate::minting) fn new(
+        ticks: Arc<[Range<u64>]>,
+        line: &StampLine,
+        first: u64,
+    ) -> Exclusion {
+        let exclusion = Exclusion {
+            ticks,
+            gate: Mutex::new(Gate {
+                horizon: 0,
+                barrier: first,
+            }),
+        };
         // Where the first stamp lies in an excluded tick, the barrier is that stamp, and nothing can be handed out before it is passed.
-        let barrier = exclusion.free_from(line, first).next().filter(|free| free.start == first);
+        let barrier = exclusion
+            .free_from(line, first)
+            .next()
+            .filter(|free| free.start == first);
         exclusion.gate().barrier = barrier.map_or(first, |free| free.end);
         exclusion
     }
@@ -49,7 +62,11 @@ impl Exclusion {
     }
 
     /// The stretches of stamps between excluded ticks from this stamp on, none of them empty; the last one has no end.
-    pub(in crate::minting) fn free_from(&self, line: &StampLine, stamp: u64) -> impl Iterator<Item = Range<u64>> {
+    pub(in crate::minting) fn free_from(
+        &self,
+        line: &StampLine,
+        stamp: u64,
+    ) -> impl Iterator<Item = Range<u64>> {
         let begins = |tick: u64| line.stamp_of_tick(tick.into());
         let passed = self.ticks.partition_point(|row| begins(row.end) <= stamp);
         let mut rows = self.ticks[passed..].iter();
@@ -76,9 +93,17 @@ mod tests {
     use crate::time::UnixTime;
 
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "one row of ticks is left out, or free")]
+    #[expect(
+        clippy::single_range_in_vec_init,
+        reason = "one row of ticks is left out, or free"
+    )]
     fn what_is_free_is_what_no_row_has() {
-        let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 10, UnixNanos::from_seconds(100));
+        let line = StampLine::new(
+            "1s".parse().expect("a tick"),
+            UnixTime::EPOCH,
+            10,
+            UnixNanos::from_seconds(100),
+        );
         let exclusion = Exclusion::new([90..95, 103..105, 107..108].into(), &line, 0);
         let free = |stamp| exclusion.free_from(&line, stamp).collect::<Vec<_>>();
         assert_eq!(free(0), [0..30, 50..70, 80..u64::MAX]);
@@ -87,7 +112,11 @@ mod tests {
             assert_eq!(free(inside), [50..70, 80..u64::MAX], "from {inside}");
         }
         assert_eq!(free(81), [81..u64::MAX]);
-        let barrier = |first| Exclusion::new([103..105].into(), &line, first).gate().barrier;
+        let barrier = |first| {
+            Exclusion::new([103..105].into(), &line, first)
+                .gate()
+                .barrier
+        };
         assert_eq!([0, 29, 30, 42, 50].map(barrier), [30, 30, 30, 42, u64::MAX]);
     }
 }

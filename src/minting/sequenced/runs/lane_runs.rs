@@ -39,13 +39,33 @@ mod tests {
 
     #[test]
     fn ids_come_tick_by_tick_and_in_the_order_of_the_workers_within_a_tick() {
-        let steps = Steps { time_stride: 1000, sequence_stride: 1, per_tick: 3 };
-        let run = |worker: u128, tick, sequence, count| Run { steps, base: worker * 100, tick, sequence, count };
-        let mut runs = LaneRuns::new(vec![run(0, 7, 2, 4), run(1, 6, 1, 3), run(1, 8, 0, 2), run(2, 7, 0, 3)]);
+        let steps = Steps {
+            time_stride: 1000,
+            sequence_stride: 1,
+            per_tick: 3,
+        };
+        let run = |worker: u128, tick, sequence, count| Run {
+            steps,
+            base: worker * 100,
+            tick,
+            sequence,
+            count,
+        };
+        let mut runs = LaneRuns::new(vec![
+            run(0, 7, 2, 4),
+            run(1, 6, 1, 3),
+            run(1, 8, 0, 2),
+            run(2, 7, 0, 3),
+        ]);
         let mut ids = Vec::new();
         while let Some(progression) = runs.take_progression(2) {
             ids.extend(progression.values());
         }
-        assert_eq!(ids, [6101, 6102, 7002, 7100, 7200, 7201, 7202, 8000, 8001, 8002, 8100, 8101]);
+        assert_eq!(
+            ids,
+            [
+                6101, 6102, 7002, 7100, 7200, 7201, 7202, 8000, 8001, 8002, 8100, 8101
+            ]
+        );
     }
 }

@@ -25,10 +25,14 @@ impl Shape {
     /// The shape of a sequenced layout on a node with that shard number.
     pub(in crate::minting) fn of(layout: &Layout, shard: u64) -> Shape {
         let stride = |kind| layout.field_of(kind).map_or(0, |field| field.stride);
-        let constants: u128 =
-            layout.fields().iter().filter_map(|field| field.constant.map(|value| value * field.stride)).sum();
-        let sequence =
-            layout.field_of(FieldKind::Sequence).expect("a sequenced layout has a sequence, checked when it was made");
+        let constants: u128 = layout
+            .fields()
+            .iter()
+            .filter_map(|field| field.constant.map(|value| value * field.stride))
+            .sum();
+        let sequence = layout
+            .field_of(FieldKind::Sequence)
+            .expect("a sequenced layout has a sequence, checked when it was made");
         Shape {
             fixed: constants + u128::from(shard) * stride(FieldKind::Shard),
             worker_stride: stride(FieldKind::Worker),
@@ -36,7 +40,8 @@ impl Shape {
             steps: Steps {
                 time_stride: stride(FieldKind::Time),
                 sequence_stride: sequence.stride,
-                per_tick: u64::try_from(sequence.max + 1).expect("at most 2^32, checked when the format was made"),
+                per_tick: u64::try_from(sequence.max + 1)
+                    .expect("at most 2^32, checked when the format was made"),
             },
         }
     }
@@ -64,7 +69,9 @@ impl Run {
         if self.count == 0 {
             return None;
         }
-        let count = (self.steps.per_tick - self.sequence).min(self.count).min(limit.max(1));
+        let count = (self.steps.per_tick - self.sequence)
+            .min(self.count)
+            .min(limit.max(1));
         let first = self.base
             + u128::from(self.tick) * self.steps.time_stride
             + u128::from(self.sequence) * self.steps.sequence_stride;
@@ -74,11 +81,18 @@ impl Run {
             self.sequence = 0;
             self.tick += 1;
         }
-        Some(Progression { first, step: self.steps.sequence_stride, count })
+        Some(Progression {
+            first,
+            step: self.steps.sequence_stride,
+            count,
+        })
     }
 
     /// The sum of the lengths of all its ids' texts; `None` beyond 64 bits.
-    pub(in crate::minting) fn text_len(mut self, len: impl Fn(u128) -> usize + Copy) -> Option<u64> {
+    pub(in crate::minting) fn text_len(
+        mut self,
+        len: impl Fn(u128) -> usize + Copy,
+    ) -> Option<u64> {
         let mut total = 0_u64;
         while let Some(progression) = self.take_progression(u64::MAX) {
             total = total.checked_add(progression.total_len(len))?;
@@ -93,8 +107,18 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_in_the_next_tick() {
-        let steps = Steps { time_stride: 100, sequence_stride: 2, per_tick: 3 };
-        let mut run = Run { steps, base: 50, tick: 7, sequence: 2, count: 5 };
+        let steps = Steps {
+            time_stride: 100,
+            sequence_stride: 2,
+            per_tick: 3,
+        };
+        let mut run = Run {
+            steps,
+            base: 50,
+            tick: 7,
+            sequence: 2,
+            count: 5,
+        };
         let mut ids = Vec::new();
         while let Some(progression) = run.take_progression(u64::MAX) {
             ids.extend(progression.values());

@@ -54,12 +54,21 @@ impl CheckedPages {
         let first_page = match blocks > FIRST_PAGE_SUMS_BLOCK {
             true => {
                 let block = file.read_block(FIRST_PAGE_SUMS_BLOCK)?;
-                [0, 4].map(|at| u32::from_be_bytes(block[at..at + 4].try_into().expect("four bytes")))
+                [0, 4]
+                    .map(|at| u32::from_be_bytes(block[at..at + 4].try_into().expect("four bytes")))
             }
             false => [NEVER_WRITTEN; 2],
         };
-        let sums = Sums { len: layout.pages_in(blocks), first_page, groups: BTreeMap::new() };
-        Ok(CheckedPages { file, layout, sums: Mutex::new(sums) })
+        let sums = Sums {
+            len: layout.pages_in(blocks),
+            first_page,
+            groups: BTreeMap::new(),
+        };
+        Ok(CheckedPages {
+            file,
+            layout,
+            sums: Mutex::new(sums),
+        })
     }
 
     /// Whether there are any.
@@ -91,7 +100,10 @@ impl CheckedPages {
                 expected => sum_of(page, &block) == expected,
             };
             if !is_sound {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("page {page} is not what was written")));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("page {page} is not what was written"),
+                ));
             }
         }
         Ok(block)
@@ -121,11 +133,21 @@ impl CheckedPages {
 
     fn read_group(&self, group: u64) -> io::Result<Group> {
         let sums = match self.file.read_block(self.layout.sums(group)) {
-            Ok(block) => block.as_chunks().0.iter().map(|sum| u32::from_be_bytes(*sum)).collect(),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => vec![NEVER_WRITTEN; BLOCK_LEN / 4].into(),
+            Ok(block) => block
+                .as_chunks()
+                .0
+                .iter()
+                .map(|sum| u32::from_be_bytes(*sum))
+                .collect(),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                vec![NEVER_WRITTEN; BLOCK_LEN / 4].into()
+            }
             Err(error) => return Err(error),
         };
-        Ok(Group { sums, is_changed: false })
+        Ok(Group {
+            sums,
+            is_changed: false,
+        })
     }
 
     fn write_changed_sums(&self) -> io::Result<()> {
@@ -178,7 +200,10 @@ impl StorageBackend for CheckedPages {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        assert!(len.is_multiple_of(PAGE_BYTES), "the engine has pages of {PAGE_BYTES} bytes, not {len} in all");
+        assert!(
+            len.is_multiple_of(PAGE_BYTES),
+            "the engine has pages of {PAGE_BYTES} bytes, not {len} in all"
+        );
         let pages = len / PAGE_BYTES;
         self.file.set_len_in_blocks(self.layout.blocks_for(pages))?;
         let mut sums = self.sums();
@@ -186,7 +211,8 @@ impl StorageBackend for CheckedPages {
         for page in pages..sums.len.min(pages.next_multiple_of(GROUP_LEN)) {
             *sums.sum_to_change(self, page)? = NEVER_WRITTEN;
         }
-        sums.groups.retain(|group, _| *group < pages.div_ceil(GROUP_LEN));
+        sums.groups
+            .retain(|group, _| *group < pages.div_ceil(GROUP_LEN));
         sums.len = pages;
         Ok(())
     }
@@ -197,7 +223,11 @@ impl StorageBackend for CheckedPages {
         let mut sums = self.sums();
         let [before, now] = sums.first_page;
         // One flipped bit makes of the page what it was before: the choice between two commits.
-        if before == now { Ok(()) } else { self.write_first_page_sums(&mut sums, [now, now]) }
+        if before == now {
+            Ok(())
+        } else {
+            self.write_first_page_sums(&mut sums, [now, now])
+        }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -205,7 +235,11 @@ impl StorageBackend for CheckedPages {
         for (page, bytes) in blocks(offset, data.len()) {
             let len = bytes.len();
             // Only a write of less than a page needs to know the rest of it.
-            let mut block = if len == BLOCK_LEN { [0; BLOCK_LEN] } else { self.read_page(page)? };
+            let mut block = if len == BLOCK_LEN {
+                [0; BLOCK_LEN]
+            } else {
+                self.read_page(page)?
+            };
             block[bytes].copy_from_slice(&data[done..done + len]);
             self.write_page(page, &block)?;
             done += len;
@@ -217,7 +251,11 @@ impl StorageBackend for CheckedPages {
 /// Over the number of the page, too, so that a page that has come to another place is found.
 fn sum_of(page: u64, block: &Block) -> u32 {
     let sum = crc32c::crc32c_append(crc32c::crc32c(&page.to_be_bytes()), block);
-    if sum == NEVER_WRITTEN { !NEVER_WRITTEN } else { sum }
+    if sum == NEVER_WRITTEN {
+        !NEVER_WRITTEN
+    } else {
+        sum
+    }
 }
 
 fn place_in_group(page: u64) -> usize {
@@ -232,7 +270,8 @@ mod tests {
     const LAYOUT: fn() -> Layout = || Layout::with_log_of(4);
 
     fn pages(disk: &Arc<SimulatedDisk>) -> CheckedPages {
-        CheckedPages::open(Arc::clone(disk) as Arc<dyn BlockFile>, LAYOUT()).expect("the disk works")
+        CheckedPages::open(Arc::clone(disk) as Arc<dyn BlockFile>, LAYOUT())
+            .expect("the disk works")
     }
 
     fn page_of(pages: &CheckedPages, page: u64) -> io::Result<Block> {
@@ -245,7 +284,9 @@ mod tests {
     fn bytes_are_read_as_they_were_written_across_pages_and_groups() {
         let disk = Arc::new(SimulatedDisk::holding(&[], 1));
         let first = pages(&disk);
-        first.set_len(PAGE_BYTES * (GROUP_LEN + 3)).expect("the disk works");
+        first
+            .set_len(PAGE_BYTES * (GROUP_LEN + 3))
+            .expect("the disk works");
         let data: Vec<u8> = (0..=250).cycle().take(3 * BLOCK_LEN).collect();
         let at = PAGE_BYTES * (GROUP_LEN - 1) + 77;
         first.write(at, &data).expect("the disk works");
@@ -254,7 +295,10 @@ mod tests {
         let again = pages(&disk);
         let mut read = vec![9; data.len() + 2];
         again.read(at - 1, &mut read).expect("the disk works");
-        assert_eq!((read[0], &read[1..=data.len()], read[data.len() + 1]), (0, data.as_slice(), 0));
+        assert_eq!(
+            (read[0], &read[1..=data.len()], read[data.len() + 1]),
+            (0, data.as_slice(), 0)
+        );
         assert_eq!(again.len().expect("known"), PAGE_BYTES * (GROUP_LEN + 3));
     }
 
@@ -264,7 +308,9 @@ mod tests {
         let first = pages(&disk);
         first.set_len(PAGE_BYTES * 3).expect("the disk works");
         for page in 0..3 {
-            first.write(page * PAGE_BYTES, &[7; BLOCK_LEN]).expect("the disk works");
+            first
+                .write(page * PAGE_BYTES, &[7; BLOCK_LEN])
+                .expect("the disk works");
         }
         first.sync_data().expect("the disk works");
         let flips = (0..BLOCK_LEN).map(|byte| (LAYOUT().page(2), byte));
@@ -273,8 +319,14 @@ mod tests {
                 disk.corrupt(block, |content| content[byte] ^= 1 << bit);
                 let damaged = pages(&disk);
                 let error = page_of(&damaged, 2).expect_err("a bit is flipped");
-                assert!(error.to_string().contains("page 2 is not what was written"), "{error}");
-                assert_eq!(page_of(&damaged, 1).expect("the other page is sound"), [7; BLOCK_LEN]);
+                assert!(
+                    error.to_string().contains("page 2 is not what was written"),
+                    "{error}"
+                );
+                assert_eq!(
+                    page_of(&damaged, 1).expect("the other page is sound"),
+                    [7; BLOCK_LEN]
+                );
                 disk.corrupt(block, |content| content[byte] ^= 1 << bit);
             }
         }
@@ -293,11 +345,17 @@ mod tests {
             first.write(0, &[content; 300]).expect("the disk works");
             assert_eq!(disk.operations(), before + 2, "the sums and the page");
             for operations in 0..2 {
-                disk.fail_after(operations, crate::storage::embedded::simulation::Fault::Halt);
+                disk.fail_after(
+                    operations,
+                    crate::storage::embedded::simulation::Fault::Halt,
+                );
                 let killed = pages(&disk);
                 let _ = killed.write(0, &[content + 100; 300]);
                 disk.restart_process();
-                assert!(pages(&disk).is_first_page_sound().expect("the disk works"), "{content}, {operations}");
+                assert!(
+                    pages(&disk).is_first_page_sound().expect("the disk works"),
+                    "{content}, {operations}"
+                );
             }
             first.write(0, &[content; 300]).expect("the disk works");
         }
@@ -310,7 +368,9 @@ mod tests {
         let len = PAGE_BYTES * (GROUP_LEN * 2 + 10);
         pages.set_len(len).expect("the disk works");
         for page in [5, 6, GROUP_LEN + 1, 2 * GROUP_LEN + 3] {
-            pages.write(page * PAGE_BYTES, &[7; BLOCK_LEN]).expect("the disk works");
+            pages
+                .write(page * PAGE_BYTES, &[7; BLOCK_LEN])
+                .expect("the disk works");
         }
         pages.sync_data().expect("the disk works");
         pages.set_len(PAGE_BYTES * 6).expect("the disk works");

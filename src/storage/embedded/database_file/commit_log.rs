@@ -40,7 +40,13 @@ impl CommitLog {
     /// The log of a file that is laid out like this. It begins anew with the next commit.
     pub(super) fn new(file: Arc<dyn BlockFile>, layout: Layout) -> CommitLog {
         let (first, len) = layout.log();
-        CommitLog { file, first, end: first + len, next: first, filled: first }
+        CommitLog {
+            file,
+            first,
+            end: first + len,
+            next: first,
+            filled: first,
+        }
     }
 
     /// The commits after that of this number, in their order, durable when this returns. The next one will stand behind them,
@@ -55,10 +61,13 @@ impl CommitLog {
     ) -> io::Result<Vec<LogEntry>> {
         let (entries, end) = self.read_after(number)?;
         check_last(entries.last().map_or(number, |entry| entry.number))?;
-        let Some(last) = entries.last() else { return Ok(entries) };
+        let Some(last) = entries.last() else {
+            return Ok(entries);
+        };
         // What is read may be in memory alone: after a sync that failed no later sync brings it to the disk. It takes no room.
         for block in self.first..end {
-            self.file.write_block(block, &self.file.read_block(block)?)?;
+            self.file
+                .write_block(block, &self.file.read_block(block)?)?;
         }
         self.file.sync()?;
         (self.next, self.filled) = (end, end + 1);
@@ -79,7 +88,10 @@ impl CommitLog {
             end = at;
             last = Some(item.number);
             if item.number > number {
-                entries.push(LogEntry { number: item.number, content: item.content });
+                entries.push(LogEntry {
+                    number: item.number,
+                    content: item.content,
+                });
             }
         }
         let next = entries.first().map_or(number + 1, |entry| entry.number);
@@ -109,8 +121,16 @@ impl CommitLog {
     ///
     /// # Panics
     /// Without content, or without [room](Self::has_room).
-    pub(in crate::storage::embedded) fn append(&mut self, number: u64, content: &[u8]) -> io::Result<()> {
-        assert!(!content.is_empty() && self.has_room(content.len()), "{} bytes have room", content.len());
+    pub(in crate::storage::embedded) fn append(
+        &mut self,
+        number: u64,
+        content: &[u8],
+    ) -> io::Result<()> {
+        assert!(
+            !content.is_empty() && self.has_room(content.len()),
+            "{} bytes have room",
+            content.len()
+        );
         let behind = self.next + LogItem::blocks(content.len());
         while self.filled <= behind {
             let filled = (self.filled + FILLED_AHEAD).min(self.end);
@@ -132,7 +152,11 @@ impl CommitLog {
     pub(in crate::storage::embedded) fn restart(&mut self, number: u64) -> io::Result<()> {
         self.next = self.first;
         // A file that has no log yet needs no note: the disk may be full.
-        if self.filled > self.first { self.note(self.first, number) } else { Ok(()) }
+        if self.filled > self.first {
+            self.note(self.first, number)
+        } else {
+            Ok(())
+        }
     }
 
     fn read(&self, block: u64) -> io::Result<Option<LogItem>> {
@@ -147,7 +171,9 @@ impl CommitLog {
     fn write(&self, block: u64, number: u64, content: &[u8]) -> io::Result<()> {
         let bytes = LogItem::to_bytes(number, content);
         let pieces = bytes.as_chunks::<BLOCK_LEN>().0.iter();
-        (block..).zip(pieces).try_for_each(|(block, piece): (u64, &Block)| self.file.write_block(block, piece))
+        (block..)
+            .zip(pieces)
+            .try_for_each(|(block, piece): (u64, &Block)| self.file.write_block(block, piece))
     }
 }
 
@@ -167,7 +193,10 @@ mod tests {
     const LEN: u32 = 12;
 
     fn log(disk: &Arc<SimulatedDisk>) -> CommitLog {
-        CommitLog::new(Arc::clone(disk) as Arc<dyn BlockFile>, Layout::with_log_of(LEN))
+        CommitLog::new(
+            Arc::clone(disk) as Arc<dyn BlockFile>,
+            Layout::with_log_of(LEN),
+        )
     }
 
     fn disk(seed: u64) -> Arc<SimulatedDisk> {
@@ -179,7 +208,12 @@ mod tests {
     }
 
     fn numbers(log: &CommitLog, after: u64) -> Vec<u64> {
-        log.read_after(after).expect("sound").0.iter().map(|entry| entry.number).collect()
+        log.read_after(after)
+            .expect("sound")
+            .0
+            .iter()
+            .map(|entry| entry.number)
+            .collect()
     }
 
     #[test]
@@ -188,18 +222,31 @@ mod tests {
         let mut first = log(&disk);
         assert!(numbers(&first, 0).is_empty());
         for number in 1..=4 {
-            first.append(number, &content(number, 5_000)).expect("the disk works");
+            first
+                .append(number, &content(number, 5_000))
+                .expect("the disk works");
         }
         assert_eq!(numbers(&log(&disk), 0), [1, 2, 3, 4]);
         assert_eq!(numbers(&log(&disk), 2), [3, 4]);
-        assert_eq!(log(&disk).read_after(3).expect("sound").0[0].content, content(4, 5_000));
+        assert_eq!(
+            log(&disk).read_after(3).expect("sound").0[0].content,
+            content(4, 5_000)
+        );
         assert!(!first.has_room(3 * BLOCK_LEN) && first.has_room(3 * BLOCK_LEN - 20));
         first.restart(5).expect("the disk works");
-        assert!(numbers(&log(&disk), 5).is_empty(), "what stands behind is older");
+        assert!(
+            numbers(&log(&disk), 5).is_empty(),
+            "what stands behind is older"
+        );
         first.append(6, &content(6, 100)).expect("the disk works");
         assert_eq!(numbers(&log(&disk), 5), [6]);
-        let error = log(&disk).read_after(4).expect_err("commit 5 is neither here nor there");
-        assert!(error.to_string().contains("commit 5 was acknowledged"), "{error}");
+        let error = log(&disk)
+            .read_after(4)
+            .expect_err("commit 5 is neither here nor there");
+        assert!(
+            error.to_string().contains("commit 5 was acknowledged"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -208,13 +255,18 @@ mod tests {
         let mut first = log(&disk);
         let lens = [100, 5_000, 40, 9_000, 7];
         for (number, len) in (1..).zip(lens) {
-            first.append(number, &content(number, len)).expect("the disk works");
+            first
+                .append(number, &content(number, len))
+                .expect("the disk works");
         }
         let mut block = 2;
         let mut flips = 0;
         for len in lens {
             for at in (0..20 + len).step_by(7) {
-                let (flipped, byte) = (block + u64::try_from(at / BLOCK_LEN).expect("small"), at % BLOCK_LEN);
+                let (flipped, byte) = (
+                    block + u64::try_from(at / BLOCK_LEN).expect("small"),
+                    at % BLOCK_LEN,
+                );
                 disk.corrupt(flipped, |content| content[byte] ^= 0x20);
                 let error = log(&disk).read_after(0).expect_err("a bit is flipped");
                 assert_eq!(error.kind(), io::ErrorKind::InvalidData);
@@ -224,7 +276,11 @@ mod tests {
             block += LogItem::blocks(len);
         }
         disk.corrupt(block, |content| content[3] ^= 1);
-        assert_eq!(numbers(&log(&disk), 0), [1, 2, 3, 4, 5], "without the note nothing is missing");
+        assert_eq!(
+            numbers(&log(&disk), 0),
+            [1, 2, 3, 4, 5],
+            "without the note nothing is missing"
+        );
         assert!(flips > 2_000, "{flips} flips");
     }
 
@@ -257,7 +313,9 @@ mod tests {
             } else {
                 disk.restart_process()
             }
-            let found = log(&disk).recover(synced, |_| Ok(())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            let found = log(&disk)
+                .recover(synced, |_| Ok(()))
+                .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             disk.power_on();
             assert_eq!(
                 log(&disk).recover(synced, |_| Ok(())).expect("sound"),
@@ -265,10 +323,20 @@ mod tests {
                 "seed {seed}: what was read was not durable"
             );
             let last = found.last().map_or(synced, |entry| entry.number);
-            assert!(last == done || last == done + 1, "seed {seed}: {last} of {done}");
-            assert!(found.iter().all(|entry| entry.content == content(entry.number, entry.content.len())));
+            assert!(
+                last == done || last == done + 1,
+                "seed {seed}: {last} of {done}"
+            );
+            assert!(
+                found
+                    .iter()
+                    .all(|entry| entry.content == content(entry.number, entry.content.len()))
+            );
             if last > done { kept += 1 } else { lost += 1 }
         }
-        assert!(kept > 100 && lost > 100, "the disk is too kind: {kept} kept, {lost} lost");
+        assert!(
+            kept > 100 && lost > 100,
+            "the disk is too kind: {kept} kept, {lost} lost"
+        );
     }
 }

@@ -28,7 +28,14 @@ impl FileView {
     /// A view in which nothing was written yet.
     pub(super) fn of(base: Arc<dyn StorageBackend>) -> io::Result<FileView> {
         let base_len = base.len()?;
-        Ok(FileView { base, base_len, written: Mutex::new(Written { len: base_len, blocks: BTreeMap::new() }) })
+        Ok(FileView {
+            base,
+            base_len,
+            written: Mutex::new(Written {
+                len: base_len,
+                blocks: BTreeMap::new(),
+            }),
+        })
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
@@ -43,7 +50,10 @@ impl FileView {
         let mut block = [0; BLOCK_LEN];
         let at = index * BLOCK_BYTES;
         let there = self.base_len.saturating_sub(at).min(BLOCK_BYTES);
-        self.base.read(at, &mut block[..usize::try_from(there).map_err(io::Error::other)?])?;
+        self.base.read(
+            at,
+            &mut block[..usize::try_from(there).map_err(io::Error::other)?],
+        )?;
         Ok(block)
     }
 }
@@ -61,9 +71,17 @@ impl StorageBackend for FileView {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let written = self.written();
-        let end = u64::try_from(out.len()).ok().and_then(|len| offset.checked_add(len));
-        let end = end.filter(|end| *end <= written.len).ok_or(io::ErrorKind::UnexpectedEof)?;
-        let has_written = written.blocks.range(offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).next().is_some();
+        let end = u64::try_from(out.len())
+            .ok()
+            .and_then(|len| offset.checked_add(len));
+        let end = end
+            .filter(|end| *end <= written.len)
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        let has_written = written
+            .blocks
+            .range(offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES))
+            .next()
+            .is_some();
         if !has_written && end <= self.base_len {
             drop(written);
             return self.base.read(offset, out);
@@ -81,7 +99,9 @@ impl StorageBackend for FileView {
         let mut written = self.written();
         // What is cut off is zero if the file grows again.
         let cut = len.div_ceil(BLOCK_BYTES)..written.len.max(self.base_len).div_ceil(BLOCK_BYTES);
-        written.blocks.extend(cut.map(|index| (index, [0; BLOCK_LEN])));
+        written
+            .blocks
+            .extend(cut.map(|index| (index, [0; BLOCK_LEN])));
         written.len = len;
         Ok(())
     }
@@ -112,7 +132,9 @@ mod tests {
     fn what_is_written_and_cut_is_seen_in_the_view_and_the_file_stays_as_it_was() {
         let base: Arc<dyn StorageBackend> = Arc::new(redb::backends::InMemoryBackend::new());
         let whole: Vec<u8> = (0..=250).cycle().take(3 * BLOCK_LEN).collect();
-        base.set_len(BLOCK_BYTES * 3).and_then(|()| base.write(0, &whole)).expect("writes");
+        base.set_len(BLOCK_BYTES * 3)
+            .and_then(|()| base.write(0, &whole))
+            .expect("writes");
         let view = FileView::of(Arc::clone(&base)).expect("opens");
 
         view.write(4_000, &[255; 200]).expect("writes");
@@ -121,7 +143,8 @@ mod tests {
         let mut read = vec![0; whole.len()];
         view.read(0, &mut read).expect("reads");
         assert_eq!(read, expected);
-        view.read(BLOCK_BYTES * 3 - 1, &mut [0; 2]).expect_err("the view ends there");
+        view.read(BLOCK_BYTES * 3 - 1, &mut [0; 2])
+            .expect_err("the view ends there");
 
         view.set_len(BLOCK_BYTES).expect("cuts");
         view.set_len(BLOCK_BYTES * 4).expect("grows");
@@ -133,6 +156,9 @@ mod tests {
 
         let mut of_base = vec![0; whole.len()];
         base.read(0, &mut of_base).expect("reads");
-        assert_eq!((of_base, base.len().expect("has a length")), (whole, BLOCK_BYTES * 3));
+        assert_eq!(
+            (of_base, base.len().expect("has a length")),
+            (whole, BLOCK_BYTES * 3)
+        );
     }
 }

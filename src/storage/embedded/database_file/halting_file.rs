@@ -19,12 +19,17 @@ pub(super) struct HaltingFile {
 impl HaltingFile {
     /// A file that has not failed.
     pub(super) fn new(file: Arc<dyn BlockFile>) -> HaltingFile {
-        HaltingFile { file, has_failed: AtomicBool::new(false) }
+        HaltingFile {
+            file,
+            has_failed: AtomicBool::new(false),
+        }
     }
 
     fn check(&self) -> io::Result<()> {
         match self.has_failed.load(Ordering::Acquire) {
-            true => Err(io::Error::other("an earlier write or sync of this file has failed")),
+            true => Err(io::Error::other(
+                "an earlier write or sync of this file has failed",
+            )),
             false => Ok(()),
         }
     }
@@ -73,10 +78,14 @@ mod tests {
         disk.fail_after(0, Fault::Error(5));
         file.sync().expect_err("the disk has failed");
         let done = disk.operations();
-        file.write_block(0, &[3; BLOCK_LEN]).expect_err("it has failed before");
+        file.write_block(0, &[3; BLOCK_LEN])
+            .expect_err("it has failed before");
         file.set_len_in_blocks(2).expect_err("it has failed before");
         let error = file.sync().expect_err("it has failed before");
         assert!(error.to_string().contains("earlier"), "{error}");
-        assert_eq!((disk.operations(), file.read_block(0).expect("reads go on")), (done, [2; BLOCK_LEN]));
+        assert_eq!(
+            (disk.operations(), file.read_block(0).expect("reads go on")),
+            (done, [2; BLOCK_LEN])
+        );
     }
 }

@@ -33,7 +33,11 @@ pub(super) enum Soundness {
 
 impl Soundness {
     /// Makes the notes anew from the trees, where they are not up to date.
-    pub(super) fn settle(self, engine: &mut redb::Database, path: &Path) -> Result<(), redb::Error> {
+    pub(super) fn settle(
+        self,
+        engine: &mut redb::Database,
+        path: &Path,
+    ) -> Result<(), redb::Error> {
         if self == Soundness::NotesAreStale {
             warn!(path = %path.display(), "what {} notes of its free pages is made anew", path.display());
             engine.check_integrity()?;
@@ -53,12 +57,16 @@ pub(super) fn check(
     builder: &redb::Builder,
 ) -> Result<Soundness, redb::Error> {
     let found = check_view(builder, FileView::of(Arc::clone(base))?)?;
-    let Some(choice) = choice_of_a_later_commit(&**base)? else { return Ok(found) };
+    let Some(choice) = choice_of_a_later_commit(&**base)? else {
+        return Ok(found);
+    };
     let view = FileView::of(Arc::clone(base))?;
     view.write(SLOT_CHOICE_AT, &[choice])?;
     // Where its pages are not whole it was never finished, and the present one is right. The engine may stop over them.
     // Unwind safety: the view and the engine over it are gone.
-    let Ok(Ok(of_later)) = catch_unwind(AssertUnwindSafe(|| check_view(builder, view))) else { return Ok(found) };
+    let Ok(Ok(of_later)) = catch_unwind(AssertUnwindSafe(|| check_view(builder, view))) else {
+        return Ok(found);
+    };
     warn!(path = %path.display(), "the last commit of {} is whole but was not the present one; it is now", path.display());
     write_again(&**base)?;
     base.write(SLOT_CHOICE_AT, &[choice])?;
@@ -106,7 +114,11 @@ fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>>
     }
     let [choice] = choice;
     let [first, second] = transactions;
-    let (present, other) = if choice & SLOT_BIT == 0 { (first, second) } else { (second, first) };
+    let (present, other) = if choice & SLOT_BIT == 0 {
+        (first, second)
+    } else {
+        (second, first)
+    };
     Ok((other > present).then_some(choice ^ SLOT_BIT))
 }
 
@@ -137,20 +149,35 @@ mod tests {
     }
 
     fn flip_choice_of_slots(path: &Path) {
-        let file = File::options().read(true).write(true).open(path).expect("opens");
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .expect("opens");
         let at = Layout::with_log_of(LOG_LEN).page(0) * 4_096 + SLOT_CHOICE_AT;
         let mut byte = [0];
         file.read_exact_at(&mut byte, at).expect("reads");
-        file.write_all_at(&[byte[0] ^ SLOT_BIT], at).expect("writes");
+        file.write_all_at(&[byte[0] ^ SLOT_BIT], at)
+            .expect("writes");
     }
 
     #[test]
     fn the_last_commit_is_found_again_although_the_choice_of_slots_was_flipped() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (path, copy) = (folder.path().join("idmint.redb"), folder.path().join("copy"));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("made");
+        let (path, copy) = (
+            folder.path().join("idmint.redb"),
+            folder.path().join("copy"),
+        );
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .expect("made");
         let builder = redb::Builder::new();
-        let engine = create(Arc::new(file), LOG_LEN, &builder).expect("the database is created").engine;
+        let engine = create(Arc::new(file), LOG_LEN, &builder)
+            .expect("the database is created")
+            .engine;
         let mut found = 0;
         for number in 0..20 {
             write(&engine, number).expect("the database works");
@@ -165,7 +192,10 @@ mod tests {
                     found += 1;
                 }
                 // The pages of the commit before are used again already, and the engine may stop over them.
-                Ok(Err(error)) => assert!(matches!(error, redb::Error::Corrupted(_) | redb::Error::Io(_)), "{error}"),
+                Ok(Err(error)) => assert!(
+                    matches!(error, redb::Error::Corrupted(_) | redb::Error::Io(_)),
+                    "{error}"
+                ),
                 Err(_) => {}
             }
         }
@@ -175,7 +205,8 @@ mod tests {
     /// The number of the last commit, of a file whose every page that a commit leads to is what was written.
     fn last_of_sound(path: &Path) -> Option<u64> {
         let sound = || -> Result<Option<u64>, redb::Error> {
-            let mut engine = open(Arc::new(open_locked(path)?), path, &redb::Builder::new())?.engine;
+            let mut engine =
+                open(Arc::new(open_locked(path)?), path, &redb::Builder::new())?.engine;
             engine.check_integrity()?;
             last(&engine)
         };
@@ -186,14 +217,25 @@ mod tests {
     fn a_free_page_that_is_half_written_is_no_hindrance() {
         const COMMITS: u64 = 12;
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (path, copy) = (folder.path().join("idmint.redb"), folder.path().join("copy"));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).expect("made");
-        let engine = create(Arc::new(file), LOG_LEN, &redb::Builder::new()).expect("the database is created").engine;
+        let (path, copy) = (
+            folder.path().join("idmint.redb"),
+            folder.path().join("copy"),
+        );
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .expect("made");
+        let engine = create(Arc::new(file), LOG_LEN, &redb::Builder::new())
+            .expect("the database is created")
+            .engine;
         let (mut free, mut found) = (0, 0);
         for number in 0..COMMITS {
             write(&engine, number).expect("the database works");
             let whole = fs::read(&path).expect("readable");
-            let first = usize::try_from(Layout::with_log_of(LOG_LEN).page(1)).expect("small") * 4_096;
+            let first =
+                usize::try_from(Layout::with_log_of(LOG_LEN).page(1)).expect("small") * 4_096;
             // As a loss of power leaves a page that was being written: its checksum comes later.
             for at in (first..whole.len()).step_by(7 * 4_096) {
                 let mut spoilt = whole.clone();
@@ -212,7 +254,9 @@ mod tests {
                 }
             }
         }
-        println!("{COMMITS} commits, {free} half-written free pages, {found} times the last commit was found");
+        println!(
+            "{COMMITS} commits, {free} half-written free pages, {found} times the last commit was found"
+        );
         assert!(free > 20 && found > 0, "{free}, {found}");
     }
 }

@@ -146,7 +146,10 @@ mod tests {
     #[test]
     fn a_head_is_read_as_it_was_written_and_every_flipped_bit_is_found() {
         let head = Layout::with_log_of(2_048).to_head();
-        assert_eq!(Layout::from_head(&head).expect("its own head"), Layout::with_log_of(2_048));
+        assert_eq!(
+            Layout::from_head(&head).expect("its own head"),
+            Layout::with_log_of(2_048)
+        );
         for at in 0..(HEAD_LEN + 4) * 8 {
             let mut flipped = head;
             flipped[at / 8] ^= 1 << (at % 8);

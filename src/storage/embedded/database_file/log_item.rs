@@ -52,8 +52,12 @@ impl LogItem {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error),
         };
-        let field = |at: usize| u32::from_be_bytes(first[at..at + 4].try_into().expect("four bytes"));
-        let (content_len, sum) = (usize::try_from(field(4)).map_err(io::Error::other)?, field(16));
+        let field =
+            |at: usize| u32::from_be_bytes(first[at..at + 4].try_into().expect("four bytes"));
+        let (content_len, sum) = (
+            usize::try_from(field(4)).map_err(io::Error::other)?,
+            field(16),
+        );
         if first[..4] != MAGIC || LogItem::blocks(content_len) > end - block {
             return Ok(None);
         }

@@ -46,7 +46,10 @@ pub(in crate::storage::embedded) fn open(
     };
     let mut engine = builder.create_with_backend(pages()?)?;
     soundness.settle(&mut engine, path)?;
-    Ok(OpenFile { engine, log: CommitLog::new(file, layout) })
+    Ok(OpenFile {
+        engine,
+        log: CommitLog::new(file, layout),
+    })
 }
 
 /// Makes a database with a log of `log_len` blocks in an empty file, durable when this returns.
@@ -62,7 +65,10 @@ pub(in crate::storage::embedded) fn create(
     let file: Arc<dyn BlockFile> = Arc::new(HaltingFile::new(file));
     file.write_block(HEAD_BLOCK, &layout.to_head())?;
     let engine = builder.create_with_backend(CheckedPages::open(Arc::clone(&file), layout)?)?;
-    Ok(OpenFile { engine, log: CommitLog::new(file, layout) })
+    Ok(OpenFile {
+        engine,
+        log: CommitLog::new(file, layout),
+    })
 }
 
 /// Opens the file at `path`, which nobody else may have open.

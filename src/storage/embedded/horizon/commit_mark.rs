@@ -85,7 +85,9 @@ impl CommitMark {
     pub(crate) fn raise(&self, number: u64) {
         let is_known = self.number.fetch_max(number, Ordering::Relaxed) >= number;
         let is_wanting = self.is_wanting.swap(false, Ordering::Relaxed);
-        let Some(file) = self.file.as_ref().filter(|_| is_wanting || !is_known) else { return };
+        let Some(file) = self.file.as_ref().filter(|_| is_wanting || !is_known) else {
+            return;
+        };
         if let Err(error) = file.write_block(BLOCK, &to_block(self.number()))
             && !self.has_failed.swap(true, Ordering::Relaxed)
         {
@@ -147,12 +149,17 @@ mod tests {
         mark.raise(7);
         mark.raise(5);
         assert_eq!((mark.number(), read(&disk).number()), (7, 7));
-        disk.write_block(BLOCK, &[9; BLOCK_LEN]).expect("the disk works");
+        disk.write_block(BLOCK, &[9; BLOCK_LEN])
+            .expect("the disk works");
         assert_eq!(read(&disk).number(), 0);
         let (mark, before) = (read(&disk), disk.operations());
         mark.raise(0);
         mark.raise(0);
-        assert_eq!((read(&disk).number(), disk.operations() - before), (0, 1), "made anew, once");
+        assert_eq!(
+            (read(&disk).number(), disk.operations() - before),
+            (0, 1),
+            "made anew, once"
+        );
     }
 
     #[test]
@@ -163,6 +170,10 @@ mod tests {
         disk.fail_after(0, Fault::Error(EIO));
         mark.raise(2);
         mark.raise(3);
-        assert_eq!((mark.number(), read(&disk).number()), (3, 3), "one write failed, the next one did not");
+        assert_eq!(
+            (mark.number(), read(&disk).number()),
+            (3, 3),
+            "one write failed, the next one did not"
+        );
     }
 }

@@ -76,7 +76,11 @@ impl HorizonRecord {
     pub(in crate::storage::embedded) fn to_block(self) -> Block {
         let mut block = [0; BLOCK_LEN];
         block[0..8].copy_from_slice(&MAGIC);
-        let version = if self.is_adopted { VERSION_ADOPTED } else { VERSION };
+        let version = if self.is_adopted {
+            VERSION_ADOPTED
+        } else {
+            VERSION
+        };
         block[8..12].copy_from_slice(&version.to_be_bytes());
         block[12..16].copy_from_slice(&self.slot.to_be_bytes());
         block[16..24].copy_from_slice(&self.sequence.to_be_bytes());
@@ -93,7 +97,8 @@ impl HorizonRecord {
     /// # Errors
     /// [`CopyFault::WrongChecksum`], [`CopyFault::NotAHorizon`] or [`CopyFault::UnknownVersion`], in this order.
     pub(super) fn from_block(block: &Block) -> Result<HorizonRecord, CopyFault> {
-        if crc32c::crc32c(&block[..CHECKSUM_AT]) != u32::from_be_bytes(bytes_at(block, CHECKSUM_AT)) {
+        if crc32c::crc32c(&block[..CHECKSUM_AT]) != u32::from_be_bytes(bytes_at(block, CHECKSUM_AT))
+        {
             return Err(CopyFault::WrongChecksum);
         }
         if bytes_at(block, 0) != MAGIC {
@@ -107,7 +112,8 @@ impl HorizonRecord {
             slot: u32::from_be_bytes(bytes_at(block, 12)),
             sequence: u64::from_be_bytes(bytes_at(block, 16)),
             horizon: UnixNanos::new(u64::from_be_bytes(bytes_at(block, 24))),
-            floor: Some(UnixNanos::new(u64::from_be_bytes(bytes_at(block, 32)))).filter(|floor| floor.get() > 0),
+            floor: Some(UnixNanos::new(u64::from_be_bytes(bytes_at(block, 32))))
+                .filter(|floor| floor.get() > 0),
             has_records: block[40] == 1,
             is_adopted: version == VERSION_ADOPTED,
         })
@@ -143,7 +149,12 @@ mod tests {
     fn the_bytes_are_those_of_the_table_above() {
         let block = RECORD.to_block();
         assert_eq!(&block[..16], b"idmint-h\0\0\0\x02\0\0\0\x07");
-        assert_eq!(&block[16..32], &[0, 0, 0, 0, 0, 0, 1, 0x2c, 0x17, 0x97, 0x9c, 0xfe, 0x3d, 0x85, 0xcd, 0x15]);
+        assert_eq!(
+            &block[16..32],
+            &[
+                0, 0, 0, 0, 0, 0, 1, 0x2c, 0x17, 0x97, 0x9c, 0xfe, 0x3d, 0x85, 0xcd, 0x15
+            ]
+        );
         assert_eq!(&block[32..41], &[0, 0, 0, 0, 0, 0, 1, 2, 1]);
         assert!(block[41..CHECKSUM_AT].iter().all(|byte| *byte == 0));
         assert_eq!(HorizonRecord::from_block(&block), Ok(RECORD));
@@ -154,24 +165,37 @@ mod tests {
         for bit in 0..BLOCK_LEN * 8 {
             let mut block = RECORD.to_block();
             block[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(HorizonRecord::from_block(&block), Err(CopyFault::WrongChecksum), "bit {bit}");
+            assert_eq!(
+                HorizonRecord::from_block(&block),
+                Err(CopyFault::WrongChecksum),
+                "bit {bit}"
+            );
         }
     }
 
     #[test]
     fn a_block_of_zeros_is_no_horizon() {
-        assert_eq!(HorizonRecord::from_block(&[0; BLOCK_LEN]), Err(CopyFault::WrongChecksum));
+        assert_eq!(
+            HorizonRecord::from_block(&[0; BLOCK_LEN]),
+            Err(CopyFault::WrongChecksum)
+        );
     }
 
     #[test]
     fn another_version_is_told_from_damage() {
-        assert_eq!(HorizonRecord::from_block(&with_version(4)), Err(CopyFault::UnknownVersion(4)));
+        assert_eq!(
+            HorizonRecord::from_block(&with_version(4)),
+            Err(CopyFault::UnknownVersion(4))
+        );
         assert_eq!(HorizonRecord::from_block(&with_version(2)), Ok(RECORD));
     }
 
     #[test]
     fn the_horizon_of_an_adopted_node_has_a_version_that_earlier_programs_refuse() {
-        let adopted = HorizonRecord { is_adopted: true, ..RECORD };
+        let adopted = HorizonRecord {
+            is_adopted: true,
+            ..RECORD
+        };
         assert_eq!(adopted.to_block(), with_version(3));
         assert_eq!(HorizonRecord::from_block(&with_version(3)), Ok(adopted));
     }
@@ -182,7 +206,11 @@ mod tests {
         block[32..41].fill(0);
         let checksum = crc32c::crc32c(&block[..CHECKSUM_AT]);
         block[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
-        let before = HorizonRecord { floor: None, has_records: false, ..RECORD };
+        let before = HorizonRecord {
+            floor: None,
+            has_records: false,
+            ..RECORD
+        };
         assert_eq!(HorizonRecord::from_block(&block), Ok(before));
     }
 }

@@ -105,7 +105,9 @@ impl HorizonError {
             | Self::OtherSlot { .. }
             | Self::Changed { .. } => FailureKind::Damaged,
             Self::UnknownVersion { .. } => FailureKind::Disagrees,
-            Self::NotOpened { .. } | Self::NotWritten { .. } | Self::Poisoned { .. } => FailureKind::NotUsable,
+            Self::NotOpened { .. } | Self::NotWritten { .. } | Self::Poisoned { .. } => {
+                FailureKind::NotUsable
+            }
         }
     }
 }

@@ -90,10 +90,22 @@ impl HorizonFile {
     /// # Errors
     /// [`HorizonError::NotWritten`]. A file may then be there or not.
     pub(crate) fn create(path: &Path, newest: HorizonRecord) -> Result<HorizonFile, HorizonError> {
-        let blocks = [newest.to_block(), newest.to_block(), commit_mark::to_block(0)];
+        let blocks = [
+            newest.to_block(),
+            newest.to_block(),
+            commit_mark::to_block(0),
+        ];
         match create_file(&MachineFiles, path, &blocks.concat()) {
-            Ok(file) => Ok(HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false }),
-            Err(cause) => Err(HorizonError::NotWritten { path: path.to_owned(), cause }),
+            Ok(file) => Ok(HorizonFile {
+                path: path.to_owned(),
+                file,
+                newest,
+                is_poisoned: false,
+            }),
+            Err(cause) => Err(HorizonError::NotWritten {
+                path: path.to_owned(),
+                cause,
+            }),
         }
     }
 
@@ -101,12 +113,18 @@ impl HorizonFile {
     ///
     /// # Errors
     /// As [`read_from`](HorizonFile::read_from), and [`HorizonError::NotOpened`].
-    pub(crate) fn open(path: &Path, slot: u32) -> Result<(HorizonFile, Option<Damage>), HorizonError> {
+    pub(crate) fn open(
+        path: &Path,
+        slot: u32,
+    ) -> Result<(HorizonFile, Option<Damage>), HorizonError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .open(path)
-            .map_err(|cause| HorizonError::NotOpened { path: path.to_owned(), cause })?;
+            .map_err(|cause| HorizonError::NotOpened {
+                path: path.to_owned(),
+                cause,
+            })?;
         HorizonFile::read_from(file, path, slot)
     }
 
@@ -123,12 +141,18 @@ impl HorizonFile {
     /// # Errors
     /// [`HorizonError::NotOpened`] when the system has no descriptor left.
     pub(crate) fn commit_mark(&self) -> Result<Arc<CommitMark>, HorizonError> {
-        let file = self.file.try_clone().map_err(|cause| self.not_opened(cause))?;
+        let file = self
+            .file
+            .try_clone()
+            .map_err(|cause| self.not_opened(cause))?;
         Ok(Arc::new(CommitMark::read(Arc::new(file))))
     }
 
     fn not_opened(&self, cause: io::Error) -> HorizonError {
-        HorizonError::NotOpened { path: self.path.clone(), cause }
+        HorizonError::NotOpened {
+            path: self.path.clone(),
+            cause,
+        }
     }
 }
 
@@ -143,11 +167,24 @@ impl<F: BlockFile> HorizonFile<F> {
     /// [`HorizonError::BothCopiesDamaged`], [`CopiesDisagree`](HorizonError::CopiesDisagree),
     /// [`OtherSlot`](HorizonError::OtherSlot) and [`UnknownVersion`](HorizonError::UnknownVersion) with nothing
     /// written; [`NotWritten`](HorizonError::NotWritten) when they cannot be written anew.
-    pub(crate) fn read_from(file: F, path: &Path, slot: u32) -> Result<(Self, Option<Damage>), HorizonError> {
+    pub(crate) fn read_from(
+        file: F,
+        path: &Path,
+        slot: u32,
+    ) -> Result<(Self, Option<Damage>), HorizonError> {
         let copies = [A, B].map(|copy| read_copy(&file, copy));
         refuse_what_is_not_ours(&copies, path, slot)?;
-        let Choice { newest, write_first, damage } = choose_copy(copies, path)?;
-        let mut horizon = HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false };
+        let Choice {
+            newest,
+            write_first,
+            damage,
+        } = choose_copy(copies, path)?;
+        let mut horizon = HorizonFile {
+            path: path.to_owned(),
+            file,
+            newest,
+            is_poisoned: false,
+        };
         // Even when both copies look good: what a read shows may not be on the disk.
         let sequence = next_pass_beginning_with(write_first, newest.sequence);
         horizon.write_pass(HorizonRecord { sequence, ..newest })?;
@@ -174,7 +211,11 @@ impl<F: BlockFile> HorizonFile<F> {
     /// # Errors
     /// As [`raise`](Self::raise).
     pub(crate) fn note_records(&mut self) -> Result<(), HorizonError> {
-        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, has_records: true, ..self.newest })
+        self.write_pass(HorizonRecord {
+            sequence: self.newest.sequence + 1,
+            has_records: true,
+            ..self.newest
+        })
     }
 
     /// Whether a fleet adopts the node, or has adopted it.
@@ -187,7 +228,11 @@ impl<F: BlockFile> HorizonFile<F> {
     /// # Errors
     /// As [`raise`](Self::raise).
     pub(crate) fn note_adoption(&mut self) -> Result<(), HorizonError> {
-        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, is_adopted: true, ..self.newest })
+        self.write_pass(HorizonRecord {
+            sequence: self.newest.sequence + 1,
+            is_adopted: true,
+            ..self.newest
+        })
     }
 
     /// Whether both copies still are what this process wrote.
@@ -195,9 +240,14 @@ impl<F: BlockFile> HorizonFile<F> {
     /// # Errors
     /// [`HorizonError::Changed`].
     pub(crate) fn check_unchanged(&self) -> Result<(), HorizonError> {
-        match [A, B].into_iter().all(|copy| read_copy(&self.file, copy) == Ok(self.newest)) {
+        match [A, B]
+            .into_iter()
+            .all(|copy| read_copy(&self.file, copy) == Ok(self.newest))
+        {
             true => Ok(()),
-            false => Err(HorizonError::Changed { path: self.path.clone() }),
+            false => Err(HorizonError::Changed {
+                path: self.path.clone(),
+            }),
         }
     }
 
@@ -215,19 +265,31 @@ impl<F: BlockFile> HorizonFile<F> {
             "a horizon is never lowered: it is {}, {horizon} was asked for",
             self.newest.horizon
         );
-        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, horizon, ..self.newest })
+        self.write_pass(HorizonRecord {
+            sequence: self.newest.sequence + 1,
+            horizon,
+            ..self.newest
+        })
     }
 
     fn write_pass(&mut self, record: HorizonRecord) -> Result<(), HorizonError> {
         if self.is_poisoned {
-            return Err(HorizonError::Poisoned { path: self.path.clone() });
+            return Err(HorizonError::Poisoned {
+                path: self.path.clone(),
+            });
         }
         // Poisoned until proven otherwise, so that no way out of here leaves a half-written file usable.
         self.is_poisoned = true;
         let block = record.to_block();
         for copy in writing_order(record.sequence) {
-            let written = self.file.write_block(copy.index(), &block).and_then(|()| self.file.sync());
-            written.map_err(|cause| HorizonError::NotWritten { path: self.path.clone(), cause })?;
+            let written = self
+                .file
+                .write_block(copy.index(), &block)
+                .and_then(|()| self.file.sync());
+            written.map_err(|cause| HorizonError::NotWritten {
+                path: self.path.clone(),
+                cause,
+            })?;
         }
         self.newest = record;
         self.is_poisoned = false;
@@ -239,7 +301,10 @@ impl<F: BlockFile> HorizonFile<F> {
 ///
 /// `None` when nothing in it can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
-    readable_copies(path).into_iter().map(|record| record.horizon).max()
+    readable_copies(path)
+        .into_iter()
+        .map(|record| record.horizon)
+        .max()
 }
 
 /// The slot that the file is of, as far as it can be read; for a command that is not told one.
@@ -255,8 +320,13 @@ pub(crate) fn is_noted_as_adopted(path: &Path) -> bool {
 }
 
 fn readable_copies(path: &Path) -> Vec<HorizonRecord> {
-    let Ok(file) = File::open(path) else { return Vec::new() };
-    [A, B].into_iter().filter_map(|copy| read_copy(&file, copy).ok()).collect()
+    let Ok(file) = File::open(path) else {
+        return Vec::new();
+    };
+    [A, B]
+        .into_iter()
+        .filter_map(|copy| read_copy(&file, copy).ok())
+        .collect()
 }
 
 /// What the two copies say together: the horizon, and the copy to repair if one is bad.
@@ -267,33 +337,63 @@ struct Choice {
     damage: Option<Damage>,
 }
 
-fn choose_copy(copies: [Result<HorizonRecord, CopyFault>; 2], path: &Path) -> Result<Choice, HorizonError> {
+fn choose_copy(
+    copies: [Result<HorizonRecord, CopyFault>; 2],
+    path: &Path,
+) -> Result<Choice, HorizonError> {
     let (a, b) = match copies {
         [Ok(a), Ok(b)] => (a, b),
         [Ok(a), Err(fault)] => return Ok(serve_from(a, B, fault)),
         [Err(fault), Ok(b)] => return Ok(serve_from(b, A, fault)),
-        [Err(a), Err(b)] => return Err(HorizonError::BothCopiesDamaged { path: path.to_owned(), a, b }),
+        [Err(a), Err(b)] => {
+            return Err(HorizonError::BothCopiesDamaged {
+                path: path.to_owned(),
+                a,
+                b,
+            });
+        }
     };
     if a == b {
         let [_, written_last] = writing_order(a.sequence);
-        return Ok(Choice { newest: a, write_first: written_last, damage: None });
+        return Ok(Choice {
+            newest: a,
+            write_first: written_last,
+            damage: None,
+        });
     }
-    let (newer, newer_copy, older, older_copy) = if a.sequence > b.sequence { (a, A, b, B) } else { (b, B, a, A) };
+    let (newer, newer_copy, older, older_copy) = if a.sequence > b.sequence {
+        (a, A, b, B)
+    } else {
+        (b, B, a, A)
+    };
     if newer.sequence == older.sequence || newer.horizon < older.horizon {
-        return Err(HorizonError::CopiesDisagree { path: path.to_owned() });
+        return Err(HorizonError::CopiesDisagree {
+            path: path.to_owned(),
+        });
     }
     let [begun_with, _] = writing_order(newer.sequence);
     if newer_copy == begun_with {
         // The pass ended between its two copies, as a crash does at any time.
-        return Ok(Choice { newest: newer, write_first: newer_copy, damage: None });
+        return Ok(Choice {
+            newest: newer,
+            write_first: newer_copy,
+            damage: None,
+        });
     }
     // The pass wrote the older copy first and was told that it is on the disk. It is not.
-    let fault = CopyFault::WriteLost { expected: newer.sequence, found: older.sequence };
+    let fault = CopyFault::WriteLost {
+        expected: newer.sequence,
+        found: older.sequence,
+    };
     Ok(serve_from(newer, older_copy, fault))
 }
 
 fn serve_from(newest: HorizonRecord, bad: WhichCopy, fault: CopyFault) -> Choice {
-    Choice { newest, write_first: bad, damage: Some(Damage { copy: bad, fault }) }
+    Choice {
+        newest,
+        write_first: bad,
+        damage: Some(Damage { copy: bad, fault }),
+    }
 }
 
 fn refuse_what_is_not_ours(
@@ -304,10 +404,17 @@ fn refuse_what_is_not_ours(
     for copy in copies {
         match copy {
             Err(CopyFault::UnknownVersion(version)) => {
-                return Err(HorizonError::UnknownVersion { path: path.to_owned(), version: *version });
+                return Err(HorizonError::UnknownVersion {
+                    path: path.to_owned(),
+                    version: *version,
+                });
             }
             Ok(record) if record.slot != asked => {
-                return Err(HorizonError::OtherSlot { path: path.to_owned(), kept: record.slot, asked });
+                return Err(HorizonError::OtherSlot {
+                    path: path.to_owned(),
+                    kept: record.slot,
+                    asked,
+                });
             }
             Ok(_) | Err(_) => {}
         }
@@ -325,13 +432,21 @@ fn read_copy(file: &impl BlockFile, copy: WhichCopy) -> Result<HorizonRecord, Co
 
 /// The two copies as pass `sequence` writes them: even passes begin with A, odd ones with B.
 fn writing_order(sequence: u64) -> [WhichCopy; 2] {
-    if sequence.is_multiple_of(2) { [A, B] } else { [B, A] }
+    if sequence.is_multiple_of(2) {
+        [A, B]
+    } else {
+        [B, A]
+    }
 }
 
 /// The next pass after `sequence` that begins with `copy`.
 fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
     let next = sequence + 1;
-    if writing_order(next)[0] == copy { next } else { next + 1 }
+    if writing_order(next)[0] == copy {
+        next
+    } else {
+        next + 1
+    }
 }
 
 #[cfg(test)]

@@ -20,14 +20,23 @@ fn instant(nanos: u64) -> UnixNanos {
 }
 
 fn record(sequence: u64, horizon: u64) -> HorizonRecord {
-    HorizonRecord { slot: SLOT, sequence, horizon: instant(horizon), floor: None, has_records: true, is_adopted: false }
+    HorizonRecord {
+        slot: SLOT,
+        sequence,
+        horizon: instant(horizon),
+        floor: None,
+        has_records: true,
+        is_adopted: false,
+    }
 }
 
 fn disk_with(a: HorizonRecord, b: HorizonRecord) -> SimulatedDisk {
     SimulatedDisk::holding(&[a.to_block(), b.to_block()], 1)
 }
 
-fn open(disk: &SimulatedDisk) -> Result<(HorizonFile<&SimulatedDisk>, Option<Damage>), HorizonError> {
+fn open(
+    disk: &SimulatedDisk,
+) -> Result<(HorizonFile<&SimulatedDisk>, Option<Damage>), HorizonError> {
     HorizonFile::read_from(disk, Path::new("horizon"), SLOT)
 }
 
@@ -45,11 +54,22 @@ fn every_flipped_byte_of_either_copy_is_served_from_the_other_reported_and_repai
         let (horizon, damage) = open(&disk).expect("the other copy serves");
 
         assert_eq!(horizon.horizon(), instant(500), "byte {at}");
-        assert_eq!(damage, Some(Damage { copy, fault: CopyFault::WrongChecksum }), "byte {at}");
+        assert_eq!(
+            damage,
+            Some(Damage {
+                copy,
+                fault: CopyFault::WrongChecksum
+            }),
+            "byte {at}"
+        );
         disk.power_on();
         let [a, b] = copies_on(&disk);
         assert_eq!(a, b, "byte {at}");
-        assert_eq!(a.expect("copy A is repaired").horizon, instant(500), "byte {at}");
+        assert_eq!(
+            a.expect("copy A is repaired").horizon,
+            instant(500),
+            "byte {at}"
+        );
     }
 }
 
@@ -63,9 +83,15 @@ fn the_same_flip_in_both_copies_is_refused_and_nothing_is_written() {
 
         let error = open(&disk).expect_err("no copy is good");
 
-        assert!(matches!(error, HorizonError::BothCopiesDamaged { .. }), "byte {at}: {error}");
+        assert!(
+            matches!(error, HorizonError::BothCopiesDamaged { .. }),
+            "byte {at}: {error}"
+        );
         assert_eq!(error.failure_kind(), FailureKind::Damaged);
-        assert_eq!([0, 1].map(|index| disk.read_block(index).expect("the block is there")), before);
+        assert_eq!(
+            [0, 1].map(|index| disk.read_block(index).expect("the block is there")),
+            before
+        );
     }
 }
 
@@ -75,16 +101,28 @@ fn a_file_cut_to_one_copy_serves_and_an_empty_one_is_refused() {
     disk.truncate(1);
     let (horizon, damage) = open(&disk).expect("copy A serves");
     assert_eq!(horizon.horizon(), instant(500));
-    assert_eq!(damage, Some(Damage { copy: B, fault: CopyFault::CutOff }));
+    assert_eq!(
+        damage,
+        Some(Damage {
+            copy: B,
+            fault: CopyFault::CutOff
+        })
+    );
     assert_eq!(open(&disk).expect("both copies are there again").1, None);
 
     disk.truncate(0);
-    assert!(matches!(open(&disk), Err(HorizonError::BothCopiesDamaged { .. })));
+    assert!(matches!(
+        open(&disk),
+        Err(HorizonError::BothCopiesDamaged { .. })
+    ));
 }
 
 #[test]
 fn of_two_good_copies_the_later_pass_serves_and_an_interrupted_pass_is_no_damage() {
-    let interrupted = [(record(8, 700), record(7, 500)), (record(8, 500), record(9, 700))];
+    let interrupted = [
+        (record(8, 700), record(7, 500)),
+        (record(8, 500), record(9, 700)),
+    ];
     for (a, b) in interrupted {
         let disk = disk_with(a, b);
         let (horizon, damage) = open(&disk).expect("both copies are good");
@@ -100,22 +138,51 @@ fn a_first_copy_older_than_the_second_is_a_lost_write() {
     let disk = disk_with(record(7, 500), record(8, 700));
     let (horizon, damage) = open(&disk).expect("both copies are good");
     assert_eq!(horizon.horizon(), instant(700));
-    assert_eq!(damage, Some(Damage { copy: A, fault: CopyFault::WriteLost { expected: 8, found: 7 } }));
+    assert_eq!(
+        damage,
+        Some(Damage {
+            copy: A,
+            fault: CopyFault::WriteLost {
+                expected: 8,
+                found: 7
+            }
+        })
+    );
 }
 
 #[test]
 fn copies_that_no_order_of_writing_explains_are_refused() {
-    for (a, b) in [(record(8, 500), record(8, 700)), (record(8, 500), record(7, 700))] {
-        assert!(matches!(open(&disk_with(a, b)), Err(HorizonError::CopiesDisagree { .. })));
+    for (a, b) in [
+        (record(8, 500), record(8, 700)),
+        (record(8, 500), record(7, 700)),
+    ] {
+        assert!(matches!(
+            open(&disk_with(a, b)),
+            Err(HorizonError::CopiesDisagree { .. })
+        ));
     }
 }
 
 #[test]
 fn another_slot_is_refused_even_when_only_one_copy_names_it() {
-    let other = HorizonRecord { slot: 9, ..record(8, 500) };
-    for (a, b) in [(other, other), (record(8, 500), other), (other, record(8, 500))] {
+    let other = HorizonRecord {
+        slot: 9,
+        ..record(8, 500)
+    };
+    for (a, b) in [
+        (other, other),
+        (record(8, 500), other),
+        (other, record(8, 500)),
+    ] {
         let error = open(&disk_with(a, b)).expect_err("slot 9 is not slot 3");
-        assert!(matches!(error, HorizonError::OtherSlot { kept: 9, asked: SLOT, .. }));
+        assert!(matches!(
+            error,
+            HorizonError::OtherSlot {
+                kept: 9,
+                asked: SLOT,
+                ..
+            }
+        ));
     }
 }
 
@@ -149,11 +216,19 @@ fn one_failed_write_or_sync_poisons_the_file_for_good() {
             disk.fail_after(operation, Fault::Error(errno));
 
             let error = horizon.raise(instant(700)).expect_err("the disk refuses");
-            assert!(matches!(error, HorizonError::NotWritten { .. }), "operation {operation}: {error}");
+            assert!(
+                matches!(error, HorizonError::NotWritten { .. }),
+                "operation {operation}: {error}"
+            );
 
             // The disk works again; the file must not be believed all the same.
-            let error = horizon.raise(instant(900)).expect_err("the file is poisoned");
-            assert!(matches!(error, HorizonError::Poisoned { .. }), "operation {operation}: {error}");
+            let error = horizon
+                .raise(instant(900))
+                .expect_err("the file is poisoned");
+            assert!(
+                matches!(error, HorizonError::Poisoned { .. }),
+                "operation {operation}: {error}"
+            );
             assert_eq!(horizon.horizon(), instant(500));
         }
     }
@@ -176,7 +251,9 @@ fn power_lost_at_any_step_of_a_raise_leaves_the_old_horizon_or_the_new() {
             let disk = SimulatedDisk::holding(&[before.to_block(), before.to_block()], seed);
             let (mut horizon, _) = open(&disk).expect("both copies are good");
             disk.fail_after(operation, Fault::Halt);
-            horizon.raise(instant(700)).expect_err("the process is stopped");
+            horizon
+                .raise(instant(700))
+                .expect_err("the process is stopped");
             disk.power_on();
 
             let (horizon, _) = open(&disk).expect("one copy is good");
@@ -187,7 +264,10 @@ fn power_lost_at_any_step_of_a_raise_leaves_the_old_horizon_or_the_new() {
             }
         }
     }
-    assert!(seen.iter().all(|times| *times > 100), "the disk is too kind: {seen:?}");
+    assert!(
+        seen.iter().all(|times| *times > 100),
+        "the disk is too kind: {seen:?}"
+    );
 }
 
 /// What the world may hold the file to, over many lives of the process.
@@ -199,15 +279,33 @@ struct Promise {
 }
 
 /// One life: open, raise a few times, meet one fault at a random moment.
-fn live_and_die(disk: &SimulatedDisk, random: &mut StdRng, promise: &mut Promise) -> Result<(), HorizonError> {
+fn live_and_die(
+    disk: &SimulatedDisk,
+    random: &mut StdRng,
+    promise: &mut Promise,
+) -> Result<(), HorizonError> {
     let fault = [Fault::Halt, Fault::Error(EIO), Fault::Error(ENOSPC)][random.random_range(0..3)];
     disk.fail_after(random.random_range(0..14), fault);
     let (mut horizon, damage) = open(disk)?;
     let read = horizon.horizon().get();
-    assert!(read >= promise.acknowledged, "{read} was read, {} was acknowledged", promise.acknowledged);
-    assert!(read <= promise.attempted, "{read} was read, only {} was attempted", promise.attempted);
     assert!(
-        !matches!(damage, Some(Damage { fault: CopyFault::WriteLost { .. }, .. })),
+        read >= promise.acknowledged,
+        "{read} was read, {} was acknowledged",
+        promise.acknowledged
+    );
+    assert!(
+        read <= promise.attempted,
+        "{read} was read, only {} was attempted",
+        promise.attempted
+    );
+    assert!(
+        !matches!(
+            damage,
+            Some(Damage {
+                fault: CopyFault::WriteLost { .. },
+                ..
+            })
+        ),
         "no write is lost on this disk, yet {damage:?}"
     );
     promise.acknowledged = read;
@@ -226,7 +324,10 @@ fn no_fault_in_any_of_many_lives_lowers_the_horizon_or_loses_it() {
         let mut random = StdRng::seed_from_u64(seed);
         let first = record(0, 500);
         let disk = SimulatedDisk::holding(&[first.to_block(), first.to_block()], seed);
-        let mut promise = Promise { acknowledged: 500, attempted: 500 };
+        let mut promise = Promise {
+            acknowledged: 500,
+            attempted: 500,
+        };
         for life in 0..12 {
             match live_and_die(&disk, &mut random, &mut promise) {
                 Ok(()) | Err(HorizonError::NotWritten { .. }) => {}
@@ -245,19 +346,31 @@ fn a_real_file_is_created_whole_raised_reopened_and_repaired() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("horizon");
     let mut horizon = HorizonFile::create(&path, record(0, 500)).expect("the file is created");
-    assert_eq!(fs::metadata(&path).expect("the file is there").len(), 12_288);
+    assert_eq!(
+        fs::metadata(&path).expect("the file is there").len(),
+        12_288
+    );
     assert!(!folder.path().join("horizon.new").exists());
     horizon.raise(instant(700)).expect("the file is writable");
     drop(horizon);
 
     for copy in [A, B] {
-        let file = OpenOptions::new().write(true).open(&path).expect("the file opens");
-        file.write_all_at(&[0xff; 3], copy.index() * 4096 + 25).expect("three bytes are spoiled");
+        let file = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .expect("the file opens");
+        file.write_all_at(&[0xff; 3], copy.index() * 4096 + 25)
+            .expect("three bytes are spoiled");
         let (horizon, damage) = HorizonFile::open(&path, SLOT).expect("the other copy serves");
         assert_eq!(horizon.horizon(), instant(700));
         assert_eq!(damage.map(|damage| damage.copy), Some(copy));
     }
-    assert_eq!(HorizonFile::open(&path, SLOT).expect("both copies are good").1, None);
+    assert_eq!(
+        HorizonFile::open(&path, SLOT)
+            .expect("both copies are good")
+            .1,
+        None
+    );
 }
 
 #[test]
@@ -266,7 +379,10 @@ fn a_leftover_of_an_unfinished_creation_is_overwritten() {
     let path = folder.path().join("horizon");
     fs::write(folder.path().join("horizon.new"), [9; 20_000]).expect("the leftover is written");
     HorizonFile::create(&path, record(0, 500)).expect("the file is created");
-    assert_eq!(fs::metadata(&path).expect("the file is there").len(), 12_288);
+    assert_eq!(
+        fs::metadata(&path).expect("the file is there").len(),
+        12_288
+    );
 }
 
 #[test]
@@ -278,7 +394,14 @@ fn a_file_of_another_version_is_refused_whatever_the_other_copy_says() {
     let ours = record(8, 500).to_block();
     for copies in [[foreign, ours], [ours, foreign], [foreign, foreign]] {
         let disk = SimulatedDisk::holding(&copies, 1);
-        assert!(matches!(open(&disk), Err(HorizonError::UnknownVersion { version: 4, .. })));
-        assert_eq!([0, 1].map(|index| disk.read_block(index).expect("it is there")), copies, "nothing is written");
+        assert!(matches!(
+            open(&disk),
+            Err(HorizonError::UnknownVersion { version: 4, .. })
+        ));
+        assert_eq!(
+            [0, 1].map(|index| disk.read_block(index).expect("it is there")),
+            copies,
+            "nothing is written"
+        );
     }
 }

@@ -22,7 +22,9 @@ pub(crate) struct SimulatedDatabase {
 impl SimulatedDatabase {
     /// An empty disk, whose misfortunes follow from `seed`.
     pub(crate) fn new(seed: u64) -> SimulatedDatabase {
-        SimulatedDatabase { disk: Arc::new(SimulatedDisk::holding(&[], seed).without_garbage()) }
+        SimulatedDatabase {
+            disk: Arc::new(SimulatedDisk::holding(&[], seed).without_garbage()),
+        }
     }
 
     /// The records in it, which are made new if it is empty.

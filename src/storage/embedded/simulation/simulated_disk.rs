@@ -116,7 +116,10 @@ impl SimulatedDisk {
     /// A disk whose platter already holds `blocks`, and whose misfortunes follow from `seed`.
     pub(crate) fn holding(blocks: &[Block], seed: u64) -> SimulatedDisk {
         let blocks: BTreeMap<u64, Block> = (0..).zip(blocks.iter().copied()).collect();
-        let platter = Image { len: blocks.last_key_value().map_or(0, |(last, _)| last + 1), blocks };
+        let platter = Image {
+            len: blocks.last_key_value().map_or(0, |(last, _)| last + 1),
+            blocks,
+        };
         SimulatedDisk::with(platter, seed)
     }
 
@@ -137,13 +140,21 @@ impl SimulatedDisk {
             is_full: false,
             is_halted: false,
         };
-        SimulatedDisk { state: Mutex::new(state), gate: Mutex::default(), gate_moved: Condvar::new(), each_sync: None }
+        SimulatedDisk {
+            state: Mutex::new(state),
+            gate: Mutex::default(),
+            gate_moved: Condvar::new(),
+            each_sync: None,
+        }
     }
 
     /// The same disk, each sync of which takes as long as `pause` does.
     #[must_use]
     pub(crate) fn slowed_by(self, pause: impl Fn() + Send + Sync + 'static) -> SimulatedDisk {
-        SimulatedDisk { each_sync: Some(Box::new(pause)), ..self }
+        SimulatedDisk {
+            each_sync: Some(Box::new(pause)),
+            ..self
+        }
     }
 
     /// The same disk, on which each byte of a write that was cut off is the old one or the new one.
@@ -207,7 +218,10 @@ impl SimulatedDisk {
 
     /// Holds every sync until what this returns is dropped.
     pub(crate) fn hold_syncs(&self) -> HeldSyncs<'_> {
-        *self.gate() = Gate { is_closed: true, is_anyone_there: false };
+        *self.gate() = Gate {
+            is_closed: true,
+            is_anyone_there: false,
+        };
         HeldSyncs(self)
     }
 
@@ -216,7 +230,11 @@ impl SimulatedDisk {
         let mut gate = self.gate();
         gate.is_anyone_there = true;
         self.gate_moved.notify_all();
-        drop(self.gate_moved.wait_while(gate, |gate| gate.is_closed).expect("nobody panics with it"));
+        drop(
+            self.gate_moved
+                .wait_while(gate, |gate| gate.is_closed)
+                .expect("nobody panics with it"),
+        );
     }
 
     fn gate(&self) -> MutexGuard<'_, Gate> {
@@ -230,7 +248,9 @@ impl SimulatedDisk {
 
 impl fmt::Debug for SimulatedDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimulatedDisk").field("state", &*self.state()).finish_non_exhaustive()
+        f.debug_struct("SimulatedDisk")
+            .field("state", &*self.state())
+            .finish_non_exhaustive()
     }
 }
 
@@ -238,7 +258,11 @@ impl HeldSyncs<'_> {
     /// Returns once a sync is held.
     pub(crate) fn wait_for_one(&self) {
         let moved = &self.0.gate_moved;
-        drop(moved.wait_while(self.0.gate(), |gate| !gate.is_anyone_there).expect("nobody panics with it"));
+        drop(
+            moved
+                .wait_while(self.0.gate(), |gate| !gate.is_anyone_there)
+                .expect("nobody panics with it"),
+        );
     }
 }
 
@@ -274,11 +298,17 @@ impl State {
     }
 
     fn refuse_when_halted(&self) -> io::Result<()> {
-        if self.is_halted { Err(io::Error::other("the process was stopped")) } else { Ok(()) }
+        if self.is_halted {
+            Err(io::Error::other("the process was stopped"))
+        } else {
+            Ok(())
+        }
     }
 
     fn carry_over(&mut self) {
-        self.waiting.drain(..).for_each(|change| self.platter.apply(change));
+        self.waiting
+            .drain(..)
+            .for_each(|change| self.platter.apply(change));
     }
 
     fn carry_over_by_chance(&mut self) {
@@ -286,11 +316,18 @@ impl State {
             let landed = match change {
                 Change::Len(_) => self.random.random_bool(0.5).then_some(change),
                 Change::Block(index, new) => {
-                    let landed = mixture(&mut self.random, self.platter.block(index), &new, self.leaves_garbage);
+                    let landed = mixture(
+                        &mut self.random,
+                        self.platter.block(index),
+                        &new,
+                        self.leaves_garbage,
+                    );
                     landed.map(|landed| Change::Block(index, Box::new(landed)))
                 }
             };
-            landed.into_iter().for_each(|change| self.platter.apply(change));
+            landed
+                .into_iter()
+                .for_each(|change| self.platter.apply(change));
         }
     }
 }
@@ -316,7 +353,10 @@ impl BlockFile for SimulatedDisk {
     fn read_block(&self, index: u64) -> io::Result<Block> {
         let state = self.state();
         state.refuse_when_halted()?;
-        state.cache.block(index).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        state
+            .cache
+            .block(index)
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     fn write_block(&self, index: u64, block: &Block) -> io::Result<()> {
@@ -372,7 +412,12 @@ impl State {
 }
 
 /// What a block holds after a write of `new` over `old` was cut off; `None` when nothing changed.
-fn mixture(random: &mut StdRng, old: Option<Block>, new: &Block, leaves_garbage: bool) -> Option<Block> {
+fn mixture(
+    random: &mut StdRng,
+    old: Option<Block>,
+    new: &Block,
+    leaves_garbage: bool,
+) -> Option<Block> {
     let mut block = old.unwrap_or([0; BLOCK_LEN]);
     match random.random_range(0..if leaves_garbage { 5 } else { 4 }) {
         0 => return None,
@@ -438,7 +483,10 @@ mod tests {
             disk.write_block(0, &NEW).expect("the write works");
             disk.power_on();
             let after = disk.read_block(0).expect("the block is there");
-            assert!(after.iter().all(|byte| [OLD[0], NEW[0]].contains(byte)), "seed {seed}");
+            assert!(
+                after.iter().all(|byte| [OLD[0], NEW[0]].contains(byte)),
+                "seed {seed}"
+            );
         }
     }
 

@@ -20,7 +20,8 @@ pub(crate) enum Unsynced {
 
 impl Unsynced {
     /// Every way.
-    pub(crate) const ALL: [Unsynced; 3] = [Unsynced::Lost, Unsynced::NamesLanded, Unsynced::BytesLanded];
+    pub(crate) const ALL: [Unsynced; 3] =
+        [Unsynced::Lost, Unsynced::NamesLanded, Unsynced::BytesLanded];
 }
 
 /// A tree of files and folders.
@@ -60,9 +61,18 @@ impl SimulatedFiles {
     /// A tree that durably has this folder, those above it and nothing else.
     pub(crate) fn with_folder(folder: &str) -> SimulatedFiles {
         let above = iter::successors(Some(Path::new(folder)), |path| parent(path));
-        let names: Names = above.map(|folder| (folder.to_owned(), Entry::Folder)).collect();
-        let tree = Tree { synced_names: names.clone(), names, files: Vec::new(), steps_left: None };
-        SimulatedFiles { tree: RefCell::new(tree) }
+        let names: Names = above
+            .map(|folder| (folder.to_owned(), Entry::Folder))
+            .collect();
+        let tree = Tree {
+            synced_names: names.clone(),
+            names,
+            files: Vec::new(),
+            steps_left: None,
+        };
+        SimulatedFiles {
+            tree: RefCell::new(tree),
+        }
     }
 
     /// Stops the process after that many more `steps`: the one after them and all later ones fail and change nothing.
@@ -80,7 +90,9 @@ impl SimulatedFiles {
         }
         for content in &mut tree.files {
             match unsynced {
-                Unsynced::Lost | Unsynced::NamesLanded => content.written.clone_from(&content.synced),
+                Unsynced::Lost | Unsynced::NamesLanded => {
+                    content.written.clone_from(&content.synced)
+                }
                 Unsynced::BytesLanded => content.synced.clone_from(&content.written),
             }
         }
@@ -119,7 +131,9 @@ impl Tree {
 
     fn name(&mut self, path: &Path, entry: Entry) -> io::Result<()> {
         match parent(path) {
-            Some(above) if self.entry(above) != Some(Entry::Folder) => Err(io::ErrorKind::NotFound.into()),
+            Some(above) if self.entry(above) != Some(Entry::Folder) => {
+                Err(io::ErrorKind::NotFound.into())
+            }
             _ => {
                 self.names.insert(path.to_owned(), entry);
                 Ok(())
@@ -189,7 +203,8 @@ impl FileSystem for SimulatedFiles {
             let is_inside = |name: &Path| parent(name) == Some(path);
             tree.synced_names.retain(|name, _| !is_inside(name));
             let inside = tree.names.iter().filter(|(name, _)| is_inside(name));
-            tree.synced_names.extend(inside.map(|(name, entry)| (name.clone(), *entry)));
+            tree.synced_names
+                .extend(inside.map(|(name, entry)| (name.clone(), *entry)));
             Ok(())
         })
     }

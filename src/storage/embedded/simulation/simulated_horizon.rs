@@ -29,9 +29,19 @@ impl SimulatedHorizon {
 }
 
 impl EmptyEngine for SimulatedHorizon {
-    fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError> {
+    fn create_horizon(
+        self: Box<Self>,
+        plan: &HorizonPlan,
+    ) -> Result<Box<dyn ReservedEngine>, StoreError> {
         let (horizon, floor) = (plan.horizon(), plan.floor());
-        let record = HorizonRecord { slot: 0, sequence: 0, horizon, floor, has_records: true, is_adopted: false };
+        let record = HorizonRecord {
+            slot: 0,
+            sequence: 0,
+            horizon,
+            floor,
+            has_records: true,
+            is_adopted: false,
+        };
         let written = (0..2).try_for_each(|copy| self.0.write_block(copy, &record.to_block()));
         let synced = written.and_then(|()| self.0.sync());
         synced.map_err(|cause| StoreError::new(FailureKind::of_io(&cause), cause))?;
@@ -41,7 +51,11 @@ impl EmptyEngine for SimulatedHorizon {
 }
 
 impl ReservedEngine for Reserved {
-    fn agree_on_formats(self: Box<Self>, _: u32, _: &[KeptFormat]) -> Result<Box<dyn ReadyEngine>, FormatsError> {
+    fn agree_on_formats(
+        self: Box<Self>,
+        _: u32,
+        _: &[KeptFormat],
+    ) -> Result<Box<dyn ReadyEngine>, FormatsError> {
         Ok(self)
     }
 }

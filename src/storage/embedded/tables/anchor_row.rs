@@ -27,12 +27,23 @@ pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
 /// Reads the row of that name; `None` when it is not what was written.
 pub(super) fn from_bytes(name: Name<'_>, bytes: &[u8]) -> Option<Anchor> {
     let rank = u32::from_be_bytes(*bytes.get(1..5)?.first_chunk()?);
-    (bytes == to_bytes(name, rank)).then_some(Anchor { tca: Tca(name.3), rank })
+    (bytes == to_bytes(name, rank)).then_some(Anchor {
+        tca: Tca(name.3),
+        rank,
+    })
 }
 
 fn crc_of((format, primary, secondary, tca): Name<'_>, content: &[u8]) -> u32 {
-    let numbers = [primary.to_be_bytes(), secondary.to_be_bytes(), tca.to_be_bytes()];
-    let of_name = numbers.iter().fold(crc32c::crc32c(format.as_bytes()), |crc, part| crc32c::crc32c_append(crc, part));
+    let numbers = [
+        primary.to_be_bytes(),
+        secondary.to_be_bytes(),
+        tca.to_be_bytes(),
+    ];
+    let of_name = numbers
+        .iter()
+        .fold(crc32c::crc32c(format.as_bytes()), |crc, part| {
+            crc32c::crc32c_append(crc, part)
+        });
     crc32c::crc32c_append(of_name, content)
 }
 
@@ -42,11 +53,30 @@ mod tests {
 
     #[test]
     fn a_row_is_read_as_it_was_written_and_under_its_name_only() {
-        let named = name("conjunction", Pair { primary: 25_544, secondary: 48_274 }, Tca(-5));
+        let named = name(
+            "conjunction",
+            Pair {
+                primary: 25_544,
+                secondary: 48_274,
+            },
+            Tca(-5),
+        );
         let bytes = to_bytes(named, 7);
-        assert_eq!(from_bytes(named, &bytes), Some(Anchor { tca: Tca(-5), rank: 7 }));
-        assert_eq!(from_bytes(("conjunctions", named.1, named.2, named.3), &bytes), None);
-        assert_eq!(from_bytes((named.0, named.2, named.1, named.3), &bytes), None);
+        assert_eq!(
+            from_bytes(named, &bytes),
+            Some(Anchor {
+                tca: Tca(-5),
+                rank: 7
+            })
+        );
+        assert_eq!(
+            from_bytes(("conjunctions", named.1, named.2, named.3), &bytes),
+            None
+        );
+        assert_eq!(
+            from_bytes((named.0, named.2, named.1, named.3), &bytes),
+            None
+        );
         assert_eq!(from_bytes((named.0, named.1, named.2, 5), &bytes), None);
         for at in 0..bytes.len() * 8 {
             let mut flipped = bytes;

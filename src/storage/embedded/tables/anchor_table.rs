@@ -9,10 +9,14 @@ use crate::conjunction::{Anchor, Pair, Tca};
 use crate::storage::records::AnchorKey;
 
 /// Format, pair and time of closest approach to the rank of an anchor.
-pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> = TableDefinition::new("anchors");
+pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
+    TableDefinition::new("anchors");
 
 /// The anchors, as a transaction sees them.
-pub(super) trait AnchorRows: ReadableTable<anchor_row::Name<'static>, &'static [u8]> {}
+pub(super) trait AnchorRows:
+    ReadableTable<anchor_row::Name<'static>, &'static [u8]>
+{
+}
 impl<T: ReadableTable<anchor_row::Name<'static>, &'static [u8]>> AnchorRows for T {}
 
 /// The anchors of a pair within these times.
@@ -23,10 +27,16 @@ pub(super) fn anchors_within(
     times: &RangeInclusive<Tca>,
 ) -> Result<Vec<Anchor>, redb::Error> {
     let (from, to) = (*times.start(), *times.end());
-    let rows = anchors.range(anchor_row::name(format, pair, from)..=anchor_row::name(format, pair, to))?;
+    let rows =
+        anchors.range(anchor_row::name(format, pair, from)..=anchor_row::name(format, pair, to))?;
     rows.map(|row| {
         let (name, bytes) = row?;
-        let damaged = || redb::Error::Corrupted(format!("the anchor {:?} is not what was written", name.value()));
+        let damaged = || {
+            redb::Error::Corrupted(format!(
+                "the anchor {:?} is not what was written",
+                name.value()
+            ))
+        };
         anchor_row::from_bytes(name.value(), bytes.value()).ok_or_else(damaged)
     })
     .collect()
@@ -41,12 +51,18 @@ pub(super) fn pairs(
     let mut found: Vec<(String, Pair)> = Vec::new();
     let mut behind = after.map(|(format, pair)| (format.to_owned(), pair));
     while found.len() < count_max {
-        let last = behind.as_ref().map(|(format, pair)| anchor_row::name(format, *pair, Tca(i64::MAX)));
+        let last = behind
+            .as_ref()
+            .map(|(format, pair)| anchor_row::name(format, *pair, Tca(i64::MAX)));
         let row = match last {
-            Some(last) => anchors.range((Bound::Excluded(last), Bound::Unbounded))?.next(),
+            Some(last) => anchors
+                .range((Bound::Excluded(last), Bound::Unbounded))?
+                .next(),
             None => anchors.iter()?.next(),
         };
-        let Some((name, _)) = row.transpose()? else { break };
+        let Some((name, _)) = row.transpose()? else {
+            break;
+        };
         let AnchorKey { format, pair, .. } = key_of(name.value());
         found.push((format.clone(), pair));
         behind = Some((format, pair));
@@ -64,5 +80,9 @@ pub(super) fn remove(
 }
 
 fn key_of((format, primary, secondary, tca): anchor_row::Name<'_>) -> AnchorKey {
-    AnchorKey { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) }
+    AnchorKey {
+        format: format.to_owned(),
+        pair: Pair { primary, secondary },
+        tca: Tca(tca),
+    }
 }

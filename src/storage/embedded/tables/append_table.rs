@@ -8,25 +8,39 @@ use crate::storage::records::{LedgerSummary, StoredAppend};
 
 /// Ledger and id of the last event to the events of an append, or of a piece of one: the engine reads whole rows, and a head,
 /// an event or a list of ledgers should not cost what the longest appends are.
-pub(super) const APPENDS: TableDefinition<'_, append_row::Name, &[u8]> = TableDefinition::new("appends");
+pub(super) const APPENDS: TableDefinition<'_, append_row::Name, &[u8]> =
+    TableDefinition::new("appends");
 
 /// The appends, as a transaction sees them.
 pub(super) trait AppendRows: ReadableTable<append_row::Name, &'static [u8]> {}
 impl<T: ReadableTable<append_row::Name, &'static [u8]>> AppendRows for T {}
 
 /// The last event of a ledger.
-pub(super) fn head_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<Option<Head>, redb::Error> {
-    let last = appends.range((ledger.bits(), 0)..=(ledger.bits(), u128::MAX))?.next_back();
+pub(super) fn head_of(
+    appends: &impl AppendRows,
+    ledger: LedgerId,
+) -> Result<Option<Head>, redb::Error> {
+    let last = appends
+        .range((ledger.bits(), 0)..=(ledger.bits(), u128::MAX))?
+        .next_back();
     last.map(|row| read(&row?, append_row::head_of)).transpose()
 }
 
 /// A ledger, if it is there.
-pub(super) fn summary_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<Option<LedgerSummary>, redb::Error> {
+pub(super) fn summary_of(
+    appends: &impl AppendRows,
+    ledger: LedgerId,
+) -> Result<Option<LedgerSummary>, redb::Error> {
     let mut rows = appends.range((ledger.bits(), 0)..=(ledger.bits(), u128::MAX))?;
-    let Some(first) = rows.next().transpose()? else { return Ok(None) };
+    let Some(first) = rows.next().transpose()? else {
+        return Ok(None);
+    };
     let last = rows.next_back().transpose()?;
     let head = read(last.as_ref().unwrap_or(&first), append_row::head_of)?;
-    Ok(Some(LedgerSummary { genesis: read(&first, append_row::first_of)?, head }))
+    Ok(Some(LedgerSummary {
+        genesis: read(&first, append_row::first_of)?,
+        head,
+    }))
 }
 
 /// Ledgers in the order of their ids, those above `after`, at most `count_max`.
@@ -38,7 +52,9 @@ pub(super) fn summaries(
     let mut found = Vec::new();
     let mut next = after.map_or(Some(0), |after| after.bits().checked_add(1));
     while let Some(from) = next.filter(|_| found.len() < count_max) {
-        let Some(row) = appends.range((from, 0)..)?.next() else { break };
+        let Some(row) = appends.range((from, 0)..)?.next() else {
+            break;
+        };
         let (name, _) = row?;
         let (bits, _) = name.value();
         let ledger = LedgerId::from_bits(bits).ok_or_else(|| damaged(name.value()))?;
@@ -56,7 +72,10 @@ pub(super) fn chain_of(
     count_max: usize,
 ) -> Result<Vec<Link>, redb::Error> {
     let mut links = Vec::new();
-    let from = (ledger.bits(), after.map_or(0, |after| after.value().saturating_add(1)));
+    let from = (
+        ledger.bits(),
+        after.map_or(0, |after| after.value().saturating_add(1)),
+    );
     for row in appends.range(from..=(ledger.bits(), u128::MAX))? {
         let (_, append) = read(&row?, append_row::row_from_bytes)?;
         let is_asked_for = |link: &Link| after.is_none_or(|after| link.id > after);
@@ -76,7 +95,10 @@ pub(super) fn appends_of(
     after: Option<EventId>,
     count_max: usize,
 ) -> Result<Vec<StoredAppend>, redb::Error> {
-    let from = (ledger.bits(), after.map_or(0, |after| after.value().saturating_add(1)));
+    let from = (
+        ledger.bits(),
+        after.map_or(0, |after| after.value().saturating_add(1)),
+    );
     let (mut found, mut pieces) = (Vec::new(), Vec::new());
     let mut place = after.is_none().then_some(1);
     for row in appends.range(from..=(ledger.bits(), u128::MAX))? {
@@ -88,7 +110,9 @@ pub(super) fn appends_of(
         place = Some(append.head().place + 1);
         match extent {
             Extent::Piece => pieces.push(append),
-            Extent::Whole | Extent::LastPiece => found.push(joined(std::mem::take(&mut pieces), append)),
+            Extent::Whole | Extent::LastPiece => {
+                found.push(joined(std::mem::take(&mut pieces), append))
+            }
         }
         if found.len() == count_max {
             break;
@@ -103,7 +127,9 @@ pub(super) fn appends_of(
 /// An event, if it is there.
 pub(super) fn link(appends: &impl AppendRows, id: EventId) -> Result<Option<Link>, redb::Error> {
     let end = (id.ledger().bits(), u128::MAX);
-    let Some(row) = appends.range(append_row::name(id)..=end)?.next() else { return Ok(None) };
+    let Some(row) = appends.range(append_row::name(id)..=end)?.next() else {
+        return Ok(None);
+    };
     let (_, append) = read(&row?, append_row::row_from_bytes)?;
     Ok(links_of(appends, &append)?.find(|link| link.id == id))
 }
@@ -114,8 +140,11 @@ pub(super) fn append(
     last: EventId,
 ) -> Result<Option<(StoredAppend, Vec<Link>)>, redb::Error> {
     let name = append_row::name(last);
-    let Some(bytes) = appends.get(name)? else { return Ok(None) };
-    let (extent, append) = append_row::row_from_bytes(name, bytes.value()).ok_or_else(|| damaged(name))?;
+    let Some(bytes) = appends.get(name)? else {
+        return Ok(None);
+    };
+    let (extent, append) =
+        append_row::row_from_bytes(name, bytes.value()).ok_or_else(|| damaged(name))?;
     let append = match extent {
         Extent::Whole => append,
         Extent::Piece => return Ok(None),
@@ -126,7 +155,10 @@ pub(super) fn append(
 }
 
 /// The pieces of an append before its last one.
-fn pieces_before(appends: &impl AppendRows, last: &StoredAppend) -> Result<Vec<StoredAppend>, redb::Error> {
+fn pieces_before(
+    appends: &impl AppendRows,
+    last: &StoredAppend,
+) -> Result<Vec<StoredAppend>, redb::Error> {
     let name = append_row::name(last.head().id);
     let (mut pieces, mut next_place) = (Vec::new(), last.first_place);
     for row in appends.range((name.0, 0)..name)?.rev() {
@@ -146,39 +178,64 @@ fn pieces_before(appends: &impl AppendRows, last: &StoredAppend) -> Result<Vec<S
 
 /// An append of these pieces, in their order, and its last one.
 fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
-    let first_place = pieces.first().map_or(last.first_place, |first| first.first_place);
+    let first_place = pieces
+        .first()
+        .map_or(last.first_place, |first| first.first_place);
     let mut entries: Vec<Entry> = pieces.into_iter().flat_map(|piece| piece.entries).collect();
     entries.extend(last.entries);
-    StoredAppend { first_place, entries, ..last }
+    StoredAppend {
+        first_place,
+        entries,
+        ..last
+    }
 }
 
 /// The events of an append, each with the id before it.
-fn links_of(appends: &impl AppendRows, append: &StoredAppend) -> Result<impl Iterator<Item = Link>, redb::Error> {
+fn links_of(
+    appends: &impl AppendRows,
+    append: &StoredAppend,
+) -> Result<impl Iterator<Item = Link>, redb::Error> {
     let (first, ledger) = (append.entries[0].id, append.ledger());
     let previous = if append.first_place == 1 {
         EventId::before_genesis(first.timestamp(), ledger)
     } else {
-        let before = appends.range((ledger.bits(), 0)..append_row::name(first))?.next_back();
+        let before = appends
+            .range((ledger.bits(), 0)..append_row::name(first))?
+            .next_back();
         let (name, _) = before.transpose()?.ok_or_else(|| missing_before(append))?;
         EventId::from_value(name.value().1).ok_or_else(|| damaged(name.value()))?
     };
-    Ok(Link::chain(previous, append.first_place, append.entries.iter().map(|entry| entry.id)))
+    Ok(Link::chain(
+        previous,
+        append.first_place,
+        append.entries.iter().map(|entry| entry.id),
+    ))
 }
 
-type Row<'a> = (AccessGuard<'a, append_row::Name>, AccessGuard<'a, &'static [u8]>);
+type Row<'a> = (
+    AccessGuard<'a, append_row::Name>,
+    AccessGuard<'a, &'static [u8]>,
+);
 
 /// What `read` finds in a row.
-fn read<T>((name, bytes): &Row<'_>, read: impl FnOnce(append_row::Name, &[u8]) -> Option<T>) -> Result<T, redb::Error> {
+fn read<T>(
+    (name, bytes): &Row<'_>,
+    read: impl FnOnce(append_row::Name, &[u8]) -> Option<T>,
+) -> Result<T, redb::Error> {
     read(name.value(), bytes.value()).ok_or_else(|| damaged(name.value()))
 }
 
 fn damaged((_, last): append_row::Name) -> redb::Error {
-    redb::Error::Corrupted(format!("the events up to {last:032x} are not what was written"))
+    redb::Error::Corrupted(format!(
+        "the events up to {last:032x} are not what was written"
+    ))
 }
 
 fn missing_before(append: &StoredAppend) -> redb::Error {
     let (first, place) = (append.entries[0].id, append.first_place);
-    redb::Error::Corrupted(format!("the event before {first}, which is the {place}th of its ledger, is missing"))
+    redb::Error::Corrupted(format!(
+        "the event before {first}, which is the {place}th of its ledger, is missing"
+    ))
 }
 
 #[cfg(test)]
@@ -197,9 +254,21 @@ mod tests {
     fn long_ledger() -> [AppendPlan; 4] {
         let names = vec!["event"; 1_000];
         let genesis = plan(&create("genesis", 10), None, NOW);
-        let first = plan(&append(genesis.ledger(), &names, 11), Some(genesis.head()), NOW + 1_000_000);
-        let second = plan(&append(genesis.ledger(), &names, 12), Some(first.head()), NOW + 2_000_000);
-        let last = plan(&append(genesis.ledger(), &["last"], 13), Some(second.head()), NOW + 3_000_000);
+        let first = plan(
+            &append(genesis.ledger(), &names, 11),
+            Some(genesis.head()),
+            NOW + 1_000_000,
+        );
+        let second = plan(
+            &append(genesis.ledger(), &names, 12),
+            Some(first.head()),
+            NOW + 2_000_000,
+        );
+        let last = plan(
+            &append(genesis.ledger(), &["last"], 13),
+            Some(second.head()),
+            NOW + 3_000_000,
+        );
         [genesis, first, second, last]
     }
 
@@ -214,7 +283,8 @@ mod tests {
         let lengths = database.attempt(|engine| {
             let appends = engine.begin_read()?.open_table(APPENDS)?;
             let rows = appends.range((0, 0)..)?;
-            rows.map(|row| Ok(row?.1.value().len())).collect::<Result<_, redb::Error>>()
+            rows.map(|row| Ok(row?.1.value().len()))
+                .collect::<Result<_, redb::Error>>()
         });
         lengths.expect("the database works")
     }
@@ -228,7 +298,12 @@ mod tests {
         assert_eq!(lengths.len(), 1 + 4 + 4 + 1);
         assert!(lengths.iter().all(|len| *len < 16 * 1024), "{lengths:?}");
         let folder = tempfile::tempdir().expect("a temporary folder");
-        assert_eq!(backup::copy(&database, &folder.path().join("copy")).expect("copies").appends, 4);
+        assert_eq!(
+            backup::copy(&database, &folder.path().join("copy"))
+                .expect("copies")
+                .appends,
+            4
+        );
 
         let ledger = plans[0].ledger();
         let all: Vec<_> = plans.iter().map(StoredAppend::of).collect();
@@ -255,17 +330,34 @@ mod tests {
         let write_whole = |engine: &Engine| {
             let transaction = engine.begin_write()?;
             let row = append_row::to_bytes(&StoredAppend::of(&plans[1]));
-            transaction.open_table(APPENDS)?.insert(append_row::name(plans[1].head().id), row.as_slice())?;
+            transaction
+                .open_table(APPENDS)?
+                .insert(append_row::name(plans[1].head().id), row.as_slice())?;
             transaction.commit()
         };
         database.attempt(write_whole).expect("the database works");
         write(&records, &plans[2..]);
         let ledger = plans[0].ledger();
-        assert_eq!(row_lengths(&database).iter().filter(|len| **len > 16 * 1024).count(), 1);
-        assert_eq!(records.chain(ledger, None, 3_000).expect("reads"), links(&plans));
+        assert_eq!(
+            row_lengths(&database)
+                .iter()
+                .filter(|len| **len > 16 * 1024)
+                .count(),
+            1
+        );
+        assert_eq!(
+            records.chain(ledger, None, 3_000).expect("reads"),
+            links(&plans)
+        );
         for plan in &plans {
-            let (stored, links) = records.append(plan.head().id).expect("reads").expect("is there");
-            assert_eq!((stored, links), (StoredAppend::of(plan), plan.links().collect()));
+            let (stored, links) = records
+                .append(plan.head().id)
+                .expect("reads")
+                .expect("is there");
+            assert_eq!(
+                (stored, links),
+                (StoredAppend::of(plan), plan.links().collect())
+            );
         }
         assert_eq!(records.appends(ledger, None, 9).expect("reads").len(), 4);
     }
@@ -273,25 +365,37 @@ mod tests {
     #[test]
     fn an_append_without_one_of_its_pieces_is_damage() {
         let plans = long_ledger();
-        let names =
-            |plan: &AppendPlan| append_row::rows_of(&StoredAppend::of(plan)).map(|row| row.0).collect::<Vec<_>>();
+        let names = |plan: &AppendPlan| {
+            append_row::rows_of(&StoredAppend::of(plan))
+                .map(|row| row.0)
+                .collect::<Vec<_>>()
+        };
         let pieces = names(&plans[1]);
         for removed in &pieces {
             let (database, records) = in_memory();
             write(&records, &plans);
             let remove = |engine: &Engine| {
                 let transaction = engine.begin_write()?;
-                transaction.open_table(APPENDS)?.remove(*removed)?.expect("it was there");
+                transaction
+                    .open_table(APPENDS)?
+                    .remove(*removed)?
+                    .expect("it was there");
                 transaction.commit()
             };
             database.attempt(remove).expect("the database works");
             if removed == pieces.last().expect("there are some") {
                 assert_eq!(records.append(plans[1].head().id).expect("reads"), None);
-                records.append(plans[2].head().id).expect_err("pieces of two appends are not one");
+                records
+                    .append(plans[2].head().id)
+                    .expect_err("pieces of two appends are not one");
             } else {
-                records.append(plans[1].head().id).expect_err("a piece is missing");
+                records
+                    .append(plans[1].head().id)
+                    .expect_err("a piece is missing");
             }
-            records.appends(plans[0].ledger(), None, 9).expect_err("a piece is missing");
+            records
+                .appends(plans[0].ledger(), None, 9)
+                .expect_err("a piece is missing");
         }
     }
 }

@@ -26,10 +26,16 @@ use crate::storage::records::{BackedUp, append_row, number_rows};
 /// [`DatabaseError`]; what is in the folder is then no backup.
 pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, DatabaseError> {
     let path = folder.join(DATABASE_NAME);
-    let unusable = |cause| DatabaseError::NotUsable { path: path.clone(), cause };
+    let unusable = |cause| DatabaseError::NotUsable {
+        path: path.clone(),
+        cause,
+    };
     create_folder(&MachineFiles, folder).map_err(unusable)?;
     if fs::read_dir(folder).map_err(unusable)?.next().is_some() {
-        return Err(unusable(io::Error::new(io::ErrorKind::AlreadyExists, "the folder is not empty")));
+        return Err(unusable(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "the folder is not empty",
+        )));
     }
     let copy = Database::create(&path, Arc::default())?;
     database.attempt(|engine| {
@@ -47,7 +53,9 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
             copy_table(&from, &to, EXTERNALS, |_, _| 0)?;
             copy_table(&from, &to, BY_EXTERNAL, |_, _| 0)?;
             let done = BackedUp {
-                appends: copy_table(&from, &to, APPENDS, |_, row| u64::from(append_row::is_last(row)))?,
+                appends: copy_table(&from, &to, APPENDS, |_, row| {
+                    u64::from(append_row::is_last(row))
+                })?,
                 conjunctions: copy_table(&from, &to, ANCHORS, |_, _| 1)?,
                 numbers: copy_table(&from, &to, NUMBERS, |name, row| {
                     number_rows::given_of_bytes(name, row).map_or(0, |given| given.count())
@@ -66,7 +74,9 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
     table: TableDefinition<'_, K, V>,
     counts: impl Fn(K::SelfType<'_>, &V::SelfType<'_>) -> u64,
 ) -> Result<u64, redb::Error> {
-    let Some(rows) = if_there(from, table)? else { return Ok(0) };
+    let Some(rows) = if_there(from, table)? else {
+        return Ok(0);
+    };
     let mut copies = to.open_table(table)?;
     let mut count = 0;
     for row in rows.iter()? {

@@ -54,12 +54,28 @@ fn a_damaged_append_is_named_wherever_it_is_met() {
     assert_damaged(records.chain(ledger, None, 9), &named);
     assert_damaged(records.link(last), &named);
     assert_damaged(records.append(last), &named);
-    let next = plan(&append(ledger, &["next"], 30), Some(plans[2].head()), NOW + 3_000_000);
-    let refused = records.write(&[RecordPlan::Append(next)]).expect_err("nothing is appended to damage");
+    let next = plan(
+        &append(ledger, &["next"], 30),
+        Some(plans[2].head()),
+        NOW + 3_000_000,
+    );
+    let refused = records
+        .write(&[RecordPlan::Append(next)])
+        .expect_err("nothing is appended to damage");
     assert!(refused.to_string().contains(&named), "{refused}");
 
-    assert_eq!(records.chain(other[0].ledger(), None, 9).expect("the other ledger is sound"), links(&other));
-    assert_eq!(records.chain(ledger, None, 4).expect("as far as it is sound"), links(&plans[..2]));
+    assert_eq!(
+        records
+            .chain(other[0].ledger(), None, 9)
+            .expect("the other ledger is sound"),
+        links(&other)
+    );
+    assert_eq!(
+        records
+            .chain(ledger, None, 4)
+            .expect("as far as it is sound"),
+        links(&plans[..2])
+    );
 }
 
 #[test]
@@ -68,8 +84,14 @@ fn a_damaged_key_is_named_and_not_taken_for_one_that_is_free() {
     let plans = write_ledger(&records, "genesis", 10);
     let day = u32::try_from(NOW / 86_400_000_000).expect("small");
     spoil(&database, REQUESTS, (day, 11));
-    assert_damaged(records.request(KeyHash(11)), "the request 0000000000000000000000000000000b of day");
-    let sound = records.request(KeyHash(10)).expect("readable").expect("it is there");
+    assert_damaged(
+        records.request(KeyHash(11)),
+        "the request 0000000000000000000000000000000b of day",
+    );
+    let sound = records
+        .request(KeyHash(10))
+        .expect("readable")
+        .expect("it is there");
     assert_eq!(sound.last, plans[0].head().id);
 }
 
@@ -85,21 +107,38 @@ fn a_database_without_one_of_its_tables_is_of_an_earlier_build_and_left_as_it_is
     };
     database.attempt(remove).expect("the database works");
     for _ in 0..2 {
-        let error = RecordTables::open(Arc::clone(&database)).expect_err("its keys would be unknown");
+        let error =
+            RecordTables::open(Arc::clone(&database)).expect_err("its keys would be unknown");
         assert_eq!(error.failure_kind(), FailureKind::Disagrees);
-        assert!(error.to_string().contains("a build before a157b41"), "{error}");
+        assert!(
+            error.to_string().contains("a build before a157b41"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn a_damaged_anchor_is_named_wherever_it_is_met() {
     let (database, records) = in_memory();
-    records.write(&[anchor(0, 0), anchor(5_000_000, 0)]).expect("they are far apart");
+    records
+        .write(&[anchor(0, 0), anchor(5_000_000, 0)])
+        .expect("they are far apart");
     spoil(&database, ANCHORS, ("conjunction", 1, 2, 0));
     let named = "the anchor (\"conjunction\", 1, 2, 0) is not what was written";
-    let key = (Pair { primary: 1, secondary: 2 }, Tca(2_000_000));
-    assert_damaged(records.neighbours("conjunction", &mut std::iter::once(key)), named);
-    let refused = records.write(&[anchor(1_500_000, 1)]).expect_err("its neighbour is damaged");
+    let key = (
+        Pair {
+            primary: 1,
+            secondary: 2,
+        },
+        Tca(2_000_000),
+    );
+    assert_damaged(
+        records.neighbours("conjunction", &mut std::iter::once(key)),
+        named,
+    );
+    let refused = records
+        .write(&[anchor(1_500_000, 1)])
+        .expect_err("its neighbour is damaged");
     assert!(refused.to_string().contains(named), "{refused}");
     assert_eq!(near(&records, 5_000_000), [(5_000_000, 0)]);
 }
@@ -110,10 +149,15 @@ fn a_damaged_number_is_named_and_its_key_not_taken_for_one_that_is_free() {
     let (acme, other) = (series("acme"), series("other"));
     let given = give(&records, &acme, 3, "a");
     give(&records, &other, 1, "a");
-    records.write(&[void_plan(&acme, 2, "cancelled")]).expect("it is not void");
+    records
+        .write(&[void_plan(&acme, 2, "cancelled")])
+        .expect("it is not void");
     let by_key = [(acme.clone(), given.mark.key)];
     spoil(&database, VOIDS, ("acme", 2));
-    assert_damaged(records.voids(&acme, 0..=9), "what is known of 2 of acme is not what was written");
+    assert_damaged(
+        records.voids(&acme, 0..=9),
+        "what is known of 2 of acme is not what was written",
+    );
     spoil(&database, NUMBER_KEYS, ("acme", given.mark.key.0));
     assert_damaged(records.given_to(&by_key), "of acme is not what was written");
     spoil(&database, NUMBERS, ("acme", 3));
@@ -122,8 +166,19 @@ fn a_damaged_number_is_named_and_its_key_not_taken_for_one_that_is_free() {
     assert_damaged(records.given(&acme, 0, 9), named);
     assert_damaged(records.series(None, 9), named);
     let refused = records.write(&[given_plan(&acme, 1, "b", Some(given.head()))]);
-    assert!(refused.expect_err("nothing is given behind damage").to_string().contains(named));
-    assert_eq!(records.series_head(&other).expect("the other series is sound").map(|head| head.last), Some(1));
+    assert!(
+        refused
+            .expect_err("nothing is given behind damage")
+            .to_string()
+            .contains(named)
+    );
+    assert_eq!(
+        records
+            .series_head(&other)
+            .expect("the other series is sound")
+            .map(|head| head.last),
+        Some(1)
+    );
 }
 
 #[test]
@@ -137,24 +192,42 @@ fn a_database_of_an_earlier_version_has_no_numbers_until_one_is_given() {
     };
     database.attempt(remove).expect("the database works");
     drop(records);
-    let (acme, records) = (series("acme"), RecordTables::open(Arc::clone(&database)).expect("it is sound"));
+    let (acme, records) = (
+        series("acme"),
+        RecordTables::open(Arc::clone(&database)).expect("it is sound"),
+    );
     assert_eq!(records.series(None, 9).expect("reads"), []);
     assert_eq!(
-        (records.given(&acme, 0, 9).expect("reads"), records.voids(&acme, 0..=9).expect("reads")),
+        (
+            records.given(&acme, 0, 9).expect("reads"),
+            records.voids(&acme, 0..=9).expect("reads")
+        ),
         (vec![], vec![])
     );
     let folder = tempfile::tempdir().expect("a temporary folder");
-    assert_eq!(backup::copy(&database, &folder.path().join("copy")).expect("copies").numbers, 0);
+    assert_eq!(
+        backup::copy(&database, &folder.path().join("copy"))
+            .expect("copies")
+            .numbers,
+        0
+    );
     assert_eq!(give(&records, &acme, 3, "a").last, 3);
-    assert_eq!(backup::copy(&database, &folder.path().join("other")).expect("copies").numbers, 3);
+    assert_eq!(
+        backup::copy(&database, &folder.path().join("other"))
+            .expect("copies")
+            .numbers,
+        3
+    );
 }
 
 #[test]
 fn a_damaged_file_is_refused_or_read_as_it_was() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("idmint.redb");
-    let records = RecordTables::open(Arc::new(Database::create(&path, Arc::default()).expect("the folder is usable")))
-        .expect("is new");
+    let records = RecordTables::open(Arc::new(
+        Database::create(&path, Arc::default()).expect("the folder is usable"),
+    ))
+    .expect("is new");
     let plans = write_ledger(&records, "genesis", 10);
     records.write(&[anchor(0, 0)]).expect("it is the first");
     drop(records);
@@ -165,23 +238,48 @@ fn a_damaged_file_is_refused_or_read_as_it_was() {
         let records = RecordTables::open(Arc::new(Database::open(&path, Arc::default())?))?;
         records.request(KeyHash(11))?;
         let chain = records.chain(plans[0].ledger(), None, 100)?;
-        let key = (Pair { primary: 1, secondary: 2 }, Tca(0));
+        let key = (
+            Pair {
+                primary: 1,
+                secondary: 2,
+            },
+            Tca(0),
+        );
         let found = records.neighbours("conjunction", &mut std::iter::once(key))?;
-        Ok((chain, found) == (links(&plans), vec![vec![Anchor { tca: Tca(0), rank: 0 }]]))
+        Ok((chain, found)
+            == (
+                links(&plans),
+                vec![vec![Anchor {
+                    tca: Tca(0),
+                    rank: 0,
+                }]],
+            ))
     };
     assert!(read(&whole).expect("it is sound"));
     for len in [0, 1, 320, 4096, 8192, whole.len() / 2, whole.len() - 4096] {
         let error = read(&whole[..len]).expect_err("it is cut");
-        assert_eq!(error.failure_kind(), FailureKind::Damaged, "{len} bytes: {error}");
+        assert_eq!(
+            error.failure_kind(),
+            FailureKind::Damaged,
+            "{len} bytes: {error}"
+        );
         assert!(error.to_string().contains("idmint.redb"), "{error}");
     }
     // Zeros over each page that holds anything.
-    for (page, content) in whole.chunks(4096).enumerate().filter(|(_, content)| content.iter().any(|byte| *byte != 0)) {
+    for (page, content) in whole
+        .chunks(4096)
+        .enumerate()
+        .filter(|(_, content)| content.iter().any(|byte| *byte != 0))
+    {
         let mut zeroed = whole.clone();
         zeroed[page * 4096..][..content.len()].fill(0);
         match read(&zeroed) {
             Ok(is_as_it_was) => assert!(is_as_it_was, "page {page} is gone, and nobody noticed"),
-            Err(error) => assert_eq!(error.failure_kind(), FailureKind::Damaged, "page {page}: {error}"),
+            Err(error) => assert_eq!(
+                error.failure_kind(),
+                FailureKind::Damaged,
+                "page {page}: {error}"
+            ),
         }
     }
 }

@@ -84,7 +84,9 @@ impl DatabaseError {
     /// What kind of failure this is.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Damaged { .. } | Self::EndLost { .. } | Self::Displaced(_) => FailureKind::Damaged,
+            Self::Damaged { .. } | Self::EndLost { .. } | Self::Displaced(_) => {
+                FailureKind::Damaged
+            }
             Self::OtherLayout { .. } => FailureKind::Disagrees,
             Self::InUse { .. } => FailureKind::Locked,
             Self::NotUsable { cause, .. } => FailureKind::of_io(cause),
@@ -139,7 +141,12 @@ impl Database {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
-            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(FILE_MODE)
+                .open(&unfinished)?;
             database_file::keep_others_out(&file)?;
             let file = database_file::create(Arc::new(file), LOG_LEN, &builder())?;
             let engine = Engine::open(file, Arc::clone(&mark))?;
@@ -162,7 +169,11 @@ impl Database {
     /// A database in a file that is not on a disk, now and each time it is opened again; made new, with a log of so many
     /// blocks, if that is empty.
     #[cfg(test)]
-    pub(crate) fn over(file: Arc<dyn BlockFile>, log_len: u32, name: &str) -> Result<Database, DatabaseError> {
+    pub(crate) fn over(
+        file: Arc<dyn BlockFile>,
+        log_len: u32,
+        name: &str,
+    ) -> Result<Database, DatabaseError> {
         let path = PathBuf::from(name);
         let opened_path = path.clone();
         let mark = Arc::<CommitMark>::default();
@@ -173,18 +184,36 @@ impl Database {
             };
             Engine::open(opened, Arc::clone(&mark))
         };
-        Ok(Database::with_engine(catch_panic(&path, &open)?, Box::new(open), &path))
+        Ok(Database::with_engine(
+            catch_panic(&path, &open)?,
+            Box::new(open),
+            &path,
+        ))
     }
 
     fn with_engine(engine: Engine, open: Box<Opener>, path: &Path) -> Database {
-        let (engine, path, has_failed) = (RwLock::new(Some(engine)), path.to_owned(), AtomicBool::new(false));
-        Database { engine, open, path, place: None, has_failed, _folder: None }
+        let (engine, path, has_failed) = (
+            RwLock::new(Some(engine)),
+            path.to_owned(),
+            AtomicBool::new(false),
+        );
+        Database {
+            engine,
+            open,
+            path,
+            place: None,
+            has_failed,
+            _folder: None,
+        }
     }
 
     /// The same, of a file whose place is watched from now on.
     fn in_place(mut self) -> Result<Database, DatabaseError> {
         let place = FilePlace::at(&self.path);
-        self.place = Some(place.map_err(|cause| DatabaseError::NotUsable { path: self.path.clone(), cause })?);
+        self.place = Some(place.map_err(|cause| DatabaseError::NotUsable {
+            path: self.path.clone(),
+            cause,
+        })?);
         Ok(self)
     }
 
@@ -233,7 +262,10 @@ impl Database {
     /// What `work` returns, told apart; [`DatabaseError::Displaced`] whatever it did, since only what the next start finds
     /// may be answered; a panic of the engine is [`DatabaseError::Damaged`], because the engine trusts
     /// what it reads back and stops when the pages make no sense.
-    pub(crate) fn attempt<T>(&self, work: impl FnOnce(&Engine) -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
+    pub(crate) fn attempt<T>(
+        &self,
+        work: impl FnOnce(&Engine) -> Result<T, redb::Error>,
+    ) -> Result<T, DatabaseError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         let done = catch_panic(&self.path, || match &*engine {
             Some(engine) => work(engine),
@@ -258,17 +290,28 @@ impl Drop for Database {
     fn drop(&mut self) {
         // Closing writes, which on a damaged file may panic; there is nobody left to tell.
         let _ = catch_panic(&self.path, || {
-            drop(self.engine.write().unwrap_or_else(PoisonError::into_inner).take());
+            drop(
+                self.engine
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take(),
+            );
             Ok(())
         });
     }
 }
 
-fn opener_of(path: &Path, mark: Arc<CommitMark>) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
+fn opener_of(
+    path: &Path,
+    mark: Arc<CommitMark>,
+) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
     let path = path.to_owned();
     move || {
         let file = database_file::open_locked(&path)?;
-        Engine::open(database_file::open(Arc::new(file), &path, &builder())?, Arc::clone(&mark))
+        Engine::open(
+            database_file::open(Arc::new(file), &path, &builder())?,
+            Arc::clone(&mark),
+        )
     }
 }
 
@@ -278,11 +321,17 @@ fn builder() -> redb::Builder {
     builder
 }
 
-fn catch_panic<T>(path: &Path, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
+fn catch_panic<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, redb::Error>,
+) -> Result<T, DatabaseError> {
     // Unwind safety: nothing of ours is changed by `work`, and the engine marks itself unusable when it unwinds.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => done.map_err(|error| explain(path, error)),
-        Err(panic) => Err(DatabaseError::Damaged { path: path.to_owned(), what: text_of(&*panic) }),
+        Err(panic) => Err(DatabaseError::Damaged {
+            path: path.to_owned(),
+            what: text_of(&*panic),
+        }),
     }
 }
 
@@ -290,24 +339,38 @@ fn explain(path: &Path, error: redb::Error) -> DatabaseError {
     let path = path.to_owned();
     match error {
         redb::Error::DatabaseAlreadyOpen => DatabaseError::InUse { path },
-        redb::Error::Io(cause) if is_about_the_bytes(&cause) => match (reason(&cause), reason(&cause)) {
-            (Some(layout), _) => DatabaseError::OtherLayout { path, layout },
-            (_, Some(lost)) => DatabaseError::EndLost { path, lost },
-            (None, None) => DatabaseError::Damaged { path, what: cause.to_string() },
-        },
+        redb::Error::Io(cause) if is_about_the_bytes(&cause) => {
+            match (reason(&cause), reason(&cause)) {
+                (Some(layout), _) => DatabaseError::OtherLayout { path, layout },
+                (_, Some(lost)) => DatabaseError::EndLost { path, lost },
+                (None, None) => DatabaseError::Damaged {
+                    path,
+                    what: cause.to_string(),
+                },
+            }
+        }
         redb::Error::Io(cause) => DatabaseError::NotUsable { path, cause },
         redb::Error::Corrupted(_)
         | redb::Error::UpgradeRequired(_)
         | redb::Error::RepairAborted
         | redb::Error::TableTypeMismatch { .. }
         | redb::Error::TableIsMultimap(_)
-        | redb::Error::TypeDefinitionChanged { .. } => DatabaseError::Damaged { path, what: error.to_string() },
-        other => DatabaseError::NotUsable { path, cause: io::Error::other(other.to_string()) },
+        | redb::Error::TypeDefinitionChanged { .. } => DatabaseError::Damaged {
+            path,
+            what: error.to_string(),
+        },
+        other => DatabaseError::NotUsable {
+            path,
+            cause: io::Error::other(other.to_string()),
+        },
     }
 }
 
 fn is_about_the_bytes(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+    )
 }
 
 /// What of ours stands behind an error of the disk.
@@ -316,8 +379,14 @@ fn reason<E: std::error::Error + Copy + 'static>(error: &io::Error) -> Option<E>
 }
 
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("its pages make no sense: {}", text.unwrap_or("the engine gave no reason"))
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or(panic.downcast_ref::<&str>().copied());
+    format!(
+        "its pages make no sense: {}",
+        text.unwrap_or("the engine gave no reason")
+    )
 }
 
 /// A table to read; `None` if it was never made.
@@ -350,9 +419,19 @@ mod tests {
         drop(Database::create(&path, Arc::default()).expect("the database is created"));
         let whole = fs::read(&path).expect("the file is readable");
 
-        for content in [&b""[..], b"SQLite format 3\0 and so on", &whole[..whole.len() / 2], &whole[..100]] {
+        for content in [
+            &b""[..],
+            b"SQLite format 3\0 and so on",
+            &whole[..whole.len() / 2],
+            &whole[..100],
+        ] {
             let error = reason(content);
-            assert_eq!(error.failure_kind(), FailureKind::Damaged, "{} bytes: {error}", content.len());
+            assert_eq!(
+                error.failure_kind(),
+                FailureKind::Damaged,
+                "{} bytes: {error}",
+                content.len()
+            );
             assert!(error.to_string().contains("idmint.redb"), "{error}");
         }
     }
@@ -360,9 +439,14 @@ mod tests {
     #[test]
     fn a_panic_of_the_engine_is_an_error() {
         let database = Database::in_memory().expect("memory suffices");
-        let error = database.attempt::<()>(|_| panic!("page 7 is out of range")).expect_err("the work panicked");
+        let error = database
+            .attempt::<()>(|_| panic!("page 7 is out of range"))
+            .expect_err("the work panicked");
         assert_eq!(error.failure_kind(), FailureKind::Damaged);
-        assert!(error.to_string().contains("page 7 is out of range"), "{error}");
+        assert!(
+            error.to_string().contains("page 7 is out of range"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -380,6 +464,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("idmint.redb");
         let _open = Database::create(&path, Arc::default()).expect("the database is created");
-        assert!(matches!(Database::open(&path, Arc::default()), Err(DatabaseError::InUse { .. })));
+        assert!(matches!(
+            Database::open(&path, Arc::default()),
+            Err(DatabaseError::InUse { .. })
+        ));
     }
 }

@@ -13,13 +13,18 @@ type Name<'a> = (&'a str, i64, u64, u64);
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
 /// The ids beside each anchor that has any.
-pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> = TableDefinition::new("externals");
+pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
+    TableDefinition::new("externals");
 
 /// The anchors of each id.
-pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> = TableDefinition::new("anchors-by-external");
+pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> =
+    TableDefinition::new("anchors-by-external");
 
 /// Keeps ids beside anchors that are stored.
-pub(super) fn add(transaction: &WriteTransaction, externals: &[(AnchorKey, ExternalId)]) -> Result<(), redb::Error> {
+pub(super) fn add(
+    transaction: &WriteTransaction,
+    externals: &[(AnchorKey, ExternalId)],
+) -> Result<(), redb::Error> {
     let register: Register<'_> = transaction.open_table(REGISTER)?;
     let mut table = transaction.open_table(EXTERNALS)?;
     let mut by_external = transaction.open_table(BY_EXTERNAL)?;
@@ -42,8 +47,18 @@ pub(super) fn beside(
     table: Option<&impl ReadableTable<Name<'static>, &'static [u8]>>,
     key: &AnchorKey,
 ) -> Result<Vec<ExternalId>, redb::Error> {
-    let Some(row) = table.map(|table| table.get(name_of(key))).transpose()?.flatten() else { return Ok(Vec::new()) };
-    let damaged = || redb::Error::Corrupted(format!("what stands beside {key:?} is not what was written"));
+    let Some(row) = table
+        .map(|table| table.get(name_of(key)))
+        .transpose()?
+        .flatten()
+    else {
+        return Ok(Vec::new());
+    };
+    let damaged = || {
+        redb::Error::Corrupted(format!(
+            "what stands beside {key:?} is not what was written"
+        ))
+    };
     externals_row::from_bytes(row.value()).ok_or_else(damaged)
 }
 
@@ -54,12 +69,27 @@ pub(super) fn anchors_of(
     external: &ExternalId,
     count_max: usize,
 ) -> Result<Vec<AnchorKey>, redb::Error> {
-    let of_both = |(tca, pair): ListPlace| (format, external.as_str(), tca.0, pair.primary, pair.secondary);
-    let rows = by_external.range(of_both(ListRange::FIRST)..=of_both(ListRange::LAST))?.rev().take(count_max);
+    let of_both = |(tca, pair): ListPlace| {
+        (
+            format,
+            external.as_str(),
+            tca.0,
+            pair.primary,
+            pair.secondary,
+        )
+    };
+    let rows = by_external
+        .range(of_both(ListRange::FIRST)..=of_both(ListRange::LAST))?
+        .rev()
+        .take(count_max);
     rows.map(|row| {
         let (name, _) = row?;
         let (format, _, tca, primary, secondary) = name.value();
-        Ok(AnchorKey { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) })
+        Ok(AnchorKey {
+            format: format.to_owned(),
+            pair: Pair { primary, secondary },
+            tca: Tca(tca),
+        })
     })
     .collect()
 }
@@ -72,7 +102,10 @@ pub(super) struct Externals<'a> {
 
 impl<'a> Externals<'a> {
     pub(super) fn open(transaction: &'a WriteTransaction) -> Result<Externals<'a>, redb::Error> {
-        let (table, by_external) = (transaction.open_table(EXTERNALS)?, transaction.open_table(BY_EXTERNAL)?);
+        let (table, by_external) = (
+            transaction.open_table(EXTERNALS)?,
+            transaction.open_table(BY_EXTERNAL)?,
+        );
         Ok(Externals { table, by_external })
     }
 
@@ -93,6 +126,15 @@ fn name_of(AnchorKey { format, pair, tca }: &AnchorKey) -> Name<'_> {
     (format, tca.0, pair.primary, pair.secondary)
 }
 
-fn name_of_id<'a>(AnchorKey { format, pair, tca }: &'a AnchorKey, external: &'a ExternalId) -> NameOfId<'a> {
-    (format, external.as_str(), tca.0, pair.primary, pair.secondary)
+fn name_of_id<'a>(
+    AnchorKey { format, pair, tca }: &'a AnchorKey,
+    external: &'a ExternalId,
+) -> NameOfId<'a> {
+    (
+        format,
+        external.as_str(),
+        tca.0,
+        pair.primary,
+        pair.secondary,
+    )
 }

@@ -38,7 +38,11 @@ impl<'a> FormatsTable<'a> {
         let agreed = self.database.attempt(|engine| {
             let transaction = engine.begin_write()?;
             let compared = {
-                let mut rows = Rows { table: transaction.open_table(KEPT)?, database: self.database, has_new: false };
+                let mut rows = Rows {
+                    table: transaction.open_table(KEPT)?,
+                    database: self.database,
+                    has_new: false,
+                };
                 compare(&mut rows, slots, formats)?
             };
             match compared {
@@ -58,7 +62,11 @@ impl<'a> FormatsTable<'a> {
         self.database.attempt(|engine| {
             let transaction = engine.begin_write()?;
             let kept = {
-                let rows = Rows { table: transaction.open_table(KEPT)?, database: self.database, has_new: false };
+                let rows = Rows {
+                    table: transaction.open_table(KEPT)?,
+                    database: self.database,
+                    has_new: false,
+                };
                 rows.kept_formats()?
             };
             transaction.abort()?;
@@ -84,14 +92,26 @@ fn compare(rows: &mut Rows<'_>, slots: u32, formats: &[KeptFormat]) -> Compariso
         Ok(differences) => return Ok(Err(rows.slots_changed(&differences, slots))),
         Err(error) => return Ok(Err(StoreError::from(error).into())),
     }
-    for KeptFormat { name, description, is_minted } in formats {
+    for KeptFormat {
+        name,
+        description,
+        is_minted,
+    } in formats
+    {
         match rows.keep_or_compare(&format!("{FORMAT_ROWS}{name}"), description, *is_minted)? {
             Ok(differences) if differences.is_empty() => {}
-            Ok(differences) => return Ok(Err(FormatsError::Changed { name: name.clone(), differences })),
+            Ok(differences) => {
+                return Ok(Err(FormatsError::Changed {
+                    name: name.clone(),
+                    differences,
+                }));
+            }
             Err(error) => return Ok(Err(StoreError::from(error).into())),
         }
     }
-    Ok(Ok(Compared { has_new: rows.has_new }))
+    Ok(Ok(Compared {
+        has_new: rows.has_new,
+    }))
 }
 
 struct Rows<'a> {
@@ -122,7 +142,9 @@ impl Rows<'_> {
         let mut formats = BTreeMap::new();
         for row in self.table.iter()? {
             let (row, kept) = row?;
-            let Some(name) = row.value().strip_prefix(FORMAT_ROWS) else { continue };
+            let Some(name) = row.value().strip_prefix(FORMAT_ROWS) else {
+                continue;
+            };
             let Ok(description) = serde_json::from_slice(kept.value().1) else {
                 return Ok(Err(self.damaged(row.value())));
             };
@@ -148,12 +170,16 @@ impl Rows<'_> {
             }
             return Ok(Ok(Vec::new()));
         };
-        let Ok(kept) = serde_json::from_slice(&kept_text) else { return Ok(Err(self.damaged(row))) };
+        let Ok(kept) = serde_json::from_slice(&kept_text) else {
+            return Ok(Err(self.damaged(row)));
+        };
         Ok(Ok(differences(&kept, now)))
     }
 
     fn slots_changed(&self, differences: &[Difference], now: u32) -> FormatsError {
-        let kept = differences.iter().find_map(|difference| difference.kept.as_ref()?.parse().ok());
+        let kept = differences
+            .iter()
+            .find_map(|difference| difference.kept.as_ref()?.parse().ok());
         match kept {
             Some(kept) => FormatsError::SlotsChanged { kept, now },
             None => StoreError::from(self.damaged(SLOTS_ROW)).into(),
@@ -162,7 +188,10 @@ impl Rows<'_> {
 
     fn damaged(&self, row: &str) -> DatabaseError {
         let what = format!("the row {row} of its formats is not what was written");
-        DatabaseError::Damaged { path: self.database.path().to_owned(), what }
+        DatabaseError::Damaged {
+            path: self.database.path().to_owned(),
+            what,
+        }
     }
 }
 
@@ -173,7 +202,12 @@ fn canonical_text(description: &BTreeMap<String, String>) -> String {
 
 /// Over the name too, so that a row which has come under another name does not pass.
 fn hash_of(row: &str, text: &[u8]) -> [u8; 32] {
-    Sha256::new().chain_update(row).chain_update([0]).chain_update(text).finalize().into()
+    Sha256::new()
+        .chain_update(row)
+        .chain_update([0])
+        .chain_update(text)
+        .finalize()
+        .into()
 }
 
 #[cfg(test)]

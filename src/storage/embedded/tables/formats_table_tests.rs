@@ -11,16 +11,33 @@ use crate::storage::failure::FailureKind;
 const LOG_LEN: u32 = 64;
 
 fn format(name: &str, pairs: &[(&str, &str)]) -> KeptFormat {
-    let description = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-    KeptFormat { name: name.to_owned(), description, is_minted: true }
+    let description = pairs
+        .iter()
+        .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
+        .collect();
+    KeptFormat {
+        name: name.to_owned(),
+        description,
+        is_minted: true,
+    }
 }
 
 fn snowflake() -> KeptFormat {
-    format("snowflake", &[("epoch", "2015-01-01T00:00:00Z"), ("fields", "time 42 bits x4194304"), ("tick", "1ms")])
+    format(
+        "snowflake",
+        &[
+            ("epoch", "2015-01-01T00:00:00Z"),
+            ("fields", "time 42 bits x4194304"),
+            ("tick", "1ms"),
+        ],
+    )
 }
 
 fn payment() -> KeptFormat {
-    format("payment", &[("epoch", "2024-01-01T00:00:00Z"), ("tick", "1s")])
+    format(
+        "payment",
+        &[("epoch", "2024-01-01T00:00:00Z"), ("tick", "1s")],
+    )
 }
 
 fn database() -> Database {
@@ -31,19 +48,36 @@ fn database() -> Database {
 fn equal_formats_pass_in_any_order_and_a_new_one_joins() {
     let database = database();
     let table = FormatsTable::new(&database);
-    table.agree(4, &[snowflake()]).expect("the first start keeps");
-    table.agree(4, &[payment(), snowflake()]).expect("payment joins");
-    table.agree(4, &[snowflake(), payment()]).expect("both are equal");
+    table
+        .agree(4, &[snowflake()])
+        .expect("the first start keeps");
+    table
+        .agree(4, &[payment(), snowflake()])
+        .expect("payment joins");
+    table
+        .agree(4, &[snowflake(), payment()])
+        .expect("both are equal");
 }
 
 #[test]
 fn a_changed_format_is_refused_with_every_difference_and_the_way_out() {
     let database = database();
     let table = FormatsTable::new(&database);
-    table.agree(4, &[payment(), snowflake()]).expect("the first start keeps");
+    table
+        .agree(4, &[payment(), snowflake()])
+        .expect("the first start keeps");
 
-    let changed = format("snowflake", &[("epoch", "2016-01-01T00:00:00Z"), ("rule", "sequenced"), ("tick", "1ms")]);
-    let error = table.agree(4, &[payment(), changed]).expect_err("snowflake is not what it was");
+    let changed = format(
+        "snowflake",
+        &[
+            ("epoch", "2016-01-01T00:00:00Z"),
+            ("rule", "sequenced"),
+            ("tick", "1ms"),
+        ],
+    );
+    let error = table
+        .agree(4, &[payment(), changed])
+        .expect_err("snowflake is not what it was");
 
     assert_eq!(error.failure_kind(), FailureKind::Disagrees);
     assert_eq!(
@@ -60,11 +94,20 @@ fn a_changed_format_is_refused_with_every_difference_and_the_way_out() {
 fn a_format_left_out_for_a_while_is_still_held_to_what_it_was() {
     let database = database();
     let table = FormatsTable::new(&database);
-    table.agree(4, &[payment(), snowflake()]).expect("the first start keeps");
-    table.agree(4, &[snowflake()]).expect("payment is switched off");
+    table
+        .agree(4, &[payment(), snowflake()])
+        .expect("the first start keeps");
+    table
+        .agree(4, &[snowflake()])
+        .expect("payment is switched off");
 
-    let changed = format("payment", &[("epoch", "2024-01-01T00:00:00Z"), ("tick", "10ms")]);
-    let error = table.agree(4, &[changed, snowflake()]).expect_err("payment is remembered");
+    let changed = format(
+        "payment",
+        &[("epoch", "2024-01-01T00:00:00Z"), ("tick", "10ms")],
+    );
+    let error = table
+        .agree(4, &[changed, snowflake()])
+        .expect_err("payment is remembered");
     assert!(matches!(error, FormatsError::Changed { name, .. } if name == "payment"));
 }
 
@@ -73,12 +116,22 @@ fn what_an_earlier_version_kept_has_no_encodings_and_the_first_start_records_the
     let database = database();
     let table = FormatsTable::new(&database);
     let base36 = |digest: &str| KeptFormat::of_encoding(&payment(), "base36", digest.to_owned());
-    table.agree(4, &[payment()]).expect("an earlier version keeps formats alone");
-    table.agree(4, &[payment(), base36("5f2a")]).expect("the digest joins");
-    table.agree(4, &[payment()]).expect("an earlier version passes it over");
-    table.agree(4, &[payment(), base36("5f2a")]).expect("it is equal");
+    table
+        .agree(4, &[payment()])
+        .expect("an earlier version keeps formats alone");
+    table
+        .agree(4, &[payment(), base36("5f2a")])
+        .expect("the digest joins");
+    table
+        .agree(4, &[payment()])
+        .expect("an earlier version passes it over");
+    table
+        .agree(4, &[payment(), base36("5f2a")])
+        .expect("it is equal");
 
-    let error = table.agree(4, &[payment(), base36("91bc")]).expect_err("it writes otherwise");
+    let error = table
+        .agree(4, &[payment(), base36("91bc")])
+        .expect_err("it writes otherwise");
     assert_eq!(error.failure_kind(), FailureKind::Disagrees);
     assert_eq!(
         error.to_string(),
@@ -87,17 +140,30 @@ fn what_an_earlier_version_kept_has_no_encodings_and_the_first_start_records_the
          give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, salt, prefix or length"
     );
     let kept = table.kept().expect("readable");
-    assert_eq!(kept.keys().map(String::as_str).collect::<Vec<_>>(), ["payment", "payment/base36"]);
-    assert_eq!(kept.keys().filter(|name| KeptFormat::is_name_of_format(name)).count(), 1);
+    assert_eq!(
+        kept.keys().map(String::as_str).collect::<Vec<_>>(),
+        ["payment", "payment/base36"]
+    );
+    assert_eq!(
+        kept.keys()
+            .filter(|name| KeptFormat::is_name_of_format(name))
+            .count(),
+        1
+    );
 }
 
 #[test]
 fn another_number_of_slots_is_refused_with_the_one_kept() {
     let database = database();
     let table = FormatsTable::new(&database);
-    table.agree(4, &[snowflake()]).expect("the first start keeps");
+    table
+        .agree(4, &[snowflake()])
+        .expect("the first start keeps");
     let error = table.agree(8, &[snowflake()]).expect_err("4 is kept");
-    assert!(matches!(error, FormatsError::SlotsChanged { kept: 4, now: 8 }));
+    assert!(matches!(
+        error,
+        FormatsError::SlotsChanged { kept: 4, now: 8 }
+    ));
     assert_eq!(
         error.to_string(),
         "worker.slots was 4 and is 8; set worker.slots = 4; docs/OPERATIONS.md says how to change it"
@@ -108,12 +174,18 @@ fn another_number_of_slots_is_refused_with_the_one_kept() {
 fn a_refusal_writes_nothing_not_even_the_formats_that_would_have_joined() {
     let database = database();
     let table = FormatsTable::new(&database);
-    table.agree(4, &[snowflake()]).expect("the first start keeps");
+    table
+        .agree(4, &[snowflake()])
+        .expect("the first start keeps");
     let changed = format("snowflake", &[("tick", "2ms")]);
-    table.agree(4, &[payment(), changed]).expect_err("snowflake is not what it was");
+    table
+        .agree(4, &[payment(), changed])
+        .expect_err("snowflake is not what it was");
 
     // Had payment joined in the refused start, this other payment would now be refused.
-    table.agree(4, &[format("payment", &[("tick", "7s")])]).expect("payment is new");
+    table
+        .agree(4, &[format("payment", &[("tick", "7s")])])
+        .expect("payment is new");
 }
 
 #[test]
@@ -121,25 +193,31 @@ fn what_is_kept_outlasts_the_process() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("idmint.redb");
     let database = Database::create(&path, Arc::default()).expect("the database is created");
-    FormatsTable::new(&database).agree(4, &[snowflake()]).expect("the first start keeps");
+    FormatsTable::new(&database)
+        .agree(4, &[snowflake()])
+        .expect("the first start keeps");
     drop(database);
 
     let database = Database::open(&path, Arc::default()).expect("the database opens");
     let table = FormatsTable::new(&database);
     table.agree(4, &[snowflake()]).expect("snowflake is equal");
-    table.agree(4, &[format("snowflake", &[])]).expect_err("snowflake is not what it was");
+    table
+        .agree(4, &[format("snowflake", &[])])
+        .expect_err("snowflake is not what it was");
 }
 
 /// Opens what is on this disk as a start would, and compares.
 fn start(disk: &Arc<SimulatedDisk>, formats: &[KeptFormat]) -> Result<(), FormatsError> {
-    let database =
-        Database::over(Arc::clone(disk) as Arc<dyn BlockFile>, LOG_LEN, "flipped").map_err(StoreError::from)?;
+    let database = Database::over(Arc::clone(disk) as Arc<dyn BlockFile>, LOG_LEN, "flipped")
+        .map_err(StoreError::from)?;
     FormatsTable::new(&database).agree(4, formats)
 }
 
 /// Where the bytes of `needle` start in `bytes`.
 fn places_of(needle: &[u8], bytes: &[u8]) -> Vec<usize> {
-    (0..bytes.len() - needle.len()).filter(|at| bytes[*at..].starts_with(needle)).collect()
+    (0..bytes.len() - needle.len())
+        .filter(|at| bytes[*at..].starts_with(needle))
+        .collect()
 }
 
 #[test]
@@ -147,18 +225,24 @@ fn a_flipped_byte_in_the_database_never_panics_and_never_lets_a_changed_format_p
     let disk = Arc::new(SimulatedDisk::holding(&[], 0));
     start(&disk, &[snowflake(), payment()]).expect("the first start keeps");
     let blocks = 0..disk.len_in_blocks().expect("the disk works");
-    let blocks: Vec<Block> = blocks.map(|block| disk.read_block(block).expect("the disk works")).collect();
+    let blocks: Vec<Block> = blocks
+        .map(|block| disk.read_block(block).expect("the disk works"))
+        .collect();
     let whole = blocks.as_flattened();
     let changed = format("snowflake", &[("tick", "2ms")]);
 
     // The header, the rows themselves, and a sample of all else that is in use.
-    let rows = places_of(b"format/snowflake", whole).into_iter().flat_map(|at| at - 100..at + 200);
+    let rows = places_of(b"format/snowflake", whole)
+        .into_iter()
+        .flat_map(|at| at - 100..at + 200);
     let in_use = (0..whole.len()).filter(|at| whole[*at] != 0).step_by(97);
     let (mut refused, mut seen) = (0, 0);
     for at in (0..320).chain(rows).chain(in_use) {
         // A disk of its own, since a start writes.
         let spoiled = Arc::new(disk.copy(0));
-        spoiled.corrupt(u64::try_from(at / BLOCK_LEN).expect("small"), |block| block[at % BLOCK_LEN] ^= 0x41);
+        spoiled.corrupt(u64::try_from(at / BLOCK_LEN).expect("small"), |block| {
+            block[at % BLOCK_LEN] ^= 0x41
+        });
         match start(&spoiled, std::slice::from_ref(&changed)) {
             Err(FormatsError::Changed { .. }) => seen += 1,
             Err(error) if error.failure_kind() == FailureKind::Damaged => refused += 1,
@@ -166,6 +250,13 @@ fn a_flipped_byte_in_the_database_never_panics_and_never_lets_a_changed_format_p
             Err(error) => panic!("byte {at}: {error}"),
         }
     }
-    println!("{} flips: {refused} were noticed, {seen} touch nothing that is read", refused + seen);
-    assert!(refused > 100 && refused + seen > 1_000, "only {refused} of {} flips were noticed", refused + seen);
+    println!(
+        "{} flips: {refused} were noticed, {seen} touch nothing that is read",
+        refused + seen
+    );
+    assert!(
+        refused > 100 && refused + seen > 1_000,
+        "only {refused} of {} flips were noticed",
+        refused + seen
+    );
 }

@@ -22,15 +22,17 @@ use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
 use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
 use crate::ledger::{
-    EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName, VoidedNumber,
+    EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName,
+    VoidedNumber,
 };
 use crate::storage::embedded::database_file::OtherLayout;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::append_row;
 use crate::storage::records::number_rows;
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberStore, RecordPlan, RecordStore, SeriesSummary,
-    StoredAnchor, StoredAppend, StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberStore, RecordPlan,
+    RecordStore, SeriesSummary, StoredAnchor, StoredAppend, StoredConjunction, StoredPair,
+    TalliedAnchor, WriteError, WrittenDay,
 };
 
 /// Keys that are looked at before what was committed last shows: others wait meanwhile.
@@ -71,22 +73,48 @@ impl RecordTables {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(crate) fn pairs(&self, after: Option<(&str, Pair)>, count_max: usize) -> Result<Vec<StoredPair>, StoreError> {
+    pub(crate) fn pairs(
+        &self,
+        after: Option<(&str, Pair)>,
+        count_max: usize,
+    ) -> Result<Vec<StoredPair>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let transaction = engine.begin_read()?;
-            let (anchors, register) = (transaction.open_table(ANCHORS)?, transaction.open_table(REGISTER)?);
+            let (anchors, register) = (
+                transaction.open_table(ANCHORS)?,
+                transaction.open_table(REGISTER)?,
+            );
             let externals = if_there(&transaction, EXTERNALS)?;
             let stored = |(format, pair): (String, Pair)| {
-                let of_pair = anchors_within(&anchors, &format, pair, &(Tca(i64::MIN)..=Tca(i64::MAX)))?;
+                let of_pair =
+                    anchors_within(&anchors, &format, pair, &(Tca(i64::MIN)..=Tca(i64::MAX)))?;
                 let stored = |anchor: Anchor| {
-                    let key = AnchorKey { format: format.clone(), pair, tca: anchor.tca };
+                    let key = AnchorKey {
+                        format: format.clone(),
+                        pair,
+                        tca: anchor.tca,
+                    };
                     let tally = register_table::tally_of(&register, &format, (anchor.tca, pair))?;
-                    Ok(StoredAnchor { anchor, tally, externals: external_table::beside(externals.as_ref(), &key)? })
+                    Ok(StoredAnchor {
+                        anchor,
+                        tally,
+                        externals: external_table::beside(externals.as_ref(), &key)?,
+                    })
                 };
-                let anchors = of_pair.into_iter().map(stored).collect::<Result<_, redb::Error>>()?;
-                Ok(StoredPair { format, pair, anchors })
+                let anchors = of_pair
+                    .into_iter()
+                    .map(stored)
+                    .collect::<Result<_, redb::Error>>()?;
+                Ok(StoredPair {
+                    format,
+                    pair,
+                    anchors,
+                })
             };
-            anchor_table::pairs(&anchors, after, count_max)?.into_iter().map(stored).collect()
+            anchor_table::pairs(&anchors, after, count_max)?
+                .into_iter()
+                .map(stored)
+                .collect()
         })?)
     }
 
@@ -94,18 +122,22 @@ impl RecordTables {
     fn read_numbers<T>(
         &self,
         table: NumberTable,
-        read: impl FnOnce(&ReadOnlyTable<number_rows::Name<'static>, &'static [u8]>) -> Result<Vec<T>, redb::Error>,
+        read: impl FnOnce(
+            &ReadOnlyTable<number_rows::Name<'static>, &'static [u8]>,
+        ) -> Result<Vec<T>, redb::Error>,
     ) -> Result<Vec<T>, StoreError> {
-        Ok(self
-            .database
-            .attempt(|engine| if_there(&engine.begin_read()?, table)?.map_or(Ok(Vec::new()), |table| read(&table)))?)
+        Ok(self.database.attempt(|engine| {
+            if_there(&engine.begin_read()?, table)?.map_or(Ok(Vec::new()), |table| read(&table))
+        })?)
     }
 
     fn read_appends<T>(
         &self,
         read: impl FnOnce(&ReadOnlyTable<append_row::Name, &'static [u8]>) -> Result<T, redb::Error>,
     ) -> Result<T, StoreError> {
-        Ok(self.database.attempt(|engine| read(&engine.begin_read()?.open_table(APPENDS)?))?)
+        Ok(self
+            .database
+            .attempt(|engine| read(&engine.begin_read()?.open_table(APPENDS)?))?)
     }
 }
 
@@ -115,9 +147,15 @@ impl RecordStore for RecordTables {
             return Ok(());
         }
         let is_written = self.database.attempt(|engine| {
-            engine.commit_logged(&logged::bytes_of(plans), |transaction| logged::all_hold(transaction, plans))
+            engine.commit_logged(&logged::bytes_of(plans), |transaction| {
+                logged::all_hold(transaction, plans)
+            })
         });
-        if is_written.map_err(StoreError::from)? { Ok(()) } else { Err(WriteError::Stale) }
+        if is_written.map_err(StoreError::from)? {
+            Ok(())
+        } else {
+            Err(WriteError::Stale)
+        }
     }
 
     fn apply_pending(&self) -> Result<(), StoreError> {
@@ -126,7 +164,9 @@ impl RecordStore for RecordTables {
 
     fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {
         Ok(self.database.attempt(|engine| {
-            engine.look(|transaction| append_table::head_of(&transaction.open_table(APPENDS)?, ledger))
+            engine.look(|transaction| {
+                append_table::head_of(&transaction.open_table(APPENDS)?, ledger)
+            })
         })?)
     }
 
@@ -134,11 +174,20 @@ impl RecordStore for RecordTables {
         self.read_appends(|appends| append_table::summary_of(appends, ledger))
     }
 
-    fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
+    fn ledgers(
+        &self,
+        after: Option<LedgerId>,
+        count_max: usize,
+    ) -> Result<Vec<LedgerSummary>, StoreError> {
         self.read_appends(|appends| append_table::summaries(appends, after, count_max))
     }
 
-    fn chain(&self, ledger: LedgerId, after: Option<EventId>, count_max: usize) -> Result<Vec<Link>, StoreError> {
+    fn chain(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+        count_max: usize,
+    ) -> Result<Vec<Link>, StoreError> {
         self.read_appends(|appends| append_table::chain_of(appends, ledger, after, count_max))
     }
 
@@ -152,9 +201,8 @@ impl RecordStore for RecordTables {
 
     fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError> {
         Ok(self.database.attempt(|engine| match keys.len() {
-            ..=LOOKED_AT_MAX => {
-                engine.look(|transaction| request_table::find(&transaction.open_table(REQUESTS)?, keys))
-            }
+            ..=LOOKED_AT_MAX => engine
+                .look(|transaction| request_table::find(&transaction.open_table(REQUESTS)?, keys)),
             _ => request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, keys),
         })?)
     }
@@ -165,14 +213,17 @@ impl RecordStore for RecordTables {
                 return Ok(false);
             }
             let transaction = engine.begin_write()?;
-            let has_forgotten = request_table::forget(&mut transaction.open_table(REQUESTS)?, since, count_max)?;
+            let has_forgotten =
+                request_table::forget(&mut transaction.open_table(REQUESTS)?, since, count_max)?;
             transaction.commit()?;
             Ok(has_forgotten)
         })?)
     }
 
     fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
-        Ok(self.database.attempt(|engine| request_table::days(&engine.begin_read()?.open_table(REQUESTS)?))?)
+        Ok(self
+            .database
+            .attempt(|engine| request_table::days(&engine.begin_read()?.open_table(REQUESTS)?))?)
     }
 
     fn neighbours(
@@ -182,14 +233,24 @@ impl RecordStore for RecordTables {
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let anchors = engine.begin_read()?.open_table(ANCHORS)?;
-            times.map(|(pair, tca)| anchors_within(&anchors, format, pair, &tca.neighbourhood())).collect()
+            times
+                .map(|(pair, tca)| anchors_within(&anchors, format, pair, &tca.neighbourhood()))
+                .collect()
         })?)
     }
 
-    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError> {
-        Ok(self
-            .database
-            .attempt(|engine| register_table::anchors(&engine.begin_read()?.open_table(REGISTER)?, after, count_max))?)
+    fn anchors(
+        &self,
+        after: Option<&AnchorKey>,
+        count_max: usize,
+    ) -> Result<Vec<TalliedAnchor>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            register_table::anchors(
+                &engine.begin_read()?.open_table(REGISTER)?,
+                after,
+                count_max,
+            )
+        })?)
     }
 
     fn forget_anchors(&self, old: &[TalliedAnchor]) -> Result<(), StoreError> {
@@ -217,11 +278,17 @@ impl RecordStore for RecordTables {
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let anchors = engine.begin_read()?.open_table(ANCHORS)?;
-            spans.map(|(pair, times)| anchors_within(&anchors, format, pair, &times)).collect()
+            spans
+                .map(|(pair, times)| anchors_within(&anchors, format, pair, &times))
+                .collect()
         })?)
     }
 
-    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {
+    fn conjunctions(
+        &self,
+        range: &ListRange,
+        count_max: usize,
+    ) -> Result<Vec<StoredConjunction>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let transaction = engine.begin_read()?;
             register_table::list(
@@ -257,7 +324,10 @@ impl RecordStore for RecordTables {
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let table = if_there(&engine.begin_read()?, EXTERNALS)?;
-            anchors.iter().map(|key| external_table::beside(table.as_ref(), key)).collect()
+            anchors
+                .iter()
+                .map(|key| external_table::beside(table.as_ref(), key))
+                .collect()
         })?)
     }
 
@@ -269,7 +339,9 @@ impl RecordStore for RecordTables {
     ) -> Result<Vec<AnchorKey>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let by_external = if_there(&engine.begin_read()?, BY_EXTERNAL)?;
-            by_external.map_or(Ok(Vec::new()), |it| external_table::anchors_of(&it, format, external, count_max))
+            by_external.map_or(Ok(Vec::new()), |it| {
+                external_table::anchors_of(&it, format, external, count_max)
+            })
         })?)
     }
 
@@ -289,40 +361,74 @@ impl RecordStore for RecordTables {
 impl NumberStore for RecordTables {
     fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
         Ok(self.database.attempt(|engine| {
-            engine.look(|transaction| number_tables::head_of(&transaction.open_table(NUMBERS)?, series))
+            engine.look(|transaction| {
+                number_tables::head_of(&transaction.open_table(NUMBERS)?, series)
+            })
         })?)
     }
 
-    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError> {
-        self.read_numbers(NUMBERS, |numbers| number_tables::series(numbers, after, count_max))
+    fn series(
+        &self,
+        after: Option<&SeriesName>,
+        count_max: usize,
+    ) -> Result<Vec<SeriesSummary>, StoreError> {
+        self.read_numbers(NUMBERS, |numbers| {
+            number_tables::series(numbers, after, count_max)
+        })
     }
 
-    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError> {
-        self.read_numbers(NUMBERS, |numbers| number_tables::given(numbers, series, from, count_max))
+    fn given(
+        &self,
+        series: &SeriesName,
+        from: u64,
+        count_max: usize,
+    ) -> Result<Vec<GivenNumbers>, StoreError> {
+        self.read_numbers(NUMBERS, |numbers| {
+            number_tables::given(numbers, series, from, count_max)
+        })
     }
 
-    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+    fn given_to(
+        &self,
+        keys: &[(SeriesName, KeyHash)],
+    ) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
         Ok(self.database.attempt(|engine| {
             engine.look(|transaction| {
-                let (numbers, of_keys) = (transaction.open_table(NUMBERS)?, transaction.open_table(NUMBER_KEYS)?);
+                let (numbers, of_keys) = (
+                    transaction.open_table(NUMBERS)?,
+                    transaction.open_table(NUMBER_KEYS)?,
+                );
                 number_tables::given_to(&numbers, &of_keys, keys)
             })
         })?)
     }
 
-    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError> {
+    fn voids(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<VoidedNumber>, StoreError> {
         self.read_numbers(VOIDS, |voids| number_tables::voids(voids, series, &numbers))
     }
 }
 
 /// Makes the tables in a database that is new. Those of numbers may be missing in one that is not: nothing was written to them.
 fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
-    let there: Vec<String> = engine.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect();
+    let there: Vec<String> = engine
+        .begin_read()?
+        .list_tables()?
+        .map(|table| table.name().to_owned())
+        .collect();
     let is_there = |name: &&str| there.iter().any(|there| there == name);
-    match [APPENDS.name(), REQUESTS.name(), ANCHORS.name(), REGISTER.name()]
-        .iter()
-        .filter(|name| is_there(name))
-        .count()
+    match [
+        APPENDS.name(),
+        REQUESTS.name(),
+        ANCHORS.name(),
+        REGISTER.name(),
+    ]
+    .iter()
+    .filter(|name| is_there(name))
+    .count()
     {
         4 => return Ok(()),
         0 => {}

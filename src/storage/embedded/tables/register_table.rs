@@ -14,9 +14,13 @@ use crate::storage::records::{AnchorKey, ListPlace, ListRange, StoredConjunction
 type Name<'a> = (&'a str, i64, u64, u64);
 
 /// The row of each anchor, by time.
-pub(super) const REGISTER: TableDefinition<'_, Name<'_>, &[u8]> = TableDefinition::new("anchors-by-time");
+pub(super) const REGISTER: TableDefinition<'_, Name<'_>, &[u8]> =
+    TableDefinition::new("anchors-by-time");
 
-type Row<'a> = (AccessGuard<'a, Name<'static>>, AccessGuard<'a, &'static [u8]>);
+type Row<'a> = (
+    AccessGuard<'a, Name<'static>>,
+    AccessGuard<'a, &'static [u8]>,
+);
 
 /// The register, as a writing transaction sees it.
 pub(super) type Register<'a> = Table<'a, Name<'static>, &'static [u8]>;
@@ -47,7 +51,12 @@ pub(super) fn add_reports(
     later: &ReportTally,
 ) -> Result<bool, redb::Error> {
     let name = name_of(&key.format, (key.tca, key.pair));
-    let Some(earlier) = register.get(name)?.map(|row| tally_row::from_bytes(row.value())) else { return Ok(false) };
+    let Some(earlier) = register
+        .get(name)?
+        .map(|row| tally_row::from_bytes(row.value()))
+    else {
+        return Ok(false);
+    };
     let tally = earlier.map_or(*later, |earlier| earlier.followed_by(*later));
     register.insert(name, tally_row::to_bytes(&tally).as_slice())?;
     Ok(true)
@@ -59,7 +68,9 @@ pub(super) fn tally_of(
     format: &str,
     place: ListPlace,
 ) -> Result<Option<ReportTally>, redb::Error> {
-    Ok(register.get(name_of(format, place))?.and_then(|row| tally_row::from_bytes(row.value())))
+    Ok(register
+        .get(name_of(format, place))?
+        .and_then(|row| tally_row::from_bytes(row.value())))
 }
 
 /// Conjunctions by time, at most `count_max`.
@@ -69,19 +80,32 @@ pub(super) fn list(
     range: &ListRange,
     count_max: usize,
 ) -> Result<Vec<StoredConjunction>, redb::Error> {
-    let Some((from, to)) = range.places() else { return Ok(Vec::new()) };
+    let Some((from, to)) = range.places() else {
+        return Ok(Vec::new());
+    };
     let mut rows = register.range(name_of(&range.format, from)..=name_of(&range.format, to))?;
     let mut listed = Vec::new();
     while listed.len() < count_max {
-        let Some(row) = (if range.latest_first { rows.next_back() } else { rows.next() }) else { break };
+        let Some(row) = (if range.latest_first {
+            rows.next_back()
+        } else {
+            rows.next()
+        }) else {
+            break;
+        };
         let (name, tally) = row?;
         let (format, tca, primary, secondary) = name.value();
         let (pair, tca) = (Pair { primary, secondary }, Tca(tca));
         let name = anchor_row::name(format, pair, tca);
-        let damaged = || redb::Error::Corrupted(format!("the anchor {name:?} is not what was written"));
+        let damaged =
+            || redb::Error::Corrupted(format!("the anchor {name:?} is not what was written"));
         let row = anchors.get(name)?.ok_or_else(damaged)?;
         let anchor: Anchor = anchor_row::from_bytes(name, row.value()).ok_or_else(damaged)?;
-        listed.push(StoredConjunction { pair, anchor, tally: tally_row::from_bytes(tally.value()) });
+        listed.push(StoredConjunction {
+            pair,
+            anchor,
+            tally: tally_row::from_bytes(tally.value()),
+        });
     }
     Ok(listed)
 }
@@ -99,8 +123,15 @@ pub(super) fn anchors(
     let anchor = |row: Result<Row<'_>, redb::StorageError>| {
         let (name, tally) = row?;
         let (format, tca, primary, secondary) = name.value();
-        let key = AnchorKey { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) };
-        Ok(TalliedAnchor { key, tally: tally_row::from_bytes(tally.value()) })
+        let key = AnchorKey {
+            format: format.to_owned(),
+            pair: Pair { primary, secondary },
+            tca: Tca(tca),
+        };
+        Ok(TalliedAnchor {
+            key,
+            tally: tally_row::from_bytes(tally.value()),
+        })
     };
     rows.rev().take(count_max).map(anchor).collect()
 }

@@ -21,20 +21,28 @@ impl<T: ReadableTable<Name, &'static [u8]>> RequestRows for T {}
 type RequestTable<'a> = Table<'a, Name, &'static [u8]>;
 
 /// Keeps a request. One of the same key and day is replaced.
-pub(super) fn write_request(requests: &mut RequestTable<'_>, done: &DoneRequest) -> Result<(), redb::Error> {
+pub(super) fn write_request(
+    requests: &mut RequestTable<'_>,
+    done: &DoneRequest,
+) -> Result<(), redb::Error> {
     let name = (WrittenDay::of(done.recorded).number(), done.key.0);
     requests.insert(name, to_bytes(name, done).as_slice())?;
     Ok(())
 }
 
 /// The last request of each of these keys. A look at each day that there is, of which there are few.
-pub(super) fn find(requests: &impl RequestRows, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, redb::Error> {
+pub(super) fn find(
+    requests: &impl RequestRows,
+    keys: &[KeyHash],
+) -> Result<Vec<Option<DoneRequest>>, redb::Error> {
     let days = days(requests)?;
     let find_one = |key: &KeyHash| {
         for day in days.iter().rev() {
             let name = (day.number(), key.0);
             if let Some(row) = requests.get(name)? {
-                return from_bytes(name, row.value()).map(Some).ok_or_else(|| damaged(name));
+                return from_bytes(name, row.value())
+                    .map(Some)
+                    .ok_or_else(|| damaged(name));
             }
         }
         Ok(None)
@@ -43,11 +51,21 @@ pub(super) fn find(requests: &impl RequestRows, keys: &[KeyHash]) -> Result<Vec<
 }
 
 /// Forgets up to `count_max` requests of days that are old. Returns whether there were any.
-pub(super) fn forget(requests: &mut RequestTable<'_>, since: EventTime, count_max: usize) -> Result<bool, redb::Error> {
+pub(super) fn forget(
+    requests: &mut RequestTable<'_>,
+    since: EventTime,
+    count_max: usize,
+) -> Result<bool, redb::Error> {
     let days = days(requests)?;
-    let Some(day) = days_to_forget(&days, since).first() else { return Ok(false) };
-    let names = requests.range((day.number(), 0)..=(day.number(), u128::MAX))?.take(count_max);
-    let names = names.map(|row| Ok(row?.0.value())).collect::<Result<Vec<_>, redb::Error>>()?;
+    let Some(day) = days_to_forget(&days, since).first() else {
+        return Ok(false);
+    };
+    let names = requests
+        .range((day.number(), 0)..=(day.number(), u128::MAX))?
+        .take(count_max);
+    let names = names
+        .map(|row| Ok(row?.0.value()))
+        .collect::<Result<Vec<_>, redb::Error>>()?;
     for name in names {
         requests.remove(name)?;
     }
@@ -64,7 +82,9 @@ pub(super) fn days(requests: &impl RequestRows) -> Result<Vec<WrittenDay>, redb:
     let mut found = Vec::new();
     let mut next = Some(0);
     while let Some(from) = next {
-        let Some(row) = requests.range((from, 0)..)?.next() else { break };
+        let Some(row) = requests.range((from, 0)..)?.next() else {
+            break;
+        };
         let (day, _) = row?.0.value();
         found.push(WrittenDay::numbered(day));
         next = day.checked_add(1);
@@ -90,7 +110,11 @@ fn from_bytes(name: Name, bytes: &[u8]) -> Option<DoneRequest> {
     let (recorded, last) = content.split_first_chunk()?;
     let recorded = EventTime::from_micros(u64::from_be_bytes(*recorded))?;
     let last = EventId::from_value(u128::from_be_bytes(last.try_into().ok()?))?;
-    Some(DoneRequest { key: KeyHash(name.1), recorded, last })
+    Some(DoneRequest {
+        key: KeyHash(name.1),
+        recorded,
+        last,
+    })
 }
 
 fn crc_of((day, key): Name, content: &[u8]) -> u32 {
@@ -99,7 +123,9 @@ fn crc_of((day, key): Name, content: &[u8]) -> u32 {
 }
 
 fn damaged((day, key): Name) -> redb::Error {
-    redb::Error::Corrupted(format!("the request {key:032x} of day {day} is not what was written"))
+    redb::Error::Corrupted(format!(
+        "the request {key:032x} of day {day} is not what was written"
+    ))
 }
 
 #[cfg(test)]
@@ -110,11 +136,19 @@ mod tests {
     fn a_row_is_read_as_it_was_written_and_every_flipped_bit_is_found() {
         let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
         let recorded = EventTime::from_micros(1_900_000_000_000_000).expect("in range");
-        let done = DoneRequest { key: KeyHash(9), recorded, last };
+        let done = DoneRequest {
+            key: KeyHash(9),
+            recorded,
+            last,
+        };
         let name = (21_990, 9);
         let bytes = to_bytes(name, &done);
         assert_eq!(from_bytes(name, &bytes), Some(done));
-        assert_eq!(from_bytes((21_991, 9), &bytes), None, "a row that has come under another name");
+        assert_eq!(
+            from_bytes((21_991, 9), &bytes),
+            None,
+            "a row that has come under another name"
+        );
         for at in 0..bytes.len() * 8 {
             let mut flipped = bytes;
             flipped[at / 8] ^= 1 << (at % 8);

@@ -21,23 +21,42 @@ impl RecordAdopter {
     ///
     /// # Errors
     /// [`AdoptError`].
-    pub fn adopt_series(&self, summary: &SeriesSummary, of: &dyn NumberStore) -> Result<AdoptedCount, AdoptError> {
+    pub fn adopt_series(
+        &self,
+        summary: &SeriesSummary,
+        of: &dyn NumberStore,
+    ) -> Result<AdoptedCount, AdoptError> {
         let (series, keys) = (&summary.series, &self.store.keys);
         let there = self.store.series_summary(series)?;
-        let differs = |key: &Key| AdoptError::Differs { what: format!("series {series}"), key: key.clone() };
-        if there.as_ref().is_some_and(|there| there.first != summary.first || there.last < summary.last) {
+        let differs = |key: &Key| AdoptError::Differs {
+            what: format!("series {series}"),
+            key: key.clone(),
+        };
+        if there
+            .as_ref()
+            .is_some_and(|there| there.first != summary.first || there.last < summary.last)
+        {
             return Err(differs(&keys.series(series)));
         }
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
         let (mut count, mut next) = (AdoptedCount::default(), Some(summary.first));
         while let Some(from) = next {
             let given = of.given(series, from, GIVEN_MAX)?;
-            let Some(last) = given.last().map(|given| given.last) else { break };
-            let rows = rows_of(keys, &given, from == summary.first, &of.voids(series, from..=last)?);
+            let Some(last) = given.last().map(|given| given.last) else {
+                break;
+            };
+            let rows = rows_of(
+                keys,
+                &given,
+                from == summary.first,
+                &of.voids(series, from..=last)?,
+            );
             count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
             count.requests += u64::try_from(given.len()).expect("a page is short");
             for some in rows.chunks(ROWS_READ_MAX) {
-                batch.create_missing(some, there.is_none())?.map_or(Ok(()), |key| Err(differs(key)))?;
+                batch
+                    .create_missing(some, there.is_none())?
+                    .map_or(Ok(()), |key| Err(differs(key)))?;
             }
             next = last.checked_add(1);
         }
@@ -56,17 +75,43 @@ impl RecordAdopter {
 }
 
 /// What requests were given as rows of the fleet, with their keys and those numbers that are void.
-fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool, voids: &[VoidedNumber]) -> Vec<(Key, Vec<u8>)> {
-    let commit = GivenCommit { attempt: ADOPTED, begins, given: given.to_vec() };
+fn rows_of(
+    keys: &Keys,
+    given: &[GivenNumbers],
+    begins: bool,
+    voids: &[VoidedNumber],
+) -> Vec<(Key, Vec<u8>)> {
+    let commit = GivenCommit {
+        attempt: ADOPTED,
+        begins,
+        given: given.to_vec(),
+    };
     let key = keys.numbers(&given[0].series, commit.last());
     let value = commit_to_bytes(&key, &commit);
     let mut rows = vec![(key, value)];
-    rows.extend(given.iter().map(|given| (keys.number_key(&given.series, given.mark.key), key_to_bytes(given))));
+    rows.extend(given.iter().map(|given| {
+        (
+            keys.number_key(&given.series, given.mark.key),
+            key_to_bytes(given),
+        )
+    }));
     rows.extend(voids.iter().map(|void| {
         let is_of = |given: &&GivenNumbers| (given.first..=given.last).contains(&void.number);
-        let of = given.iter().find(is_of).expect("only what is given is made void").mark.key;
+        let of = given
+            .iter()
+            .find(is_of)
+            .expect("only what is given is made void")
+            .mark
+            .key;
         let key = keys.void(&void.series, void.number);
-        let value = void_to_bytes(&key, &VoidRow { attempt: ADOPTED, of, void: void.clone() });
+        let value = void_to_bytes(
+            &key,
+            &VoidRow {
+                attempt: ADOPTED,
+                of,
+                void: void.clone(),
+            },
+        );
         (key, value)
     }));
     rows

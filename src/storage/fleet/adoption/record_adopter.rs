@@ -17,11 +17,13 @@ use crate::storage::fleet::known_fleet::KnownFleet;
 use crate::storage::fleet::ledgers::ledger_of;
 use crate::storage::fleet::requests::request_of;
 use crate::storage::fleet::rows::{
-    Attempt, Commit, commit_to_bytes, conjunction_to_bytes, externals_to_bytes, ledger_to_bytes, pair_to_bytes,
+    Attempt, Commit, commit_to_bytes, conjunction_to_bytes, externals_to_bytes, ledger_to_bytes,
+    pair_to_bytes,
 };
 use crate::storage::fleet::shared_store::SharedStore;
 use crate::storage::records::{
-    AnchorKey, DoneRequest, LedgerSummary, StoredAnchor, StoredAppend, StoredPair, append_row, remembered_since,
+    AnchorKey, DoneRequest, LedgerSummary, StoredAnchor, StoredAppend, StoredPair, append_row,
+    remembered_since,
 };
 
 /// Rows of adopted records have this attempt: what is written again is the same bytes.
@@ -57,7 +59,12 @@ pub struct AdoptedCount {
 
 impl std::ops::AddAssign for AdoptedCount {
     fn add_assign(&mut self, more: AdoptedCount) {
-        let AdoptedCount { written, found, parts, requests } = more;
+        let AdoptedCount {
+            written,
+            found,
+            parts,
+            requests,
+        } = more;
         self.written += written;
         self.found += found;
         self.parts += parts;
@@ -93,14 +100,24 @@ impl AdoptError {
 
 impl RecordAdopter {
     /// Writes to the store of a fleet, as long as what the fleet has agreed on is `meta`.
-    pub fn new(coordinator: Arc<dyn Coordinator>, namespace: &Namespace, known: Arc<KnownFleet>) -> RecordAdopter {
-        RecordAdopter { store: SharedStore::new(coordinator, Keys::of(namespace), known), is_trial: false }
+    pub fn new(
+        coordinator: Arc<dyn Coordinator>,
+        namespace: &Namespace,
+        known: Arc<KnownFleet>,
+    ) -> RecordAdopter {
+        RecordAdopter {
+            store: SharedStore::new(coordinator, Keys::of(namespace), known),
+            is_trial: false,
+        }
     }
 
     /// The same, which writes nothing and only says what differs.
     #[must_use]
     pub fn on_trial(self) -> RecordAdopter {
-        RecordAdopter { is_trial: true, ..self }
+        RecordAdopter {
+            is_trial: true,
+            ..self
+        }
     }
 
     /// Adopts a ledger, of which `read` gives so many appends behind one of them, and the keys of its requests since then.
@@ -115,9 +132,19 @@ impl RecordAdopter {
     ) -> Result<AdoptedCount, AdoptError> {
         let id = ledger.head.id.ledger();
         let key = self.store.keys.ledger(id);
-        let there = self.store.read_key(key.clone())?.as_ref().map(ledger_of).transpose()?;
-        let differs = |key: &Key| AdoptError::Differs { what: format!("ledger {id}"), key: key.clone() };
-        if there.is_some_and(|there| there.genesis != ledger.genesis || there.head.place < ledger.head.place) {
+        let there = self
+            .store
+            .read_key(key.clone())?
+            .as_ref()
+            .map(ledger_of)
+            .transpose()?;
+        let differs = |key: &Key| AdoptError::Differs {
+            what: format!("ledger {id}"),
+            key: key.clone(),
+        };
+        if there.is_some_and(|there| {
+            there.genesis != ledger.genesis || there.head.place < ledger.head.place
+        }) {
             return Err(differs(&key));
         }
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
@@ -126,11 +153,16 @@ impl RecordAdopter {
             let page = read(previous, PAGE_LEN)?;
             let Some(last) = page.last() else { break };
             count.parts += u64::try_from(page.len()).expect("a page is short");
-            let requests: Vec<DoneRequest> = page.iter().filter_map(|append| remembered(append, since)).collect();
+            let requests: Vec<DoneRequest> = page
+                .iter()
+                .filter_map(|append| remembered(append, since))
+                .collect();
             let rows = rows_of(&self.store.keys, &page, previous);
             previous = Some(last.head().id);
             for some in rows.chunks(ROWS_READ_MAX) {
-                batch.create_missing(some, there.is_none())?.map_or(Ok(()), |key| Err(differs(key)))?;
+                batch
+                    .create_missing(some, there.is_none())?
+                    .map_or(Ok(()), |key| Err(differs(key)))?;
             }
             count.requests += self.adopt_requests(id, &requests, &mut batch)?;
         }
@@ -156,10 +188,18 @@ impl RecordAdopter {
         if requests.is_empty() {
             return Ok(0);
         }
-        let ranges: Vec<Range> = requests.iter().map(|done| Range::one(self.store.keys.request(done.key))).collect();
+        let ranges: Vec<Range> = requests
+            .iter()
+            .map(|done| Range::one(self.store.keys.request(done.key)))
+            .collect();
         for (done, found) in requests.iter().zip(self.store.read(&ranges)?) {
-            let there = found.first().map(|entry| request_of(entry, done.key)).transpose()?;
-            let revision = found.first().map_or(Revision::ABSENT, |entry| entry.modified);
+            let there = found
+                .first()
+                .map(|entry| request_of(entry, done.key))
+                .transpose()?;
+            let revision = found
+                .first()
+                .map_or(Revision::ABSENT, |entry| entry.modified);
             match there {
                 None => batch.put_request(*done, revision)?,
                 Some(there) if there == *done => {}
@@ -170,7 +210,10 @@ impl RecordAdopter {
                 }
                 Some(_) => {
                     let what = format!("a request with a key, of ledger {ledger},");
-                    return Err(AdoptError::Differs { what, key: self.store.keys.request(done.key) });
+                    return Err(AdoptError::Differs {
+                        what,
+                        key: self.store.keys.request(done.key),
+                    });
                 }
             }
         }
@@ -183,21 +226,41 @@ impl RecordAdopter {
     /// [`AdoptError`].
     pub fn adopt_pairs(&self, pairs: &[StoredPair]) -> Result<AdoptedCount, AdoptError> {
         let keys = &self.store.keys;
-        let ranges: Vec<Range> = pairs.iter().map(|of| Range::one(keys.pair(&of.format, of.pair))).collect();
+        let ranges: Vec<Range> = pairs
+            .iter()
+            .map(|of| Range::one(keys.pair(&of.format, of.pair)))
+            .collect();
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
         let mut count = AdoptedCount::default();
-        for (StoredPair { format, pair, anchors }, found) in pairs.iter().zip(self.store.read(&ranges)?) {
+        for (
+            StoredPair {
+                format,
+                pair,
+                anchors,
+            },
+            found,
+        ) in pairs.iter().zip(self.store.read(&ranges)?)
+        {
             let key = keys.pair(format, *pair);
             count.parts += u64::try_from(anchors.len()).expect("a pair has few");
             if found.is_empty() {
-                for StoredAnchor { anchor, tally, externals } in anchors {
+                for StoredAnchor {
+                    anchor,
+                    tally,
+                    externals,
+                } in anchors
+                {
                     let key = keys.conjunction(format, (anchor.tca, *pair));
                     let value = conjunction_to_bytes(&key, anchor.rank, tally.as_ref());
                     batch.replace(key, value)?;
                     if externals.is_empty() {
                         continue;
                     }
-                    let anchor = AnchorKey { format: format.clone(), pair: *pair, tca: anchor.tca };
+                    let anchor = AnchorKey {
+                        format: format.clone(),
+                        pair: *pair,
+                        tca: anchor.tca,
+                    };
                     for external in externals {
                         batch.replace(keys.external(&anchor, external), Vec::new())?;
                     }
@@ -213,7 +276,10 @@ impl RecordAdopter {
             } else {
                 let there = anchors_of(&found)?;
                 if !anchors.iter().all(|stored| there.contains(&stored.anchor)) {
-                    let what = format!("the conjunctions of {} and {} in {format}", pair.primary, pair.secondary);
+                    let what = format!(
+                        "the conjunctions of {} and {} in {format}",
+                        pair.primary, pair.secondary
+                    );
                     return Err(AdoptError::Differs { what, key });
                 }
                 count.found += 1;
@@ -227,11 +293,19 @@ impl RecordAdopter {
 /// The request that an append came with, if its key is not free again.
 fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
     let mark = append.mark.filter(|_| append.recorded >= since)?;
-    Some(DoneRequest { key: mark.key, recorded: append.recorded, last: append.head().id })
+    Some(DoneRequest {
+        key: mark.key,
+        recorded: append.recorded,
+        last: append.head().id,
+    })
 }
 
 /// Appends as rows of the fleet, which several share. `previous` is the event before them; `None` at the beginning.
-fn rows_of(keys: &Keys, appends: &[StoredAppend], previous: Option<EventId>) -> Vec<(Key, Vec<u8>)> {
+fn rows_of(
+    keys: &Keys,
+    appends: &[StoredAppend],
+    previous: Option<EventId>,
+) -> Vec<(Key, Vec<u8>)> {
     let (mut rows, mut shared, mut len) = (Vec::new(), Vec::new(), 0);
     let mut previous = previous.unwrap_or_else(|| {
         let genesis = appends[0].entries[0].id;
@@ -241,7 +315,11 @@ fn rows_of(keys: &Keys, appends: &[StoredAppend], previous: Option<EventId>) -> 
         len += append_row::to_bytes(append).len();
         shared.push(append.clone());
         if len >= ROW_LEN || at + 1 == appends.len() {
-            let commit = Commit { attempt: ADOPTED, previous, appends: std::mem::take(&mut shared) };
+            let commit = Commit {
+                attempt: ADOPTED,
+                previous,
+                appends: std::mem::take(&mut shared),
+            };
             previous = commit.head().id;
             rows.push((keys.event(previous), commit_to_bytes(&commit)));
             len = 0;

@@ -38,7 +38,8 @@ impl SharedStore {
                 }
             }
             if !is_written {
-                let error = "other nodes have written the same conjunctions meanwhile, again and again";
+                let error =
+                    "other nodes have written the same conjunctions meanwhile, again and again";
                 return Err(StoreError::new(FailureKind::Unreachable, error));
             }
         }
@@ -48,25 +49,42 @@ impl SharedStore {
     /// The transaction that keeps a few ids.
     fn adding(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<Transaction, StoreError> {
         let mut by_anchor: BTreeMap<&AnchorKey, Vec<&ExternalId>> = BTreeMap::new();
-        externals.iter().for_each(|(key, external)| by_anchor.entry(key).or_default().push(external));
-        let anchors = by_anchor.keys().map(|key| Range::one(self.keys.conjunction(&key.format, (key.tca, key.pair))));
+        externals
+            .iter()
+            .for_each(|(key, external)| by_anchor.entry(key).or_default().push(external));
+        let anchors = by_anchor
+            .keys()
+            .map(|key| Range::one(self.keys.conjunction(&key.format, (key.tca, key.pair))));
         let anchors = self.read(&anchors.collect::<Vec<_>>())?;
         let beside = self.beside(by_anchor.keys().copied())?;
         let mut transaction = Transaction::default();
-        for ((anchor, externals), (found, beside)) in by_anchor.into_iter().zip(anchors.iter().zip(beside)) {
+        for ((anchor, externals), (found, beside)) in
+            by_anchor.into_iter().zip(anchors.iter().zip(beside))
+        {
             // Its reports may be counted meanwhile.
             let Some(found) = found.first() else { continue };
             let mut all = beside.externals;
-            let new = externals.into_iter().filter(|external| externals_row::add(&mut all, external));
-            let of_new = new.map(|external| Write::put(self.keys.external(anchor, external), Vec::new()));
+            let new = externals
+                .into_iter()
+                .filter(|external| externals_row::add(&mut all, external));
+            let of_new =
+                new.map(|external| Write::put(self.keys.external(anchor, external), Vec::new()));
             let before = transaction.write.len();
             transaction.write.extend(of_new);
             if transaction.write.len() > before {
                 let key = self.keys.externals(anchor);
-                let revision = beside.row.map_or(Revision::ABSENT, |(_, revision)| revision);
-                transaction.compare.push(Compare::Created(found.key.clone(), found.created));
-                transaction.compare.push(Compare::Modified(key.clone(), revision));
-                transaction.write.push(Write::put(key.clone(), externals_to_bytes(&key, &all)));
+                let revision = beside
+                    .row
+                    .map_or(Revision::ABSENT, |(_, revision)| revision);
+                transaction
+                    .compare
+                    .push(Compare::Created(found.key.clone(), found.created));
+                transaction
+                    .compare
+                    .push(Compare::Modified(key.clone(), revision));
+                transaction
+                    .write
+                    .push(Write::put(key.clone(), externals_to_bytes(&key, &all)));
             }
         }
         Ok(transaction)
@@ -77,13 +95,24 @@ impl SharedStore {
         &self,
         anchors: impl Iterator<Item = &'a AnchorKey>,
     ) -> Result<Vec<Beside>, StoreError> {
-        let ranges: Vec<Range> = anchors.map(|anchor| Range::one(self.keys.externals(anchor))).collect();
+        let ranges: Vec<Range> = anchors
+            .map(|anchor| Range::one(self.keys.externals(anchor)))
+            .collect();
         let beside = |found: Vec<KeyValue>| {
-            let Some(KeyValue { key, value, modified, .. }) = found.into_iter().next() else {
+            let Some(KeyValue {
+                key,
+                value,
+                modified,
+                ..
+            }) = found.into_iter().next()
+            else {
                 return Ok(Beside::default());
             };
             let externals = externals_of_bytes(&key, &value).ok_or_else(|| damaged(&key))?;
-            Ok(Beside { externals, row: Some((key, modified)) })
+            Ok(Beside {
+                externals,
+                row: Some((key, modified)),
+            })
         };
         self.read(&ranges)?.into_iter().map(beside).collect()
     }
@@ -99,9 +128,16 @@ impl SharedStore {
             return Ok(Vec::new());
         }
         let rows = self.keys.anchors_of_external(format, external);
-        let found = self.read_range(Range { count_max, is_descending: true, ..rows })?;
-        let anchor =
-            |entry: &KeyValue| self.keys.anchor_of_external(format, &entry.key).ok_or_else(|| damaged(&entry.key));
+        let found = self.read_range(Range {
+            count_max,
+            is_descending: true,
+            ..rows
+        })?;
+        let anchor = |entry: &KeyValue| {
+            self.keys
+                .anchor_of_external(format, &entry.key)
+                .ok_or_else(|| damaged(&entry.key))
+        };
         found.iter().map(anchor).collect()
     }
 }
@@ -119,10 +155,17 @@ impl Beside {
         store: &SharedStore,
         transaction: &mut Transaction,
     ) {
-        let Some((key, revision)) = &self.row else { return };
-        transaction.compare.push(Compare::Modified(key.clone(), *revision));
+        let Some((key, revision)) = &self.row else {
+            return;
+        };
+        transaction
+            .compare
+            .push(Compare::Modified(key.clone(), *revision));
         transaction.write.push(Write::Delete(key.clone()));
-        let of_externals = self.externals.iter().map(|external| Write::Delete(store.keys.external(anchor, external)));
+        let of_externals = self
+            .externals
+            .iter()
+            .map(|external| Write::Delete(store.keys.external(anchor, external)));
         transaction.write.extend(of_externals);
     }
 }

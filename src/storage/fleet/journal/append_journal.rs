@@ -17,7 +17,10 @@ use crate::storage::files::FolderLock;
 use crate::storage::fleet::known_fleet::FleetEra;
 
 /// What a journal takes of the disk at most.
-const BOUNDS: JournalBounds = JournalBounds { segment: 16 << 20, all: 256 << 20 };
+const BOUNDS: JournalBounds = JournalBounds {
+    segment: 16 << 20,
+    all: 256 << 20,
+};
 
 /// Rows that are known to be in the journal: what was told again and again is written once, about.
 const KNOWN_MAX: usize = 200_000;
@@ -61,7 +64,11 @@ struct KnownRows {
 impl AppendJournal {
     /// The journal of this namespace in this data folder, which need not be there yet. `count_failure` hears of each write that
     /// failed. That there is nothing in it is said by an empty folder, and that it cannot be written before it is needed.
-    pub fn of(data_dir: &Path, namespace: &Namespace, count_failure: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn of(
+        data_dir: &Path,
+        namespace: &Namespace,
+        count_failure: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         let journal = AppendJournal {
             folder: segments::folder_of(data_dir, namespace),
             bounds: BOUNDS,
@@ -70,14 +77,20 @@ impl AppendJournal {
             _lock: None,
         };
         let created = segments::create(&journal.folder);
-        journal.tell(&mut journal.state.lock().expect("no holder of this lock panics"), created);
+        journal.tell(
+            &mut journal.state.lock().expect("no holder of this lock panics"),
+            created,
+        );
         journal
     }
 
     /// The same in a data folder that is locked so.
     #[must_use]
     pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> AppendJournal {
-        AppendJournal { _lock: lock, ..self }
+        AppendJournal {
+            _lock: lock,
+            ..self
+        }
     }
 
     /// The same that takes no more of the disk than this.
@@ -88,7 +101,12 @@ impl AppendJournal {
 
     /// Whether no row of this key is known to be in it.
     pub(in crate::storage::fleet) fn lacks(&self, key: &str) -> bool {
-        !self.state.lock().expect("no holder of this lock panics").known.has(name_of(key, None))
+        !self
+            .state
+            .lock()
+            .expect("no holder of this lock panics")
+            .known
+            .has(name_of(key, None))
     }
 
     /// Writes rows that are committed, in one write, but those that it has.
@@ -100,10 +118,12 @@ impl AppendJournal {
             return;
         }
         let mut bytes = Vec::new();
-        rows.iter().for_each(|(key, value)| JournalRecord::Row { key, value }.write_to(&mut bytes));
+        rows.iter()
+            .for_each(|(key, value)| JournalRecord::Row { key, value }.write_to(&mut bytes));
         let written = state.write(&self.folder, self.bounds, era, &bytes);
         if written.is_ok() {
-            rows.iter().for_each(|(key, value)| state.known.add(key, value));
+            rows.iter()
+                .for_each(|(key, value)| state.known.add(key, value));
         }
         self.tell(&mut state, written);
     }
@@ -127,11 +147,22 @@ impl AppendJournal {
 }
 
 impl State {
-    fn write(&mut self, folder: &Path, bounds: JournalBounds, era: FleetEra, rows: &[u8]) -> io::Result<()> {
-        let fits = |open: &OpenSegment| open.len + len_of(rows) + len_of(&[0; ERA_LEN]) <= bounds.segment;
+    fn write(
+        &mut self,
+        folder: &Path,
+        bounds: JournalBounds,
+        era: FleetEra,
+        rows: &[u8],
+    ) -> io::Result<()> {
+        let fits =
+            |open: &OpenSegment| open.len + len_of(rows) + len_of(&[0; ERA_LEN]) <= bounds.segment;
         let mut open = match self.open.take().filter(fits) {
             Some(open) => open,
-            None => OpenSegment { file: segments::begin(folder, bounds)?, len: 0, era: None },
+            None => OpenSegment {
+                file: segments::begin(folder, bounds)?,
+                len: 0,
+                era: None,
+            },
         };
         let mut bytes = Vec::new();
         if open.era != Some(era) {
@@ -170,7 +201,10 @@ impl KnownRows {
             }
         }
         while self.oldest_first.len() > KNOWN_MAX {
-            let oldest = self.oldest_first.pop_front().expect("there are more than none");
+            let oldest = self
+                .oldest_first
+                .pop_front()
+                .expect("there are more than none");
             self.rows.remove(&oldest);
         }
     }
@@ -189,6 +223,8 @@ fn len_of(bytes: &[u8]) -> u64 {
 
 impl fmt::Debug for AppendJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AppendJournal").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("AppendJournal")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
     }
 }

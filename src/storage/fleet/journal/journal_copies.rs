@@ -83,7 +83,10 @@ impl JournalCopies {
             unreadable: Vec::new(),
         };
         for path in paths {
-            let unreadable = |error| JournalError::Unreadable { path: path.clone(), error };
+            let unreadable = |error| JournalError::Unreadable {
+                path: path.clone(),
+                error,
+            };
             let mut origins = BTreeSet::new();
             for file in files_of(path, namespace).map_err(unreadable)? {
                 let bytes = fs::read(&file).map_err(unreadable)?;
@@ -108,13 +111,25 @@ impl JournalCopies {
     /// # Errors
     /// [`JournalError::OtherFleet`]: one has nothing of it, and something of another fleet.
     pub fn origin(&self, here: Option<u128>) -> Result<Option<u128>, JournalError> {
-        let first = self.origins.iter().find_map(|(_, origins)| origins.last().copied());
-        let Some(origin) = here.or(first) else { return Ok(None) };
-        match self.origins.iter().find(|(_, origins)| !origins.is_empty() && !origins.contains(&origin)) {
+        let first = self
+            .origins
+            .iter()
+            .find_map(|(_, origins)| origins.last().copied());
+        let Some(origin) = here.or(first) else {
+            return Ok(None);
+        };
+        match self
+            .origins
+            .iter()
+            .find(|(_, origins)| !origins.is_empty() && !origins.contains(&origin))
+        {
             None => Ok(Some(origin)),
             Some((path, origins)) => Err(JournalError::OtherFleet {
                 path: path.clone(),
-                other: format!("the fleet that began as {:032x}", origins.last().copied().unwrap_or_default()),
+                other: format!(
+                    "the fleet that began as {:032x}",
+                    origins.last().copied().unwrap_or_default()
+                ),
                 here: format!("the one that began as {origin:032x}"),
             }),
         }
@@ -123,8 +138,12 @@ impl JournalCopies {
     /// Leaves out what is of other fleets: a node may have been part of one before.
     #[must_use]
     pub fn of_origin(mut self, origin: u128) -> JournalCopies {
-        self.ledgers.values_mut().for_each(|commits| commits.retain(|_, commit| commit.era.origin == origin));
-        self.pairs.values_mut().for_each(|anchors| anchors.retain(|anchor| anchor.era.origin == origin));
+        self.ledgers
+            .values_mut()
+            .for_each(|commits| commits.retain(|_, commit| commit.era.origin == origin));
+        self.pairs
+            .values_mut()
+            .for_each(|anchors| anchors.retain(|anchor| anchor.era.origin == origin));
         self.numbers.retain_origin(origin);
         self
     }
@@ -141,7 +160,10 @@ impl JournalCopies {
 
     /// When commits were recorded.
     pub(super) fn recorded(&self) -> impl Iterator<Item = EventTime> {
-        self.ledgers.values().flat_map(BTreeMap::values).map(|commit| commit.recorded)
+        self.ledgers
+            .values()
+            .flat_map(BTreeMap::values)
+            .map(|commit| commit.recorded)
     }
 
     /// The row of a commit, as it was committed.
@@ -154,9 +176,14 @@ impl JournalCopies {
         RowPlace { file, at, len }: RowPlace,
     ) -> Result<(Commit, Vec<u8>), JournalError> {
         let path = &self.files[file];
-        let unreadable = |error| JournalError::Unreadable { path: path.clone(), error };
+        let unreadable = |error| JournalError::Unreadable {
+            path: path.clone(),
+            error,
+        };
         let mut bytes = vec![0; len];
-        File::open(path).and_then(|file| file.read_exact_at(&mut bytes, at)).map_err(unreadable)?;
+        File::open(path)
+            .and_then(|file| file.read_exact_at(&mut bytes, at))
+            .map_err(unreadable)?;
         let commit = match JournalRecord::read_from(&bytes) {
             Some((JournalRecord::Row { value, .. }, _)) => {
                 commit_of_bytes(last, value).map(|commit| (commit, value.to_vec()))
@@ -167,16 +194,27 @@ impl JournalCopies {
     }
 
     /// Takes in a file; returns the first key that is none of this namespace.
-    fn add_file(&mut self, path: PathBuf, bytes: &[u8], origins: &mut BTreeSet<u128>) -> Option<String> {
+    fn add_file(
+        &mut self,
+        path: PathBuf,
+        bytes: &[u8],
+        origins: &mut BTreeSet<u128>,
+    ) -> Option<String> {
         let (mut at, mut era) = (0, None);
         self.files.push(path.clone());
         while let Some((record, len)) = JournalRecord::read_from(&bytes[at..]) {
             match (record, era) {
                 (JournalRecord::Era(begun), _) => era = Some(begun),
-                (JournalRecord::Row { key, .. }, _) if !self.keys.are_above(key) => return Some(key.to_owned()),
+                (JournalRecord::Row { key, .. }, _) if !self.keys.are_above(key) => {
+                    return Some(key.to_owned());
+                }
                 (JournalRecord::Row { key, value }, Some(era)) => {
                     origins.insert(era.origin);
-                    let place = RowPlace { file: self.files.len() - 1, at: u64::try_from(at).expect("a length"), len };
+                    let place = RowPlace {
+                        file: self.files.len() - 1,
+                        at: u64::try_from(at).expect("a length"),
+                        len,
+                    };
                     if !self.add_row(era, key, value, place) {
                         break;
                     }
@@ -187,7 +225,8 @@ impl JournalCopies {
             at += len;
         }
         if at < bytes.len() {
-            self.unreadable.push((path, u64::try_from(bytes.len() - at).expect("a length")));
+            self.unreadable
+                .push((path, u64::try_from(bytes.len() - at).expect("a length")));
         }
         None
     }
@@ -195,9 +234,16 @@ impl JournalCopies {
     /// Takes in a row; returns whether it is one that a node writes.
     fn add_row(&mut self, era: FleetEra, key: &str, value: &[u8], place: RowPlace) -> bool {
         if let Some(last) = self.keys.event_of(key) {
-            let Some(commit) = commit_of_bytes(last, value) else { return false };
+            let Some(commit) = commit_of_bytes(last, value) else {
+                return false;
+            };
             let commit = JournalledCommit::of(&commit, era, place);
-            let known = self.ledgers.entry(last.ledger()).or_default().entry(last).or_insert(commit);
+            let known = self
+                .ledgers
+                .entry(last.ledger())
+                .or_default()
+                .entry(last)
+                .or_insert(commit);
             // Of two that wrote the same events the later era is right about the request they came with.
             if known.era < era {
                 *known = commit;
@@ -206,18 +252,28 @@ impl JournalCopies {
         }
         if let Some((series, last)) = self.keys.numbers_of(key) {
             let commit = numbers::commit_of_bytes(key, &series, last, value);
-            return commit.map(|commit| self.numbers.add_commit(commit, era)).is_some();
+            return commit
+                .map(|commit| self.numbers.add_commit(commit, era))
+                .is_some();
         }
         if let Some((series, number)) = self.keys.void_of(key) {
             let void = numbers::void_of_bytes(key, (&series, number), value);
             return void.map(|void| self.numbers.add_void(void, era)).is_some();
         }
-        let (Some(of), Some(anchors)) = (self.keys.pair_of(key), pair_of_bytes(key, value)) else { return false };
+        let (Some(of), Some(anchors)) = (self.keys.pair_of(key), pair_of_bytes(key, value)) else {
+            return false;
+        };
         let known = self.pairs.entry(of).or_default();
         for anchor in &anchors {
             let reach = anchor.tca.reach();
-            let beside = anchors.iter().filter(|other| *other != anchor && reach.contains(&other.tca)).copied();
-            match known.iter_mut().find(|known| known.anchor.tca == anchor.tca) {
+            let beside = anchors
+                .iter()
+                .filter(|other| *other != anchor && reach.contains(&other.tca))
+                .copied();
+            match known
+                .iter_mut()
+                .find(|known| known.anchor.tca == anchor.tca)
+            {
                 Some(known) => {
                     known.era = known.era.max(era);
                     beside.for_each(|other| {
@@ -226,7 +282,11 @@ impl JournalCopies {
                         }
                     });
                 }
-                None => known.push(JournalledAnchor { anchor: *anchor, era, beside: beside.collect() }),
+                None => known.push(JournalledAnchor {
+                    anchor: *anchor,
+                    era,
+                    beside: beside.collect(),
+                }),
             }
         }
         true
@@ -243,7 +303,10 @@ fn files_of(path: &Path, namespace: &Namespace) -> io::Result<Vec<PathBuf>> {
     // That of a node which has appended nothing is empty.
     let is_journal = within.is_dir() || path.file_name() == within.file_name();
     if segments.is_empty() && !is_journal {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "there is no journal"));
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "there is no journal",
+        ));
     }
     Ok(segments.into_iter().map(|segment| segment.path).collect())
 }

@@ -24,7 +24,9 @@ use crate::storage::fleet::requests::request_of;
 use crate::storage::fleet::rows::{
     Attempt, Commit, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_to_bytes,
 };
-use crate::storage::fleet::shared_store::{BYTES_MAX, NotWritten, OPERATIONS_MAX, SharedStore, Written};
+use crate::storage::fleet::shared_store::{
+    BYTES_MAX, NotWritten, OPERATIONS_MAX, SharedStore, Written,
+};
 use crate::storage::fleet::transaction_draft::{REQUESTS_MAX, has_landed};
 use crate::storage::records::{DoneRequest, LedgerSummary, remembered_among, remembered_since};
 
@@ -72,9 +74,16 @@ impl<'a> JournalImport<'a> {
         agreed: Revision,
         copies: &'a JournalCopies,
     ) -> JournalImport<'a> {
-        let known = Arc::new(KnownFleet::agreeing(AgreedMeta { revision: agreed, ..AgreedMeta::default() }));
+        let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
+            revision: agreed,
+            ..AgreedMeta::default()
+        }));
         let since = remembered_among(copies.recorded());
-        JournalImport { store: SharedStore::new(coordinator, Keys::of(namespace), known), copies, since }
+        JournalImport {
+            store: SharedStore::new(coordinator, Keys::of(namespace), known),
+            copies,
+            since,
+        }
     }
 
     /// Writes all that continues what is there, and says what does not.
@@ -94,8 +103,10 @@ impl<'a> JournalImport<'a> {
     fn import_ledger(&self, ledger: LedgerId, done: &mut Reimported) -> Result<(), ImportError> {
         let commits = &self.copies.ledgers[&ledger];
         let there = self.ledger(ledger)?.1;
-        let ChainChoice { next, others } =
-            ChainChoice::of(there.map(|there| (there.head.id, there.head.place)), commits);
+        let ChainChoice { next, others } = ChainChoice::of(
+            there.map(|there| (there.head.id, there.head.place)),
+            commits,
+        );
         if !next.is_empty() {
             done.ledgers += 1;
         }
@@ -117,7 +128,9 @@ impl<'a> JournalImport<'a> {
     /// A ledger as it is there, and the revision that wrote it.
     fn ledger(&self, ledger: LedgerId) -> Result<(Revision, Option<LedgerSummary>), StoreError> {
         let entry = self.store.read_key(self.store.keys.ledger(ledger))?;
-        let revision = entry.as_ref().map_or(Revision::ABSENT, |entry| entry.modified);
+        let revision = entry
+            .as_ref()
+            .map_or(Revision::ABSENT, |entry| entry.modified);
         Ok((revision, entry.as_ref().map(ledger_of).transpose()?))
     }
 
@@ -137,35 +150,64 @@ impl<'a> JournalImport<'a> {
         let first = rows.first().expect("a part has a commit");
         let last = rows.last().expect("a part has a commit");
         let genesis = before.map_or(first.0.appends[0].entries[0].id, |before| before.genesis);
-        let summary = LedgerSummary { genesis, head: last.0.head() };
+        let summary = LedgerSummary {
+            genesis,
+            head: last.0.head(),
+        };
         let key = self.store.keys.ledger(ledger);
-        transaction.compare.push(Compare::Modified(key.clone(), revision));
-        transaction.write.push(Write::put(key.clone(), ledger_to_bytes(&key, &summary)));
+        transaction
+            .compare
+            .push(Compare::Modified(key.clone(), revision));
+        transaction
+            .write
+            .push(Write::put(key.clone(), ledger_to_bytes(&key, &summary)));
         for (commit, row) in &rows {
             let key = self.store.keys.event(commit.head().id);
-            transaction.compare.push(Compare::Created(key.clone(), Revision::ABSENT));
+            transaction
+                .compare
+                .push(Compare::Created(key.clone(), Revision::ABSENT));
             transaction.otherwise.push(Range::one(key.clone()));
             transaction.write.push(Write::put(key, row.clone()));
         }
         let written = self.put_requests(&requests, &mut transaction)?;
         self.commit(&transaction)?;
-        done.events += rows.iter().map(|(commit, _)| count(commit.links())).sum::<u64>();
+        done.events += rows
+            .iter()
+            .map(|(commit, _)| count(commit.links()))
+            .sum::<u64>();
         done.requests += written;
         Ok(summary)
     }
 
     /// Puts the requests whose keys are not in use for another one, and says how many.
-    fn put_requests(&self, requests: &[DoneRequest], transaction: &mut Transaction) -> Result<u64, StoreError> {
-        let ranges: Vec<Range> = requests.iter().map(|done| Range::one(self.store.keys.request(done.key))).collect();
+    fn put_requests(
+        &self,
+        requests: &[DoneRequest],
+        transaction: &mut Transaction,
+    ) -> Result<u64, StoreError> {
+        let ranges: Vec<Range> = requests
+            .iter()
+            .map(|done| Range::one(self.store.keys.request(done.key)))
+            .collect();
         let mut put_now = Vec::new();
         for (done, found) in requests.iter().zip(self.store.read(&ranges)?) {
-            let there = found.first().map(|entry| request_of(entry, done.key)).transpose()?;
-            let revision = found.first().map_or(Revision::ABSENT, |entry| entry.modified);
-            let is_free = there.is_none_or(|there| there.recorded < remembered_since(done.recorded));
+            let there = found
+                .first()
+                .map(|entry| request_of(entry, done.key))
+                .transpose()?;
+            let revision = found
+                .first()
+                .map_or(Revision::ABSENT, |entry| entry.modified);
+            let is_free =
+                there.is_none_or(|there| there.recorded < remembered_since(done.recorded));
             if is_free {
                 let key = self.store.keys.request(done.key);
-                transaction.compare.push(Compare::Modified(key.clone(), revision));
-                transaction.write.push(Write::put(key.clone(), request_to_bytes(&key, done)));
+                transaction
+                    .compare
+                    .push(Compare::Modified(key.clone(), revision));
+                transaction
+                    .write
+                    .push(Write::put(key.clone(), request_to_bytes(&key, done)));
                 put_now.push(*done);
             }
         }
@@ -182,13 +224,20 @@ impl<'a> JournalImport<'a> {
     ) -> Result<(), ImportError> {
         let head = head.map_or(0, |ledger| ledger.head.place);
         for some in others.chunks(ROWS_READ_MAX) {
-            let ranges: Vec<Range> = some.iter().map(|commit| Range::one(self.store.keys.event(commit.last))).collect();
+            let ranges: Vec<Range> = some
+                .iter()
+                .map(|commit| Range::one(self.store.keys.event(commit.last)))
+                .collect();
             for (commit, found) in some.iter().zip(self.store.read(&ranges)?) {
                 if found.is_empty() {
                     let (row, _) = self.copies.row(commit.last, commit.row)?;
                     let events = row.links().map(|link| link.id).collect();
                     let is_replaced = commit.first_place <= head;
-                    done.lost.push(LostAppend { first_place: commit.first_place, events, is_replaced });
+                    done.lost.push(LostAppend {
+                        first_place: commit.first_place,
+                        events,
+                        is_replaced,
+                    });
                 }
             }
         }
@@ -199,15 +248,24 @@ impl<'a> JournalImport<'a> {
         let pairs: Vec<_> = self.copies.pairs.iter().collect();
         for some in pairs.chunks(PAIRS_MAX) {
             let keys = &self.store.keys;
-            let ranges: Vec<Range> =
-                some.iter().map(|((format, pair), _)| Range::one(keys.pair(format, *pair))).collect();
+            let ranges: Vec<Range> = some
+                .iter()
+                .map(|((format, pair), _)| Range::one(keys.pair(format, *pair)))
+                .collect();
             let mut transaction = Transaction::default();
-            for (((format, pair), journalled), found) in some.iter().zip(self.store.read(&ranges)?) {
-                let (mut anchors, before) =
-                    (anchors_of(&found)?, found.first().map_or(Revision::ABSENT, |e| e.modified));
+            for (((format, pair), journalled), found) in some.iter().zip(self.store.read(&ranges)?)
+            {
+                let (mut anchors, before) = (
+                    anchors_of(&found)?,
+                    found.first().map_or(Revision::ABSENT, |e| e.modified),
+                );
                 let there = anchors.len();
                 for anchor in missing(journalled, &mut anchors) {
-                    done.lost_conjunctions.push(LostConjunction { format: format.clone(), pair: *pair, anchor });
+                    done.lost_conjunctions.push(LostConjunction {
+                        format: format.clone(),
+                        pair: *pair,
+                        anchor,
+                    });
                 }
                 let new = &anchors[there..];
                 if new.is_empty() {
@@ -217,13 +275,21 @@ impl<'a> JournalImport<'a> {
                     self.commit(&std::mem::take(&mut transaction))?;
                 }
                 let key = keys.pair(format, *pair);
-                transaction.compare.push(Compare::Modified(key.clone(), before));
+                transaction
+                    .compare
+                    .push(Compare::Modified(key.clone(), before));
                 transaction.otherwise.push(Range::one(key.clone()));
                 for anchor in new {
                     let key = keys.conjunction(format, (anchor.tca, *pair));
-                    transaction.write.push(Write::put(key.clone(), conjunction_to_bytes(&key, anchor.rank, None)));
+                    transaction.write.push(Write::put(
+                        key.clone(),
+                        conjunction_to_bytes(&key, anchor.rank, None),
+                    ));
                 }
-                transaction.write.push(Write::put(key.clone(), pair_to_bytes(&key, IMPORTED, &anchors)));
+                transaction.write.push(Write::put(
+                    key.clone(),
+                    pair_to_bytes(&key, IMPORTED, &anchors),
+                ));
                 done.conjunctions += count(new);
             }
             if !transaction.write.is_empty() {
@@ -234,7 +300,9 @@ impl<'a> JournalImport<'a> {
     }
 
     pub(super) fn commit(&self, transaction: &Transaction) -> Result<(), StoreError> {
-        match self.store.write(transaction.clone(), |stored| has_landed(transaction, stored)) {
+        match self.store.write(transaction.clone(), |stored| {
+            has_landed(transaction, stored)
+        }) {
             Ok(Written::Committed(_)) => Ok(()),
             Ok(Written::Stale) => Err(overtaken()),
             Err(NotWritten::Refused(error) | NotWritten::Unknown(error)) => Err(error),
@@ -267,10 +335,18 @@ impl Part {
 
 /// The requests of a commit whose keys are not free again.
 fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
-    let done = commit.appends.iter().filter(|append| append.recorded >= since).filter_map(|append| {
-        let key = append.mark?.key;
-        Some(DoneRequest { key, recorded: append.recorded, last: append.head().id })
-    });
+    let done = commit
+        .appends
+        .iter()
+        .filter(|append| append.recorded >= since)
+        .filter_map(|append| {
+            let key = append.mark?.key;
+            Some(DoneRequest {
+                key,
+                recorded: append.recorded,
+                last: append.head().id,
+            })
+        });
     done.collect()
 }
 
@@ -280,12 +356,17 @@ fn missing(journalled: &[JournalledAnchor], there: &mut Vec<Anchor>) -> Vec<Anch
     let mut lost = Vec::new();
     let eras: BTreeSet<FleetEra> = journalled.iter().map(|journalled| journalled.era).collect();
     for era in eras.into_iter().rev() {
-        for JournalledAnchor { anchor, beside, .. } in journalled.iter().filter(|journalled| journalled.era == era) {
+        for JournalledAnchor { anchor, beside, .. } in
+            journalled.iter().filter(|journalled| journalled.era == era)
+        {
             let near = anchor.tca.reach();
             if there.iter().any(|other| other.tca == anchor.tca) {
                 continue;
             }
-            match there.iter().any(|other| near.contains(&other.tca) && !beside.contains(other)) {
+            match there
+                .iter()
+                .any(|other| near.contains(&other.tca) && !beside.contains(other))
+            {
                 true => lost.push(*anchor),
                 false => there.push(*anchor),
             }

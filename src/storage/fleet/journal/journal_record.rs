@@ -41,12 +41,18 @@ impl<'a> JournalRecord<'a> {
             }
             JournalRecord::Row { key, value } => {
                 content.push(ROW);
-                content.extend(u16::try_from(key.len()).expect("keys are short").to_be_bytes());
+                content.extend(
+                    u16::try_from(key.len())
+                        .expect("keys are short")
+                        .to_be_bytes(),
+                );
                 content.extend(key.as_bytes());
                 content.extend(*value);
             }
         }
-        let len = u32::try_from(content.len()).expect("a row fits into a transaction").to_be_bytes();
+        let len = u32::try_from(content.len())
+            .expect("a row fits into a transaction")
+            .to_be_bytes();
         bytes.extend(len);
         bytes.extend(crc_of(len, &content).to_be_bytes());
         bytes.extend(content);
@@ -64,12 +70,19 @@ impl<'a> JournalRecord<'a> {
             ([VERSION, ERA], era) => {
                 let (origin, floor) = era.split_first_chunk()?;
                 let floor = UnixNanos::new(u64::from_be_bytes(floor.try_into().ok()?));
-                JournalRecord::Era(FleetEra { origin: u128::from_be_bytes(*origin), floor })
+                JournalRecord::Era(FleetEra {
+                    origin: u128::from_be_bytes(*origin),
+                    floor,
+                })
             }
             ([VERSION, ROW], row) => {
                 let (key_len, row) = row.split_first_chunk()?;
-                let (key, value) = row.split_at_checked(usize::from(u16::from_be_bytes(*key_len)))?;
-                JournalRecord::Row { key: std::str::from_utf8(key).ok()?, value }
+                let (key, value) =
+                    row.split_at_checked(usize::from(u16::from_be_bytes(*key_len)))?;
+                JournalRecord::Row {
+                    key: std::str::from_utf8(key).ok()?,
+                    value,
+                }
             }
             _ => return None,
         };
@@ -87,8 +100,17 @@ mod tests {
 
     #[test]
     fn records_are_read_as_they_were_written_and_only_whole() {
-        let era = JournalRecord::Era(FleetEra { origin: 7, floor: UnixNanos::from_seconds(9) });
-        for record in [era, JournalRecord::Row { key: "/idmint/key", value: b"value" }] {
+        let era = JournalRecord::Era(FleetEra {
+            origin: 7,
+            floor: UnixNanos::from_seconds(9),
+        });
+        for record in [
+            era,
+            JournalRecord::Row {
+                key: "/idmint/key",
+                value: b"value",
+            },
+        ] {
             let mut bytes = Vec::new();
             record.write_to(&mut bytes);
             let len = bytes.len();
@@ -106,6 +128,10 @@ mod tests {
         let mut bytes = Vec::new();
         era.write_to(&mut bytes);
         assert_eq!(bytes.len(), ERA_LEN);
-        assert_eq!(JournalRecord::read_from(&[0; 64]), None, "what a loss of power may leave at the end of a file");
+        assert_eq!(
+            JournalRecord::read_from(&[0; 64]),
+            None,
+            "what a loss of power may leave at the end of a file"
+        );
     }
 }

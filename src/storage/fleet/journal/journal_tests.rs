@@ -41,11 +41,19 @@ fn genesis(key: u128) -> AppendPlan {
 }
 
 fn behind(before: &AppendPlan, names: &[&str], key: u128) -> AppendPlan {
-    plan(&append(before.ledger(), names, key), Some(before.head()), NOW + 1_000_000)
+    plan(
+        &append(before.ledger(), names, key),
+        Some(before.head()),
+        NOW + 1_000_000,
+    )
 }
 
 fn lost(plan: &AppendPlan, is_replaced: bool) -> LostAppend {
-    LostAppend { first_place: plan.first_place(), events: ids(plan), is_replaced }
+    LostAppend {
+        first_place: plan.first_place(),
+        events: ids(plan),
+        is_replaced,
+    }
 }
 
 #[test]
@@ -66,15 +74,32 @@ fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
     let one = samples.node(0, FIRST);
     let copies = samples.copies([1, 0]);
     let done = samples.import(&copies);
-    let expected = Reimported { ledgers: 2, events: 4, requests: 3, conjunctions: 2, ..Reimported::default() };
+    let expected = Reimported {
+        ledgers: 2,
+        events: 4,
+        requests: 3,
+        conjunctions: 2,
+        ..Reimported::default()
+    };
     assert_eq!(done, expected);
     assert_eq!(samples.stored(&kinds), before);
     assert_eq!(near(&one, 700_000), [(0, 0), (1_500_000, 1)]);
-    assert_eq!(one.chain(old.ledger(), None, 9).unwrap(), links(&[old, a, b.clone()]));
-    assert_eq!(one.append(new.head().id).unwrap().unwrap().0.mark, new.mark, "a retry is known");
+    assert_eq!(
+        one.chain(old.ledger(), None, 9).unwrap(),
+        links(&[old, a, b.clone()])
+    );
+    assert_eq!(
+        one.append(new.head().id).unwrap().unwrap().0.mark,
+        new.mark,
+        "a retry is known"
+    );
     let revision = samples.store.revision();
     assert_eq!(samples.import(&copies), Reimported::default());
-    assert_eq!(samples.store.revision(), revision, "done already, nothing is written");
+    assert_eq!(
+        samples.store.revision(),
+        revision,
+        "done already, nothing is written"
+    );
     // It goes on as if nothing had been.
     write(&one, behind(&b, &["d"], 5));
 }
@@ -85,8 +110,16 @@ fn one_clock_that_was_a_day_ahead_takes_no_key_of_the_others_away() {
     let samples = SampleNodes::of(1);
     let node = samples.node(0, FIRST);
     let backup = samples.store.copy();
-    for (key, micros) in [(1, NOW - 4 * DAY), (2, NOW - DAY), (3, NOW), (4, NOW + 28 * DAY / 24)] {
-        write(&node, plan(&create(&format!("genesis {key}"), key), None, micros));
+    for (key, micros) in [
+        (1, NOW - 4 * DAY),
+        (2, NOW - DAY),
+        (3, NOW),
+        (4, NOW + 28 * DAY / 24),
+    ] {
+        write(
+            &node,
+            plan(&create(&format!("genesis {key}"), key), None, micros),
+        );
     }
     samples.store.restore(&backup);
     let done = samples.import(&samples.copies([0]));
@@ -112,17 +145,33 @@ fn what_stands_in_another_ones_place_or_behind_a_gap_is_lost_and_never_renumbere
 
     samples.store.restore(&backup);
     let done = samples.import(&samples.copies([1]));
-    assert_eq!((done.events, done.lost), (3, vec![]), "a node has what its own appends stand behind");
+    assert_eq!(
+        (done.events, done.lost),
+        (3, vec![]),
+        "a node has what its own appends stand behind"
+    );
     samples.store.restore(&backup);
     let done = samples.import(&samples.copies([0, 1, 2]));
-    assert_eq!((done.events, done.lost), (3, vec![lost(&d, false), lost(&e, false)]));
-    assert_eq!(one.chain(old.ledger(), None, 99).unwrap(), links(&[old.clone(), a.clone(), b.clone()]));
+    assert_eq!(
+        (done.events, done.lost),
+        (3, vec![lost(&d, false), lost(&e, false)])
+    );
+    assert_eq!(
+        one.chain(old.ledger(), None, 99).unwrap(),
+        links(&[old.clone(), a.clone(), b.clone()])
+    );
 
     samples.store.restore(&backup);
     let other = write(&samples.forgetful(), behind(&old, &["other"], 9));
     let done = samples.import(&samples.copies([0, 1]));
-    assert_eq!((done.events, done.lost), (0, vec![lost(&a, true), lost(&b, false)]));
-    assert_eq!(one.chain(old.ledger(), None, 99).unwrap(), links(&[old, other]));
+    assert_eq!(
+        (done.events, done.lost),
+        (0, vec![lost(&a, true), lost(&b, false)])
+    );
+    assert_eq!(
+        one.chain(old.ledger(), None, 99).unwrap(),
+        links(&[old, other])
+    );
 }
 
 #[test]
@@ -130,14 +179,20 @@ fn of_two_that_followed_one_event_the_one_of_the_later_era_is_the_one_that_was_t
     let samples = SampleNodes::of(1);
     let old = write(&samples.node(0, FIRST), genesis(1));
     let backup = samples.store.copy();
-    let first = write(&samples.node(0, FIRST), behind(&old, &["recorded later"], 2));
+    let first = write(
+        &samples.node(0, FIRST),
+        behind(&old, &["recorded later"], 2),
+    );
     samples.store.restore(&backup);
     let again = plan(&append(old.ledger(), &["again"], 3), Some(old.head()), NOW);
     let again = write(&samples.node(0, FENCED), again);
     samples.store.restore(&backup);
     let done = samples.import(&samples.copies([0]));
     assert_eq!((done.events, done.lost), (1, vec![lost(&first, true)]));
-    assert_eq!(samples.forgetful().head(old.ledger()).unwrap(), Some(again.head()));
+    assert_eq!(
+        samples.forgetful().head(old.ledger()).unwrap(),
+        Some(again.head())
+    );
 }
 
 #[test]
@@ -148,13 +203,19 @@ fn an_append_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of
     let a = write(&samples.forgetful(), behind(&old, &["a"], 2));
     // Node 1, too, which had seen what it appended behind.
     let b = behind(&a, &["b"], 3);
-    samples.killed(1, FIRST).write(&[RecordPlan::Append(b.clone())]).unwrap_err();
+    samples
+        .killed(1, FIRST)
+        .write(&[RecordPlan::Append(b.clone())])
+        .unwrap_err();
     let node = samples.node(0, FIRST);
     assert_eq!(node.request(KeyHash(3)).unwrap().unwrap().last, b.head().id);
     node.append(b.head().id).unwrap().unwrap();
     samples.store.restore(&backup);
     assert_eq!(samples.import(&samples.copies([0, 1])).events, 2);
-    assert_eq!(samples.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, a, b]));
+    assert_eq!(
+        samples.forgetful().chain(old.ledger(), None, 9).unwrap(),
+        links(&[old, a, b])
+    );
 }
 
 #[test]
@@ -169,18 +230,35 @@ fn a_conjunction_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_calle
 
 #[test]
 fn who_stands_still_behind_an_answer_tells_nobody_of_it_unless_it_is_in_the_journal_in_time() {
-    let pair = || std::iter::once((Pair { primary: 1, secondary: 2 }, Tca(0)));
-    for (pause, is_told) in [(JOURNALLED_WITHIN, true), (JOURNALLED_WITHIN + Duration::from_millis(1), false)] {
+    let pair = || {
+        std::iter::once((
+            Pair {
+                primary: 1,
+                secondary: 2,
+            },
+            Tca(0),
+        ))
+    };
+    for (pause, is_told) in [
+        (JOURNALLED_WITHIN, true),
+        (JOURNALLED_WITHIN + Duration::from_millis(1), false),
+    ] {
         let samples = SampleNodes::of(1);
         let node = samples.node(0, FIRST);
         samples.store.stand_still_behind_answers(pause);
         let append = genesis(1);
         let written = node.write(&[RecordPlan::Append(append.clone()), anchor(0, 0)]);
         assert_eq!(written.is_ok(), is_told);
-        assert!(matches!(written, Ok(()) | Err(WriteError::Store(_))), "it may be written: {written:?}");
+        assert!(
+            matches!(written, Ok(()) | Err(WriteError::Store(_))),
+            "it may be written: {written:?}"
+        );
         assert_eq!(node.append(append.head().id).is_ok(), is_told);
         assert_eq!(node.neighbours("conjunction", &mut pair()).is_ok(), is_told);
-        assert!(samples.forgetful().append(append.head().id).is_ok(), "without a journal nothing comes back anyhow");
+        assert!(
+            samples.forgetful().append(append.head().id).is_ok(),
+            "without a journal nothing comes back anyhow"
+        );
         // As soon as it goes on without a rest, the caller who asks again is told.
         samples.store.stand_still_behind_answers(Duration::ZERO);
         assert!(node.append(append.head().id).unwrap().is_some());
@@ -195,7 +273,17 @@ fn what_was_committed_is_kept_however_late_that_was_known_and_nothing_else_is() 
         (vec![(false, true)], false),
         (vec![(false, false); 6], false),
         // Whether it has landed is not known, until somebody appends behind it.
-        (vec![(true, false), (false, true), (false, true), (false, true), (false, true), (false, true)], false),
+        (
+            vec![
+                (true, false),
+                (false, true),
+                (false, true),
+                (false, true),
+                (false, true),
+                (false, true),
+            ],
+            false,
+        ),
     ] {
         let samples = SampleNodes::of(2);
         let fates = Arc::new(Mutex::new(fates.into()));
@@ -203,8 +291,18 @@ fn what_was_committed_is_kept_however_late_that_was_known_and_nothing_else_is() 
         let genesis = genesis(1);
         let written = node.write(&[RecordPlan::Append(genesis.clone())]);
         let copies = samples.copies([0]);
-        assert_eq!((written.is_ok(), copies.ledgers.contains_key(&genesis.ledger())), (is_kept, is_kept));
-        let is_there = samples.forgetful().head(genesis.ledger()).unwrap().is_some();
+        assert_eq!(
+            (
+                written.is_ok(),
+                copies.ledgers.contains_key(&genesis.ledger())
+            ),
+            (is_kept, is_kept)
+        );
+        let is_there = samples
+            .forgetful()
+            .head(genesis.ledger())
+            .unwrap()
+            .is_some();
         if is_there && !is_kept {
             assert!(matches!(written, Err(WriteError::Store(_))), "{written:?}");
             write(&samples.node(1, FIRST), behind(&genesis, &["a"], 2));
@@ -228,8 +326,12 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
     for key in 2_000..2_004 {
         last = write(&node, behind(&last, &long, key));
     }
-    let objects: Vec<_> = (2..80).map(|n| crate::storage::samples::anchor_of("conjunction", (n, 1), 5, 0)).collect();
-    objects.chunks(40).for_each(|some| node.write(some).unwrap());
+    let objects: Vec<_> = (2..80)
+        .map(|n| crate::storage::samples::anchor_of("conjunction", (n, 1), 5, 0))
+        .collect();
+    objects
+        .chunks(40)
+        .for_each(|some| node.write(some).unwrap());
     let kinds = ["ledger", "event", "request", "conj-t"];
     let (expected, copies) = (samples.stored(&kinds), samples.copies([0]));
     let mut transactions = 0;
@@ -253,7 +355,11 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
             );
         }
         let is_over = samples.import(&copies) == Reimported::default() && broken_off_at > 10;
-        assert_eq!(samples.stored(&kinds), expected, "broken off at {broken_off_at}");
+        assert_eq!(
+            samples.stored(&kinds),
+            expected,
+            "broken off at {broken_off_at}"
+        );
         if is_over {
             break;
         }
@@ -275,17 +381,28 @@ fn whoever_appends_meanwhile_is_not_written_over() {
         write(&scratch.forgetful(), plan.clone());
         let written = scratch.stored(&["ledger", "event"]);
         let put = |(key, value)| crate::storage::coordinator::Write::put(key, value);
-        Transaction { write: written.into_iter().map(put).collect(), ..Transaction::default() }
+        Transaction {
+            write: written.into_iter().map(put).collect(),
+            ..Transaction::default()
+        }
     };
     // Another node appends between the look and the write.
     let before = Mutex::new(Some(transaction_of(&other)));
     let overtaken = samples.store.committed_by(move |store, transaction| {
-        before.lock().unwrap().take().map(|other| store.commit(&other)).transpose()?;
+        before
+            .lock()
+            .unwrap()
+            .take()
+            .map(|other| store.commit(&other))
+            .transpose()?;
         store.commit(transaction)
     });
     let copies = samples.copies([0]);
     assert!(samples.try_import(overtaken, &copies).is_err());
-    assert_eq!(samples.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, other]));
+    assert_eq!(
+        samples.forgetful().chain(old.ledger(), None, 9).unwrap(),
+        links(&[old, other])
+    );
 }
 
 #[test]
@@ -299,9 +416,19 @@ fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
     samples.store.restore(&backup);
     samples.forgetful().write(&[anchor(5_900_000, 0)]).unwrap();
     let done = samples.import(&samples.copies([0]));
-    let pair = Pair { primary: 1, secondary: 2 };
-    let anchor = Anchor { tca: Tca(5_000_000), rank: 0 };
-    let lost = LostConjunction { format: "conjunction".to_owned(), pair, anchor };
+    let pair = Pair {
+        primary: 1,
+        secondary: 2,
+    };
+    let anchor = Anchor {
+        tca: Tca(5_000_000),
+        rank: 0,
+    };
+    let lost = LostConjunction {
+        format: "conjunction".to_owned(),
+        pair,
+        anchor,
+    };
     assert_eq!((done.conjunctions, done.lost_conjunctions), (1, vec![lost]));
     assert_eq!(near(&node, 5_500_000), [(5_900_000, 0)]);
     assert_eq!(near(&node, 9_000_000), [(9_000_000, 0)]);
@@ -311,27 +438,45 @@ fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
 fn conjunctions_that_stood_within_reach_of_each_other_come_back_together() {
     let samples = SampleNodes::of(1);
     // The second one is an id that a report kept, so only its own second had to be free.
-    let RecordPlan::Anchor(kept) = anchor(5_900_000, 1) else { unreachable!("a plan of an anchor") };
-    let kept = RecordPlan::Anchor(AnchorPlan { free: vec![Tca(5_000_000)..=Tca(5_999_999)], ..kept });
+    let RecordPlan::Anchor(kept) = anchor(5_900_000, 1) else {
+        unreachable!("a plan of an anchor")
+    };
+    let kept = RecordPlan::Anchor(AnchorPlan {
+        free: vec![Tca(5_000_000)..=Tca(5_999_999)],
+        ..kept
+    });
     let older = anchor(4_950_000, 0);
     for (backed_up, came_back) in [(0, 2), (1, 1)] {
         samples.store.restore(&MemoryCoordinator::default());
         let plans = [older.clone(), kept.clone()];
         let node = samples.node(0, FIRST);
-        plans[..backed_up].iter().for_each(|plan| node.write(std::slice::from_ref(plan)).unwrap());
+        plans[..backed_up]
+            .iter()
+            .for_each(|plan| node.write(std::slice::from_ref(plan)).unwrap());
         let backup = samples.store.copy();
-        plans[backed_up..].iter().for_each(|plan| node.write(std::slice::from_ref(plan)).unwrap());
+        plans[backed_up..]
+            .iter()
+            .for_each(|plan| node.write(std::slice::from_ref(plan)).unwrap());
         samples.store.restore(&backup);
         let done = samples.import(&samples.copies([0]));
-        assert_eq!((done.conjunctions, done.lost_conjunctions), (came_back, vec![]));
-        assert_eq!(near(&samples.forgetful(), 5_000_000), [(4_950_000, 0), (5_900_000, 1)]);
+        assert_eq!(
+            (done.conjunctions, done.lost_conjunctions),
+            (came_back, vec![])
+        );
+        assert_eq!(
+            near(&samples.forgetful(), 5_000_000),
+            [(4_950_000, 0), (5_900_000, 1)]
+        );
     }
 }
 
 #[test]
 fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before_is_left_out() {
     let samples = SampleNodes::of(3);
-    let other = FleetEra { origin: 8, floor: FENCED.floor };
+    let other = FleetEra {
+        origin: 8,
+        floor: FENCED.floor,
+    };
     let ours = write(&samples.node(0, FIRST), genesis(1));
     write(&samples.node(1, other), genesis(2));
     samples.store.restore(&MemoryCoordinator::default());
@@ -339,33 +484,74 @@ fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before
     samples.store.restore(&MemoryCoordinator::default());
     drop(samples.node(2, FIRST));
 
-    assert_eq!(samples.copies([2]).origin(None).unwrap(), None, "a node that never appended");
+    assert_eq!(
+        samples.copies([2]).origin(None).unwrap(),
+        None,
+        "a node that never appended"
+    );
     let journal = segments::folder_of(samples.folders[2].path(), &Namespace::default());
     let empty = JournalCopies::read(&[journal], &Namespace::default()).expect("it is a journal");
     assert_eq!(empty.origin(None).unwrap(), None);
     let copies = samples.copies([0, 2]);
     assert_eq!(copies.origin(Some(7)).unwrap(), Some(7));
     let done = samples.import(&copies.of_origin(7));
-    assert_eq!((done.ledgers, samples.forgetful().head(ours.ledger()).unwrap()), (1, Some(ours.head())));
+    assert_eq!(
+        (
+            done.ledgers,
+            samples.forgetful().head(ours.ledger()).unwrap()
+        ),
+        (1, Some(ours.head()))
+    );
     for here in [Some(7), Some(9)] {
         let refused = samples.copies([0, 1]).origin(here).unwrap_err();
-        assert!(matches!(refused, JournalError::OtherFleet { .. }), "{refused}");
+        assert!(
+            matches!(refused, JournalError::OtherFleet { .. }),
+            "{refused}"
+        );
     }
-    assert_eq!(samples.copies([1]).origin(None).unwrap(), Some(8), "nothing says any more which fleet it is");
+    assert_eq!(
+        samples.copies([1]).origin(None).unwrap(),
+        Some(8),
+        "nothing says any more which fleet it is"
+    );
     let path = segments::folder_of(samples.folders[0].path(), &Namespace::default());
-    let refused = JournalCopies::read(std::slice::from_ref(&path), &Namespace::parse("other").unwrap()).unwrap_err();
-    assert!(refused.to_string().contains("another namespace (/idmint/v1/default/"), "{refused}");
-    for wrong in [PathBuf::from("/nowhere"), samples.folders[0].path().parent().unwrap().join("nothing")] {
+    let refused = JournalCopies::read(
+        std::slice::from_ref(&path),
+        &Namespace::parse("other").unwrap(),
+    )
+    .unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("another namespace (/idmint/v1/default/"),
+        "{refused}"
+    );
+    for wrong in [
+        PathBuf::from("/nowhere"),
+        samples.folders[0].path().parent().unwrap().join("nothing"),
+    ] {
         let refused = JournalCopies::read(&[wrong], &Namespace::default()).unwrap_err();
-        assert!(matches!(refused, JournalError::Unreadable { .. }), "{refused}");
+        assert!(
+            matches!(refused, JournalError::Unreadable { .. }),
+            "{refused}"
+        );
     }
-    assert!(JournalCopies::read(&[tempfile::tempdir().unwrap().path().to_owned()], &Namespace::default()).is_err());
+    assert!(
+        JournalCopies::read(
+            &[tempfile::tempdir().unwrap().path().to_owned()],
+            &Namespace::default()
+        )
+        .is_err()
+    );
 }
 
 #[test]
 fn the_oldest_goes_where_there_is_too_much_and_a_torn_end_takes_nothing_else_along() {
     let samples = SampleNodes::of(1);
-    let bounds = JournalBounds { segment: 16 << 10, all: 64 << 10 };
+    let bounds = JournalBounds {
+        segment: 16 << 10,
+        all: 64 << 10,
+    };
     let write_to = |journal: &super::AppendJournal, from: u32, count: u32| {
         for number in from..from + count {
             let key = format!("/idmint/v1/default/x/{number}");
@@ -377,20 +563,37 @@ fn the_oldest_goes_where_there_is_too_much_and_a_torn_end_takes_nothing_else_alo
     let folder = segments::folder_of(samples.folders[0].path(), &Namespace::default());
     let lens = || -> Vec<u64> {
         let found = segments::list(&folder).unwrap();
-        found.iter().map(|segment| fs::metadata(&segment.path).unwrap().len()).collect()
+        found
+            .iter()
+            .map(|segment| fs::metadata(&segment.path).unwrap().len())
+            .collect()
     };
     write_to(&journal, 0, 20);
     assert_eq!(lens().len(), 2, "no row is written twice: {:?}", lens());
     write_to(&journal, 20, 200);
-    assert!(lens().iter().sum::<u64>() <= bounds.all && lens().len() == 4, "{:?}", lens());
-    assert!(lens().iter().all(|len| *len <= bounds.segment && *len > 1000), "{:?}", lens());
+    assert!(
+        lens().iter().sum::<u64>() <= bounds.all && lens().len() == 4,
+        "{:?}",
+        lens()
+    );
+    assert!(
+        lens()
+            .iter()
+            .all(|len| *len <= bounds.segment && *len > 1000),
+        "{:?}",
+        lens()
+    );
     // A process that is killed in the middle of a write, and the next one.
     let torn = segments::list(&folder).unwrap().pop().unwrap().path;
     let whole = fs::read(&torn).unwrap();
     fs::write(&torn, &whole[..whole.len() - 5]).unwrap();
     write_to(&samples.journal(0).within(bounds), 1_000, 1);
     assert_eq!(lens().len(), 4, "{:?}", lens());
-    assert_eq!(fs::read(&torn).unwrap().len(), whole.len() - 5, "nobody writes behind it");
+    assert_eq!(
+        fs::read(&torn).unwrap().len(),
+        whole.len() - 5,
+        "nobody writes behind it"
+    );
 }
 
 #[test]
@@ -416,7 +619,10 @@ fn a_torn_end_is_left_out_and_said_and_all_before_it_comes_back() {
     fs::write(&last, &whole).unwrap();
     samples.store.restore(&MemoryCoordinator::default());
     samples.import(&samples.copies([0]));
-    assert_eq!(samples.forgetful().head(old.ledger()).unwrap(), Some(a.head()));
+    assert_eq!(
+        samples.forgetful().head(old.ledger()).unwrap(),
+        Some(a.head())
+    );
 }
 
 #[test]
@@ -427,11 +633,19 @@ fn a_journal_that_cannot_be_written_stops_nobody_and_is_counted() {
     let node = samples.node(0, FIRST);
     let old = write(&node, genesis(1));
     let a = write(&node, behind(&old, &["a"], 2));
-    assert_eq!(samples.failures(), 4, "at the start, and what it appends behind is tried, too");
+    assert_eq!(
+        samples.failures(),
+        4,
+        "at the start, and what it appends behind is tried, too"
+    );
     fs::remove_file(&folder).unwrap();
     let b = write(&node, behind(&a, &["b"], 3));
     assert_eq!(samples.failures(), 4);
     let copies = samples.copies([0]);
     let kept: Vec<_> = copies.ledgers[&old.ledger()].keys().copied().collect();
-    assert_eq!(kept, [a.head().id, b.head().id], "with what it stands behind");
+    assert_eq!(
+        kept,
+        [a.head().id, b.head().id],
+        "with what it stands behind"
+    );
 }

@@ -45,7 +45,9 @@ impl JournalledCommit {
     pub(super) fn continues(&self, head: Option<(EventId, u64)>) -> bool {
         match head {
             None => self.first_place == 1,
-            Some((last, place)) => self.previous == last && place.checked_add(1) == Some(self.first_place),
+            Some((last, place)) => {
+                self.previous == last && place.checked_add(1) == Some(self.first_place)
+            }
         }
     }
 }

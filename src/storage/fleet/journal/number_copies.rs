@@ -39,7 +39,10 @@ impl NumberCopies {
     pub(super) fn add_commit(&mut self, commit: GivenCommit, era: FleetEra) {
         for (at, given) in commit.given.into_iter().enumerate() {
             let begins = commit.begins && at == 0;
-            self.series.entry(given.series.clone()).or_default().push(JournalledNumbers { given, begins, era });
+            self.series
+                .entry(given.series.clone())
+                .or_default()
+                .push(JournalledNumbers { given, begins, era });
         }
     }
 
@@ -52,19 +55,35 @@ impl NumberCopies {
     pub(super) fn settle(&mut self) {
         for of_series in self.series.values_mut() {
             of_series.sort_by_key(|JournalledNumbers { given, era, .. }| {
-                (given.first, given.last, given.mark.key, given.recorded, std::cmp::Reverse(*era))
+                (
+                    given.first,
+                    given.last,
+                    given.mark.key,
+                    given.recorded,
+                    std::cmp::Reverse(*era),
+                )
             });
             of_series.dedup_by(|later, earlier| later.given == earlier.given);
         }
         self.voids.sort_by_key(|JournalledVoid { row, era }| {
-            (row.void.series.clone(), row.void.number, row.of, std::cmp::Reverse(*era))
+            (
+                row.void.series.clone(),
+                row.void.number,
+                row.of,
+                std::cmp::Reverse(*era),
+            )
         });
-        self.voids.dedup_by(|later, earlier| (&later.row.void, later.row.of) == (&earlier.row.void, earlier.row.of));
+        self.voids.dedup_by(|later, earlier| {
+            (&later.row.void, later.row.of) == (&earlier.row.void, earlier.row.of)
+        });
     }
 
     /// Leaves out what is of other fleets.
     pub(super) fn retain_origin(&mut self, origin: u128) {
-        self.series.values_mut().for_each(|of_series| of_series.retain(|journalled| journalled.era.origin == origin));
-        self.voids.retain(|journalled| journalled.era.origin == origin);
+        self.series
+            .values_mut()
+            .for_each(|of_series| of_series.retain(|journalled| journalled.era.origin == origin));
+        self.voids
+            .retain(|journalled| journalled.era.origin == origin);
     }
 }

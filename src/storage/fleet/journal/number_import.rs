@@ -39,31 +39,58 @@ impl JournalImport<'_> {
         given: &[GivenNumbers],
     ) -> Result<SeriesSummary, ImportError> {
         let keys = &self.store.keys;
-        let of_keys = given.iter().map(|given| keys.number_key(series, given.mark.key));
-        let ranges = [keys.series(series)].into_iter().chain(of_keys).map(Range::one);
+        let of_keys = given
+            .iter()
+            .map(|given| keys.number_key(series, given.mark.key));
+        let ranges = [keys.series(series)]
+            .into_iter()
+            .chain(of_keys)
+            .map(Range::one);
         let mut found = self.store.read(&ranges.collect::<Vec<_>>())?.into_iter();
-        let revision = found.next().and_then(|found| found.first().map(|row| row.modified)).unwrap_or_default();
+        let revision = found
+            .next()
+            .and_then(|found| found.first().map(|row| row.modified))
+            .unwrap_or_default();
         if self.store.series_summary(series)? != before {
             return Err(overtaken().into());
         }
         let mut transaction = Transaction::default();
-        let commit = GivenCommit { attempt: IMPORTED, begins: before.is_none(), given: given.to_vec() };
+        let commit = GivenCommit {
+            attempt: IMPORTED,
+            begins: before.is_none(),
+            given: given.to_vec(),
+        };
         let summary = put_commit(keys, before.as_ref(), revision, &commit, &mut transaction);
         // A caller that was told of a number has asked again, before it came back, and was given another one: its key keeps that.
         let in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
-        transaction.compare.retain(|compare| !in_use.contains(compare.key()));
-        transaction.write.retain(|write| !matches!(write, Write::Put { key, .. } if in_use.contains(key)));
+        transaction
+            .compare
+            .retain(|compare| !in_use.contains(compare.key()));
+        transaction
+            .write
+            .retain(|write| !matches!(write, Write::Put { key, .. } if in_use.contains(key)));
         self.commit(&transaction)?;
         Ok(summary)
     }
 
     /// Says of what continues nothing whether it is lost, where the series ends with this number.
-    fn report_lost_numbers(&self, others: &[GivenNumbers], last: u64, done: &mut Reimported) -> Result<(), StoreError> {
+    fn report_lost_numbers(
+        &self,
+        others: &[GivenNumbers],
+        last: u64,
+        done: &mut Reimported,
+    ) -> Result<(), StoreError> {
         for some in others.chunks(GIVEN_MAX) {
-            let keys: Vec<_> = some.iter().map(|given| (given.series.clone(), given.mark.key)).collect();
+            let keys: Vec<_> = some
+                .iter()
+                .map(|given| (given.series.clone(), given.mark.key))
+                .collect();
             for (given, found) in some.iter().zip(self.store.given_to(&keys)?.found) {
                 if !self.is_there(given, found.as_ref())? {
-                    done.lost_numbers.push(LostNumbers { given: given.clone(), is_replaced: given.first <= last });
+                    done.lost_numbers.push(LostNumbers {
+                        given: given.clone(),
+                        is_replaced: given.first <= last,
+                    });
                 }
             }
         }
@@ -71,9 +98,14 @@ impl JournalImport<'_> {
     }
 
     /// Whether the request has its numbers, where its key is known to have been given these.
-    fn is_there(&self, given: &GivenNumbers, of_key: Option<&GivenNumbers>) -> Result<bool, StoreError> {
-        let is_same =
-            |there: &GivenNumbers| (there.first, there.last, there.mark) == (given.first, given.last, given.mark);
+    fn is_there(
+        &self,
+        given: &GivenNumbers,
+        of_key: Option<&GivenNumbers>,
+    ) -> Result<bool, StoreError> {
+        let is_same = |there: &GivenNumbers| {
+            (there.first, there.last, there.mark) == (given.first, given.last, given.mark)
+        };
         if of_key.is_some_and(is_same) {
             return Ok(true);
         }
@@ -85,10 +117,20 @@ impl JournalImport<'_> {
     fn import_voids(&self, done: &mut Reimported) -> Result<(), ImportError> {
         for journalled in &self.copies.numbers.voids {
             let VoidRow { of, void, .. } = &journalled.row;
-            let there = self.store.number(&void.series, void.number)?.map(|there| there.found);
+            let there = self
+                .store
+                .number(&void.series, void.number)?
+                .map(|there| there.found);
             if there.is_some_and(|there| there.given.mark.key == *of && there.void.is_none()) {
                 let key = self.store.keys.void(&void.series, void.number);
-                let value = void_to_bytes(&key, &VoidRow { attempt: IMPORTED, of: *of, void: void.clone() });
+                let value = void_to_bytes(
+                    &key,
+                    &VoidRow {
+                        attempt: IMPORTED,
+                        of: *of,
+                        void: void.clone(),
+                    },
+                );
                 self.commit(&Transaction {
                     compare: vec![Compare::Created(key.clone(), Revision::ABSENT)],
                     otherwise: vec![Range::one(key.clone())],
@@ -103,7 +145,10 @@ impl JournalImport<'_> {
 }
 
 /// What of a series continues it behind its last number, in order, and what does not.
-fn choose(last: Option<u64>, journalled: &[JournalledNumbers]) -> (Vec<GivenNumbers>, Vec<GivenNumbers>) {
+fn choose(
+    last: Option<u64>,
+    journalled: &[JournalledNumbers],
+) -> (Vec<GivenNumbers>, Vec<GivenNumbers>) {
     let (mut last, mut next, mut taken) = (last, Vec::new(), BTreeSet::new());
     loop {
         let continues = |journalled: &JournalledNumbers| match last {
@@ -111,7 +156,8 @@ fn choose(last: Option<u64>, journalled: &[JournalledNumbers]) -> (Vec<GivenNumb
             Some(last) => last.checked_add(1) == Some(journalled.given.first),
         };
         // They are sorted by their first numbers.
-        let from = journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
+        let from =
+            journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
         let candidates = journalled.iter().enumerate().skip(from);
         let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
         // Where a restore had lost one before and the series went on with another, that one was there last.
@@ -123,7 +169,10 @@ fn choose(last: Option<u64>, journalled: &[JournalledNumbers]) -> (Vec<GivenNumb
         taken.insert(at);
         next.push(chosen.given.clone());
     }
-    let others = journalled.iter().enumerate().filter(|(at, _)| !taken.contains(at));
+    let others = journalled
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !taken.contains(at));
     (next, others.map(|(_, other)| other.given.clone()).collect())
 }
 
@@ -138,15 +187,31 @@ mod tests {
 
     /// What a key was given in an era: `count` numbers from `first` on.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
-        let RecordPlan::Number(NumberPlan { given, .. }) = given_plan(&series("acme"), 1, key, None) else {
+        let RecordPlan::Number(NumberPlan { given, .. }) =
+            given_plan(&series("acme"), 1, key, None)
+        else {
             unreachable!("made")
         };
-        let given = GivenNumbers { first, last: first + count - 1, ..given };
-        JournalledNumbers { given, begins: first == 1, era: FleetEra { origin: 1, floor: UnixNanos::new(era) } }
+        let given = GivenNumbers {
+            first,
+            last: first + count - 1,
+            ..given
+        };
+        JournalledNumbers {
+            given,
+            begins: first == 1,
+            era: FleetEra {
+                origin: 1,
+                floor: UnixNanos::new(era),
+            },
+        }
     }
 
     fn firsts(given: &[GivenNumbers]) -> Vec<(u64, u64)> {
-        given.iter().map(|given| (given.first, given.last)).collect()
+        given
+            .iter()
+            .map(|given| (given.first, given.last))
+            .collect()
     }
 
     #[test]
@@ -160,7 +225,10 @@ mod tests {
             journalled(6, 1, "f", 2),
         ];
         let (next, others) = choose(None, &all);
-        assert_eq!((firsts(&next), firsts(&others)), (vec![(1, 1), (2, 2), (3, 3), (4, 4)], vec![(2, 3), (6, 6)]));
+        assert_eq!(
+            (firsts(&next), firsts(&others)),
+            (vec![(1, 1), (2, 2), (3, 3), (4, 4)], vec![(2, 3), (6, 6)])
+        );
         let (next, others) = choose(Some(3), &all);
         assert_eq!((firsts(&next), others.len()), (vec![(4, 4)], 5));
         assert_eq!(choose(None, &all[1..]).0, [], "nobody knows how it began");

@@ -10,7 +10,9 @@ use tempfile::TempDir;
 
 use super::{AppendJournal, JournalCopies, JournalImport, Reimported};
 use crate::ledger::{AppendPlan, EventId};
-use crate::storage::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Range, Revision};
+use crate::storage::coordinator::{
+    Coordinator, CoordinatorError, MemoryCoordinator, Range, Revision,
+};
 use crate::storage::etcd::Namespace;
 use crate::storage::fleet::known_fleet::{AgreedMeta, FleetEra, KnownFleet};
 use crate::storage::fleet::{FleetRecords, ImportError};
@@ -18,9 +20,15 @@ use crate::storage::records::{RecordPlan, RecordStore};
 use crate::time::UnixNanos;
 
 /// The fleet of most tests, since its beginning.
-pub(super) const FIRST: FleetEra = FleetEra { origin: 7, floor: UnixNanos::from_seconds(1) };
+pub(super) const FIRST: FleetEra = FleetEra {
+    origin: 7,
+    floor: UnixNanos::from_seconds(1),
+};
 /// The same fleet after a fence.
-pub(super) const FENCED: FleetEra = FleetEra { origin: 7, floor: UnixNanos::from_seconds(2) };
+pub(super) const FENCED: FleetEra = FleetEra {
+    origin: 7,
+    floor: UnixNanos::from_seconds(2),
+};
 
 /// The data folders of some nodes of one fleet.
 pub(super) struct SampleNodes {
@@ -32,7 +40,11 @@ pub(super) struct SampleNodes {
 impl SampleNodes {
     pub(super) fn of(nodes: usize) -> SampleNodes {
         let folders = (0..nodes).map(|_| tempfile::tempdir().unwrap()).collect();
-        SampleNodes { store: Arc::default(), folders, failures: Arc::default() }
+        SampleNodes {
+            store: Arc::default(),
+            folders,
+            failures: Arc::default(),
+        }
     }
 
     /// A process of a node in this era of the fleet.
@@ -40,8 +52,14 @@ impl SampleNodes {
         self.node_on(Arc::clone(&self.store) as Arc<dyn Coordinator>, number, era)
     }
 
-    pub(super) fn node_on(&self, coordinator: Arc<dyn Coordinator>, number: usize, era: FleetEra) -> FleetRecords {
-        self.nameless(coordinator, era).with_journal(Some(self.journal(number)))
+    pub(super) fn node_on(
+        &self,
+        coordinator: Arc<dyn Coordinator>,
+        number: usize,
+        era: FleetEra,
+    ) -> FleetRecords {
+        self.nameless(coordinator, era)
+            .with_journal(Some(self.journal(number)))
     }
 
     /// A process of a node that is killed behind its next commit, before it has written it down.
@@ -67,8 +85,17 @@ impl SampleNodes {
     }
 
     fn nameless(&self, coordinator: Arc<dyn Coordinator>, era: FleetEra) -> FleetRecords {
-        let known = Arc::new(KnownFleet::agreeing(AgreedMeta { era, ..AgreedMeta::default() }));
-        FleetRecords::new(coordinator, &Namespace::default(), known, Arc::default(), rand::random())
+        let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
+            era,
+            ..AgreedMeta::default()
+        }));
+        FleetRecords::new(
+            coordinator,
+            &Namespace::default(),
+            known,
+            Arc::default(),
+            rand::random(),
+        )
     }
 
     /// How often a journal could not be written.
@@ -78,12 +105,16 @@ impl SampleNodes {
 
     /// The journals of these nodes.
     pub(super) fn copies(&self, nodes: impl IntoIterator<Item = usize>) -> JournalCopies {
-        let paths: Vec<PathBuf> = nodes.into_iter().map(|node| self.folders[node].path().to_owned()).collect();
+        let paths: Vec<PathBuf> = nodes
+            .into_iter()
+            .map(|node| self.folders[node].path().to_owned())
+            .collect();
         JournalCopies::read(&paths, &Namespace::default()).unwrap()
     }
 
     pub(super) fn import(&self, copies: &JournalCopies) -> Reimported {
-        self.try_import(Arc::clone(&self.store) as Arc<dyn Coordinator>, copies).unwrap()
+        self.try_import(Arc::clone(&self.store) as Arc<dyn Coordinator>, copies)
+            .unwrap()
     }
 
     pub(super) fn try_import(
@@ -96,9 +127,21 @@ impl SampleNodes {
 
     /// All that is stored below the names of these kinds of rows.
     pub(super) fn stored(&self, kinds: &[&str]) -> BTreeMap<String, Vec<u8>> {
-        let all = self.store.read(&[Range::prefix("/")]).unwrap().ranges.remove(0);
-        let is_of = |key: &str| kinds.iter().any(|kind| key.starts_with(&format!("/idmint/v1/default/{kind}/")));
-        all.into_iter().filter(|entry| is_of(&entry.key)).map(|entry| (entry.key, entry.value)).collect()
+        let all = self
+            .store
+            .read(&[Range::prefix("/")])
+            .unwrap()
+            .ranges
+            .remove(0);
+        let is_of = |key: &str| {
+            kinds
+                .iter()
+                .any(|kind| key.starts_with(&format!("/idmint/v1/default/{kind}/")))
+        };
+        all.into_iter()
+            .filter(|entry| is_of(&entry.key))
+            .map(|entry| (entry.key, entry.value))
+            .collect()
     }
 }
 

@@ -43,7 +43,10 @@ pub(super) fn folder_of(data_dir: &Path, namespace: &Namespace) -> PathBuf {
 /// # Errors
 /// What the system says.
 pub(super) fn create(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
+    DirBuilder::new()
+        .recursive(true)
+        .mode(FOLDER_MODE)
+        .create(folder)
 }
 
 /// The segments in a folder, the oldest first; none where there is no folder.
@@ -60,9 +63,16 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<Segment>> {
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(NAME)).and_then(|number| number.parse().ok());
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(NAME))
+            .and_then(|number| number.parse().ok());
         if let Some(number) = number {
-            segments.push(Segment { number, path: entry.path(), len: entry.metadata()?.len() });
+            segments.push(Segment {
+                number,
+                path: entry.path(),
+                len: entry.metadata()?.len(),
+            });
         }
     }
     segments.sort_by_key(|segment| segment.number);
@@ -83,7 +93,12 @@ pub(super) fn begin(folder: &Path, bounds: JournalBounds) -> io::Result<File> {
     loop {
         number = number.checked_add(1).ok_or(ErrorKind::InvalidData)?;
         let path = folder.join(format!("{NAME}{number:010}"));
-        match OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path) {
+        match OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(path)
+        {
             // Another process of this folder was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             begun => return begun,

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::rows::{GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes};
+use super::rows::{
+    GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes,
+};
 use super::series::summary_of;
 use crate::ledger::{GivenNumbers, KeyHash, NumberPlan, SeriesHead, SeriesName, VoidPlan};
 use crate::storage::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
@@ -23,7 +25,11 @@ impl<'a> NumbersNeed<'a> {
     /// Adds what this one gives; returns about how many bytes that is.
     pub(in crate::storage::fleet) fn add_number(&mut self, plan: &'a NumberPlan) -> usize {
         self.given += 1;
-        let of_series = if self.series.insert(&plan.given.series) { 500 } else { 0 };
+        let of_series = if self.series.insert(&plan.given.series) {
+            500
+        } else {
+            0
+        };
         of_series + 500 + plan.given.by.as_ref().map_or(0, String::len)
     }
 
@@ -70,10 +76,16 @@ impl NumberDraft {
             match plan {
                 RecordPlan::Number(NumberPlan { given, .. }) => {
                     round.series.entry(given.series.clone()).or_default();
-                    round.keys.entry((given.series.clone(), given.mark.key)).or_default();
+                    round
+                        .keys
+                        .entry((given.series.clone(), given.mark.key))
+                        .or_default();
                 }
                 RecordPlan::Void(VoidPlan { void, .. }) => {
-                    round.voids.entry((void.series.clone(), void.number)).or_default();
+                    round
+                        .voids
+                        .entry((void.series.clone(), void.number))
+                        .or_default();
                 }
                 RecordPlan::Append(_) | RecordPlan::Anchor(_) => {}
             }
@@ -84,8 +96,14 @@ impl NumberDraft {
     /// What is to be read, in the order in which [`NumberDraft::take`] takes it.
     pub(in crate::storage::fleet) fn ranges(&self, keys: &Keys) -> Vec<Range> {
         let series = self.series.keys().map(|series| keys.series(series));
-        let of_keys = self.keys.keys().map(|(series, key)| keys.number_key(series, *key));
-        let voids = self.voids.keys().map(|(series, number)| keys.void(series, *number));
+        let of_keys = self
+            .keys
+            .keys()
+            .map(|(series, key)| keys.number_key(series, *key));
+        let voids = self
+            .voids
+            .keys()
+            .map(|(series, number)| keys.void(series, *number));
         series.chain(of_keys).chain(voids).map(Range::one).collect()
     }
 
@@ -100,18 +118,33 @@ impl NumberDraft {
         for (series, of_series) in &mut self.series {
             let found = next();
             of_series.revision = revision_of(found.as_ref());
-            of_series.before = found.map(|row| summary_of(series.clone(), &row)).transpose()?;
+            of_series.before = found
+                .map(|row| summary_of(series.clone(), &row))
+                .transpose()?;
         }
-        self.keys.values_mut().for_each(|revision| *revision = revision_of(next().as_ref()));
-        self.voids.values_mut().for_each(|void| void.revision = revision_of(next().as_ref()));
+        self.keys
+            .values_mut()
+            .for_each(|revision| *revision = revision_of(next().as_ref()));
+        self.voids
+            .values_mut()
+            .for_each(|void| void.revision = revision_of(next().as_ref()));
         Ok(())
     }
 
     /// Adds numbers. Returns whether what they were decided on still holds.
     #[must_use]
-    pub(in crate::storage::fleet) fn add_number(&mut self, NumberPlan { before, given }: &NumberPlan) -> bool {
-        let of_series = self.series.get_mut(&given.series).expect("its series was read");
-        let stored = of_series.before.as_ref().map(|series| SeriesHead { last: series.last, recorded: series.updated });
+    pub(in crate::storage::fleet) fn add_number(
+        &mut self,
+        NumberPlan { before, given }: &NumberPlan,
+    ) -> bool {
+        let of_series = self
+            .series
+            .get_mut(&given.series)
+            .expect("its series was read");
+        let stored = of_series.before.as_ref().map(|series| SeriesHead {
+            last: series.last,
+            recorded: series.updated,
+        });
         let head = of_series.given.last().map(GivenNumbers::head).or(stored);
         let key = (given.series.clone(), given.mark.key);
         // Somebody may have been faster with the same key.
@@ -129,15 +162,32 @@ impl NumberDraft {
     }
 
     /// Adds all of it to a transaction.
-    pub(in crate::storage::fleet) fn write(&self, keys: &Keys, attempt: Attempt, transaction: &mut Transaction) {
+    pub(in crate::storage::fleet) fn write(
+        &self,
+        keys: &Keys,
+        attempt: Attempt,
+        transaction: &mut Transaction,
+    ) {
         for of_series in self.series.values() {
-            let commit = GivenCommit { attempt, begins: of_series.before.is_none(), given: of_series.given.clone() };
-            put_commit(keys, of_series.before.as_ref(), of_series.revision, &commit, transaction);
+            let commit = GivenCommit {
+                attempt,
+                begins: of_series.before.is_none(),
+                given: of_series.given.clone(),
+            };
+            put_commit(
+                keys,
+                of_series.before.as_ref(),
+                of_series.revision,
+                &commit,
+                transaction,
+            );
         }
         for ((series, number), of_void) in &self.voids {
             let VoidPlan { of, void } = of_void.plan.clone().expect("its plan was added");
             let key = keys.void(series, *number);
-            transaction.compare.push(Compare::Created(key.clone(), Revision::ABSENT));
+            transaction
+                .compare
+                .push(Compare::Created(key.clone(), Revision::ABSENT));
             transaction.otherwise.push(Range::one(key.clone()));
             let value = void_to_bytes(&key, &VoidRow { attempt, of, void });
             transaction.write.push(Write::put(key, value));
@@ -151,10 +201,15 @@ impl NumberDraft {
     ) -> impl Iterator<Item = Key> + 'p {
         let mut seen = BTreeSet::new();
         plans.iter().filter_map(move |plan| match plan {
-            RecordPlan::Number(NumberPlan { before, given }) if seen.insert(given.series.clone()) => {
+            RecordPlan::Number(NumberPlan { before, given })
+                if seen.insert(given.series.clone()) =>
+            {
                 before.map(|head| keys.numbers(&given.series, head.last))
             }
-            RecordPlan::Number(_) | RecordPlan::Void(_) | RecordPlan::Append(_) | RecordPlan::Anchor(_) => None,
+            RecordPlan::Number(_)
+            | RecordPlan::Void(_)
+            | RecordPlan::Append(_)
+            | RecordPlan::Anchor(_) => None,
         })
     }
 }
@@ -171,19 +226,35 @@ pub(in crate::storage::fleet) fn put_commit(
     let GivenNumbers { series, first, .. } = commit.given.first().expect("it gave something");
     let first = *first;
     let expected = before.map_or(Some(first), |before| before.last.checked_add(1));
-    assert_eq!(expected, Some(first), "no number of {series} is left out, and none is given twice");
+    assert_eq!(
+        expected,
+        Some(first),
+        "no number of {series} is left out, and none is given twice"
+    );
     let GivenNumbers { last, recorded, .. } = *commit.given.last().expect("it gave something");
     let key = keys.series(series);
-    let summary =
-        SeriesSummary { series: series.clone(), first: before.map_or(first, |s| s.first), last, updated: recorded };
-    transaction.compare.push(Compare::Modified(key.clone(), revision));
-    transaction.write.push(Write::put(key.clone(), series_to_bytes(&key, &summary)));
+    let summary = SeriesSummary {
+        series: series.clone(),
+        first: before.map_or(first, |s| s.first),
+        last,
+        updated: recorded,
+    };
+    transaction
+        .compare
+        .push(Compare::Modified(key.clone(), revision));
+    transaction
+        .write
+        .push(Write::put(key.clone(), series_to_bytes(&key, &summary)));
     let key = keys.numbers(series, last);
     transaction.otherwise.push(Range::one(key.clone()));
-    transaction.write.push(Write::put(key.clone(), commit_to_bytes(&key, commit)));
+    transaction
+        .write
+        .push(Write::put(key.clone(), commit_to_bytes(&key, commit)));
     for given in &commit.given {
         let key = keys.number_key(series, given.mark.key);
-        transaction.compare.push(Compare::Created(key.clone(), Revision::ABSENT));
+        transaction
+            .compare
+            .push(Compare::Created(key.clone(), Revision::ABSENT));
         transaction.write.push(Write::put(key, key_to_bytes(given)));
     }
     summary

@@ -44,16 +44,36 @@ impl GivenCommit {
 
 /// A series as bytes, under its key.
 pub(in crate::storage::fleet) fn series_to_bytes(key: &str, series: &SeriesSummary) -> Vec<u8> {
-    let SeriesSummary { first, last, updated, .. } = series;
-    sealed(key, [first, last, &updated.micros()].map(|number| number.to_be_bytes()).as_flattened().to_vec())
+    let SeriesSummary {
+        first,
+        last,
+        updated,
+        ..
+    } = series;
+    sealed(
+        key,
+        [first, last, &updated.micros()]
+            .map(|number| number.to_be_bytes())
+            .as_flattened()
+            .to_vec(),
+    )
 }
 
 /// Reads the row of that key, which is that of this series; `None` when it is not what was written.
-pub(super) fn series_of_bytes(key: &str, series: SeriesName, bytes: &[u8]) -> Option<SeriesSummary> {
+pub(super) fn series_of_bytes(
+    key: &str,
+    series: SeriesName,
+    bytes: &[u8],
+) -> Option<SeriesSummary> {
     let mut content = opened(key, bytes)?;
     let [first, last] = [take(&mut content)?, take(&mut content)?].map(u64::from_be_bytes);
     let updated: EventTime = take_time(&mut content)?;
-    (content.is_empty() && first <= last).then_some(SeriesSummary { series, first, last, updated })
+    (content.is_empty() && first <= last).then_some(SeriesSummary {
+        series,
+        first,
+        last,
+        updated,
+    })
 }
 
 /// What a transaction gave as bytes, under its key.
@@ -63,7 +83,11 @@ pub(in crate::storage::fleet) fn commit_to_bytes(key: &str, commit: &GivenCommit
     for given in &commit.given {
         let row = number_rows::given_to_bytes(given);
         bytes.extend(given.last.to_be_bytes());
-        bytes.extend(u16::try_from(row.len()).expect("what is kept of a request is short").to_be_bytes());
+        bytes.extend(
+            u16::try_from(row.len())
+                .expect("what is kept of a request is short")
+                .to_be_bytes(),
+        );
         bytes.extend(row);
     }
     sealed(key, bytes)
@@ -90,10 +114,16 @@ pub(in crate::storage::fleet) fn commit_of_bytes(
         let (row, behind) = rest.split_at_checked(len)?;
         rest = behind;
         let next = number_rows::given_of_bytes((series.as_str(), last), row)?;
-        let follows = given.last().is_none_or(|before| before.last.checked_add(1) == Some(next.first));
+        let follows = given
+            .last()
+            .is_none_or(|before| before.last.checked_add(1) == Some(next.first));
         follows.then(|| given.push(next))?;
     }
-    (given.last()?.last == last).then_some(GivenCommit { attempt, begins, given })
+    (given.last()?.last == last).then_some(GivenCommit {
+        attempt,
+        begins,
+        given,
+    })
 }
 
 /// What a key was given, by its last number, as bytes, under its key.
@@ -107,9 +137,15 @@ pub(super) fn key_of_bytes(series: &SeriesName, key: KeyHash, bytes: &[u8]) -> O
 }
 
 /// A number that is void as bytes, under its key.
-pub(in crate::storage::fleet) fn void_to_bytes(key: &str, VoidRow { attempt, of, void }: &VoidRow) -> Vec<u8> {
+pub(in crate::storage::fleet) fn void_to_bytes(
+    key: &str,
+    VoidRow { attempt, of, void }: &VoidRow,
+) -> Vec<u8> {
     let names = [attempt.0, of.0].map(u128::to_be_bytes);
-    sealed(key, [names.as_flattened(), &number_rows::void_to_bytes(void)].concat())
+    sealed(
+        key,
+        [names.as_flattened(), &number_rows::void_to_bytes(void)].concat(),
+    )
 }
 
 /// Reads the row of that key, which is that of this number; `None` when it is not what was written.
@@ -135,25 +171,54 @@ mod tests {
     #[test]
     fn rows_are_read_as_they_were_written_and_only_whole() {
         let (acme, records) = (series("acme"), FleetRecords::in_memory());
-        let given = vec![give(&records, &acme, 1, "a"), give(&records, &acme, 3, "b"), give(&records, &acme, 2, "c")];
-        let commit = GivenCommit { attempt: Attempt(7), begins: true, given };
+        let given = vec![
+            give(&records, &acme, 1, "a"),
+            give(&records, &acme, 3, "b"),
+            give(&records, &acme, 2, "c"),
+        ];
+        let commit = GivenCommit {
+            attempt: Attempt(7),
+            begins: true,
+            given,
+        };
         assert_eq!(commit.last(), 6);
         let bytes = commit_to_bytes("k", &commit);
         assert_eq!(commit_of_bytes("k", &acme, 6, &bytes), Some(commit.clone()));
-        assert_eq!((commit_of_bytes("k", &acme, 5, &bytes), commit_of_bytes("j", &acme, 6, &bytes)), (None, None));
+        assert_eq!(
+            (
+                commit_of_bytes("k", &acme, 5, &bytes),
+                commit_of_bytes("j", &acme, 6, &bytes)
+            ),
+            (None, None)
+        );
         assert_eq!(commit_of_bytes("k", &series("acm"), 6, &bytes), None);
         assert_only_whole(&bytes, |bytes| commit_of_bytes("k", &acme, 6, bytes));
-        let with_a_hole = GivenCommit { given: vec![commit.given[0].clone(), commit.given[2].clone()], ..commit };
-        assert_eq!(commit_of_bytes("k", &acme, 6, &commit_to_bytes("k", &with_a_hole)), None);
+        let with_a_hole = GivenCommit {
+            given: vec![commit.given[0].clone(), commit.given[2].clone()],
+            ..commit
+        };
+        assert_eq!(
+            commit_of_bytes("k", &acme, 6, &commit_to_bytes("k", &with_a_hole)),
+            None
+        );
 
         let summary = records.series(None, 1).expect("memory").remove(0);
-        assert_eq!((summary.first, summary.last, summary.updated), (1, 6, at(crate::storage::samples::NOW)));
+        assert_eq!(
+            (summary.first, summary.last, summary.updated),
+            (1, 6, at(crate::storage::samples::NOW))
+        );
         let bytes = series_to_bytes("k", &summary);
         assert_eq!(series_of_bytes("k", acme.clone(), &bytes), Some(summary));
         assert_only_whole(&bytes, |bytes| series_of_bytes("k", acme.clone(), bytes));
 
-        let RecordPlan::Void(plan) = void_plan(&acme, 2, "cancelled") else { unreachable!("made") };
-        let row = VoidRow { attempt: Attempt(8), of: plan.of, void: plan.void };
+        let RecordPlan::Void(plan) = void_plan(&acme, 2, "cancelled") else {
+            unreachable!("made")
+        };
+        let row = VoidRow {
+            attempt: Attempt(8),
+            of: plan.of,
+            void: plan.void,
+        };
         let bytes = void_to_bytes("k", &row);
         assert_eq!(void_of_bytes("k", (&acme, 2), &bytes), Some(row));
         assert_eq!(void_of_bytes("k", (&acme, 3), &bytes), None);

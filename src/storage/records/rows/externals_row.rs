@@ -9,7 +9,11 @@ const VERSION: u8 = 1;
 pub(in crate::storage) fn to_bytes(externals: &[ExternalId]) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     for external in externals {
-        bytes.extend(u16::try_from(external.as_str().len()).expect("ids are short").to_be_bytes());
+        bytes.extend(
+            u16::try_from(external.as_str().len())
+                .expect("ids are short")
+                .to_be_bytes(),
+        );
         bytes.extend(external.as_str().as_bytes());
     }
     bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
@@ -19,7 +23,10 @@ pub(in crate::storage) fn to_bytes(externals: &[ExternalId]) -> Vec<u8> {
 /// Reads a row; `None` when it is not what was written.
 pub(in crate::storage) fn from_bytes(bytes: &[u8]) -> Option<Vec<ExternalId>> {
     let (content, crc) = bytes.split_last_chunk()?;
-    let (&VERSION, mut rest) = content.split_first().filter(|_| crc32c::crc32c(content).to_be_bytes() == *crc)? else {
+    let (&VERSION, mut rest) = content
+        .split_first()
+        .filter(|_| crc32c::crc32c(content).to_be_bytes() == *crc)?
+    else {
         return None;
     };
     let mut externals = Vec::new();
@@ -47,8 +54,17 @@ mod tests {
 
     #[test]
     fn ids_are_read_as_they_were_written_and_damage_is_noticed() {
-        let ids = |texts: &[&str]| texts.iter().map(|text| ExternalId::new(text).expect("short")).collect::<Vec<_>>();
-        for externals in [ids(&[]), ids(&["A"]), ids(&["2012-018D", "é / ü", &"€".repeat(254)])] {
+        let ids = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| ExternalId::new(text).expect("short"))
+                .collect::<Vec<_>>()
+        };
+        for externals in [
+            ids(&[]),
+            ids(&["A"]),
+            ids(&["2012-018D", "é / ü", &"€".repeat(254)]),
+        ] {
             let bytes = to_bytes(&externals);
             assert_eq!(from_bytes(&bytes), Some(externals));
             for at in 0..bytes.len() * 8 {

@@ -9,7 +9,9 @@
 //! -4      CRC-32C over the name and everything before
 //! ```
 
-use crate::ledger::{EventTime, GivenNumbers, KeyHash, RequestMark, SeriesName, VoidReason, VoidedNumber};
+use crate::ledger::{
+    EventTime, GivenNumbers, KeyHash, RequestMark, SeriesName, VoidReason, VoidedNumber,
+};
 
 const VERSION: u8 = 1;
 const CRC_LEN: usize = 4;
@@ -47,9 +49,19 @@ pub(in crate::storage) fn given_of_bytes(name: Name<'_>, bytes: &[u8]) -> Option
     let (series, last) = (SeriesName::from_text(name.0).ok()?, name.1);
     let first = u64::from_be_bytes(rest.array()?);
     let recorded = EventTime::from_micros(u64::from_be_bytes(rest.array()?))?;
-    let mark = RequestMark { key: KeyHash(u128::from_be_bytes(rest.array()?)), digest: rest.array()? };
+    let mark = RequestMark {
+        key: KeyHash(u128::from_be_bytes(rest.array()?)),
+        digest: rest.array()?,
+    };
     let by = rest.caller()?;
-    (rest.0.is_empty() && first <= last).then_some(GivenNumbers { series, first, last, recorded, mark, by })
+    (rest.0.is_empty() && first <= last).then_some(GivenNumbers {
+        series,
+        first,
+        last,
+        recorded,
+        mark,
+        by,
+    })
 }
 
 /// A number that is void as bytes.
@@ -68,7 +80,13 @@ pub(in crate::storage) fn void_of_bytes(name: Name<'_>, bytes: &[u8]) -> Option<
     let recorded = EventTime::from_micros(u64::from_be_bytes(rest.array()?))?;
     let reason = VoidReason::from_text(rest.text()?)?;
     let by = rest.caller()?;
-    rest.0.is_empty().then_some(VoidedNumber { series, number, recorded, reason, by })
+    rest.0.is_empty().then_some(VoidedNumber {
+        series,
+        number,
+        recorded,
+        reason,
+        by,
+    })
 }
 
 /// What a key was given, by its last number, as bytes.
@@ -87,7 +105,11 @@ pub(in crate::storage) fn key_of_bytes(name: KeyName<'_>, bytes: &[u8]) -> Optio
 }
 
 fn push_text(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend(u16::try_from(text.len()).expect("texts of numbers are short").to_be_bytes());
+    bytes.extend(
+        u16::try_from(text.len())
+            .expect("texts of numbers are short")
+            .to_be_bytes(),
+    );
     bytes.extend(text.as_bytes());
 }
 
@@ -111,7 +133,10 @@ fn opened<'a>((series, number): Name<'_>, bytes: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 fn crc_of(series: &str, number: &[u8], content: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(series.as_bytes()), number), content)
+    crc32c::crc32c_append(
+        crc32c::crc32c_append(crc32c::crc32c(series.as_bytes()), number),
+        content,
+    )
 }
 
 /// What is still to be read.
@@ -151,24 +176,52 @@ mod tests {
         let series = SeriesName::from_text("acme-2026").expect("a name");
         let recorded = EventTime::from_micros(1_900_000_000_000_000).expect("in range");
         for by in [None, Some("the token `till`".to_owned())] {
-            let mark = RequestMark { key: KeyHash(u128::MAX - 5), digest: [3; 32] };
-            let given = GivenNumbers { series: series.clone(), first: 4, last: 6, recorded, mark, by: by.clone() };
+            let mark = RequestMark {
+                key: KeyHash(u128::MAX - 5),
+                digest: [3; 32],
+            };
+            let given = GivenNumbers {
+                series: series.clone(),
+                first: 4,
+                last: 6,
+                recorded,
+                mark,
+                by: by.clone(),
+            };
             let bytes = given_to_bytes(&given);
-            assert_eq!(given_of_bytes(name_of(&given), &bytes).as_ref(), Some(&given));
+            assert_eq!(
+                given_of_bytes(name_of(&given), &bytes).as_ref(),
+                Some(&given)
+            );
             assert_eq!(given_of_bytes(("acme-2027", 6), &bytes), None);
             assert_eq!(given_of_bytes(("acme-2026", 7), &bytes), None);
             assert_only_whole(&bytes, |bytes| given_of_bytes(name_of(&given), bytes));
 
             let reason = VoidReason::from_text("the order was cancelled ⑆").expect("a reason");
-            let void = VoidedNumber { series: series.clone(), number: 5, recorded, reason, by };
+            let void = VoidedNumber {
+                series: series.clone(),
+                number: 5,
+                recorded,
+                reason,
+                by,
+            };
             let bytes = void_to_bytes(&void);
-            assert_eq!(void_of_bytes(name_of_void(&void), &bytes).as_ref(), Some(&void));
+            assert_eq!(
+                void_of_bytes(name_of_void(&void), &bytes).as_ref(),
+                Some(&void)
+            );
             assert_eq!(void_of_bytes(("acme-2026", 6), &bytes), None);
             assert_only_whole(&bytes, |bytes| void_of_bytes(name_of_void(&void), bytes));
         }
         let name = ("acme-2026", 9);
         let bytes = key_to_bytes(name, 6);
-        assert_eq!((key_of_bytes(name, &bytes), key_of_bytes(("acme-2026", 8), &bytes)), (Some(6), None));
+        assert_eq!(
+            (
+                key_of_bytes(name, &bytes),
+                key_of_bytes(("acme-2026", 8), &bytes)
+            ),
+            (Some(6), None)
+        );
         assert_only_whole(&bytes, |bytes| key_of_bytes(name, bytes));
     }
 }

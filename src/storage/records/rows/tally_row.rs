@@ -26,7 +26,9 @@ pub(in crate::storage) fn to_bytes(tally: &ReportTally) -> Vec<u8> {
 /// Reads a row; `None` for an empty one, and for one that is not what was written: it is a hint, and begins anew.
 pub(in crate::storage) fn from_bytes(bytes: &[u8]) -> Option<ReportTally> {
     let content = bytes.get(1..LEN - 4)?;
-    let [count, first_at, first_tca, last_at, last_tca] = content.as_chunks::<8>().0 else { return None };
+    let [count, first_at, first_tca, last_at, last_tca] = content.as_chunks::<8>().0 else {
+        return None;
+    };
     let seen = |at: &[u8; 8], tca: &[u8; 8]| Seen {
         at: UnixNanos::new(u64::from_be_bytes(*at)),
         tca: Tca(i64::from_be_bytes(*tca)),
@@ -45,8 +47,15 @@ mod tests {
 
     #[test]
     fn a_tally_is_read_as_it_was_written_and_damage_is_nothing_known() {
-        let seen = |at, tca| Seen { at: UnixNanos::new(at), tca: Tca(tca) };
-        let tally = ReportTally { count: 7, first: seen(1, -2), last: seen(u64::MAX, i64::MAX) };
+        let seen = |at, tca| Seen {
+            at: UnixNanos::new(at),
+            tca: Tca(tca),
+        };
+        let tally = ReportTally {
+            count: 7,
+            first: seen(1, -2),
+            last: seen(u64::MAX, i64::MAX),
+        };
         let bytes = to_bytes(&tally);
         assert_eq!(from_bytes(&bytes), Some(tally));
         for at in 0..bytes.len() * 8 {

@@ -13,7 +13,16 @@ use crate::torture::callers::Minted;
 use crate::torture::formats::FORMATS;
 
 /// What is minted beside each other: ticks of many seconds, of a third of a second, 7 ns, and what is usual.
-const NAMES: [&str; 8] = ["snowflake", "conjunction-v1", "siq", "minutes", "thirds", "nanos", "below", "upside"];
+const NAMES: [&str; 8] = [
+    "snowflake",
+    "conjunction-v1",
+    "siq",
+    "minutes",
+    "thirds",
+    "nanos",
+    "below",
+    "upside",
+];
 
 const COUNTS: [u32; 4] = [1, 40, 700, 5_000];
 
@@ -34,7 +43,12 @@ const REFUSALS: [&str; 7] = [
 
 /// The formats that are minted, by their places in [`FORMATS`].
 pub(super) fn formats() -> Vec<usize> {
-    let place = |name| FORMATS.iter().position(|format| format.name == name).expect("there is such a format");
+    let place = |name| {
+        FORMATS
+            .iter()
+            .position(|format| format.name == name)
+            .expect("there is such a format")
+    };
     NAMES.into_iter().map(place).collect()
 }
 
@@ -46,7 +60,9 @@ pub(super) fn mint(place: &Place, seed: u64, stop: &AtomicBool) -> Minted {
         thread::sleep(PAUSE);
         let format = formats[random.random_range(0..formats.len())];
         let count = COUNTS[random.random_range(0..COUNTS.len())];
-        let Some(mut asked) = client.take().or_else(|| place.try_connect()) else { continue };
+        let Some(mut asked) = client.take().or_else(|| place.try_connect()) else {
+            continue;
+        };
         if take_in(&mut minted, format, count, &mut asked) {
             client = Some(asked);
         }
@@ -58,7 +74,11 @@ pub(super) fn mint(place: &Place, seed: u64, stop: &AtomicBool) -> Minted {
 fn take_in(minted: &mut Minted, format: usize, count: u32, client: &mut Client) -> bool {
     match client.try_exchange(FORMATS[format].request(count)) {
         Ok(answer) if answer.status == 200 => {
-            assert_eq!(minted.take(format, &answer), u64::from(count), "a whole answer holds all ids");
+            assert_eq!(
+                minted.take(format, &answer),
+                u64::from(count),
+                "a whole answer holds all ids"
+            );
             answer.header("connection") != Some("close")
         }
         Ok(refusal) => {
@@ -82,7 +102,10 @@ fn take_in(minted: &mut Minted, format: usize, count: u32, client: &mut Client) 
 }
 
 fn problem_of(refusal: &Answer) -> String {
-    let problem = refusal.json()["type"].as_str().expect("a refusal is a problem").to_owned();
+    let problem = refusal.json()["type"]
+        .as_str()
+        .expect("a refusal is a problem")
+        .to_owned();
     assert!(REFUSALS.contains(&problem.as_str()), "{refusal:?}");
     problem
 }
@@ -111,8 +134,16 @@ pub(super) fn append(
         }
         thread::sleep(APPENDER_PAUSE);
         let order = Order {
-            ledger: if random.random_ratio(1, 4) { contended } else { number % contended },
-            count: if random.random_ratio(1, 8) { random.random_range(2..6) } else { 1 },
+            ledger: if random.random_ratio(1, 4) {
+                contended
+            } else {
+                number % contended
+            },
+            count: if random.random_ratio(1, 8) {
+                random.random_range(2..6)
+            } else {
+                1
+            },
             expects: random.random_ratio(1, 8),
         };
         let first = appender.seen.kept.len();

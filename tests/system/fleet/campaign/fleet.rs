@@ -53,8 +53,13 @@ const LONG_TICK: &str = "20s";
 
 /// What started nodes are told.
 fn configuration(endpoints: &[String]) -> String {
-    let tables: Vec<_> = formats().into_iter().filter_map(|format| FORMATS[format].table()).collect();
-    let tables = tables.concat().replace("tick = \"60s\"", &format!("tick = \"{LONG_TICK}\""));
+    let tables: Vec<_> = formats()
+        .into_iter()
+        .filter_map(|format| FORMATS[format].table())
+        .collect();
+    let tables = tables
+        .concat()
+        .replace("tick = \"60s\"", &format!("tick = \"{LONG_TICK}\""));
     format!(
         "storage.engine = 'etcd'\nstorage.window = '10s'\netcd.endpoints = {endpoints:?}\nworker.slots = {SLOTS}\n\
          mint.batch_max = 100000\nclock.max_ahead = '{LONG_TICK}'\n{tables}"
@@ -70,8 +75,18 @@ impl Node {
         let home = Home::new();
         let wall = WallClock::of(&home);
         wall.set(ahead_s);
-        let links = etcd.endpoints().iter().map(|endpoint| EtcdLink::to(endpoint)).collect();
-        Node { home, wall, ahead_s, links, service: None }
+        let links = etcd
+            .endpoints()
+            .iter()
+            .map(|endpoint| EtcdLink::to(endpoint))
+            .collect();
+        Node {
+            home,
+            wall,
+            ahead_s,
+            links,
+            service: None,
+        }
     }
 
     fn serve(&self) -> Command {
@@ -116,18 +131,33 @@ impl Fleet {
         founder.start(&["--new-fleet"]);
         until_within(LONG, "it mints by its clock", || slot_of(founder.service()));
         mint(founder.service());
-        let mut nodes: Vec<Node> = AHEAD_S.iter().map(|ahead_s| Node::new(&etcd, *ahead_s)).collect();
+        let mut nodes: Vec<Node> = AHEAD_S
+            .iter()
+            .map(|ahead_s| Node::new(&etcd, *ahead_s))
+            .collect();
         nodes.iter_mut().for_each(|node| node.start(&[]));
         let says_why = |node: &Node| {
             let ready = node.service().get("/health/ready").json();
-            ready["detail"].as_str().is_some_and(|detail| detail.contains("the fleet begins at ")).then_some(())
+            ready["detail"]
+                .as_str()
+                .is_some_and(|detail| detail.contains("the fleet begins at "))
+                .then_some(())
         };
-        nodes.iter().for_each(|node| until_within(LONG, "it says what it waits for", || says_why(node)));
+        nodes
+            .iter()
+            .for_each(|node| until_within(LONG, "it says what it waits for", || says_why(node)));
         founder.service.take().expect("it runs").kill();
         let places = Arc::new(nodes.iter().map(|node| Place::of(node.service())).collect());
         let operator = Home::new();
         drop(operator.serve_with(&configuration(&etcd.endpoints())));
-        let mut fleet = Fleet { etcd, nodes, places, lost: Vec::new(), operator, gone: vec![founder.home] };
+        let mut fleet = Fleet {
+            etcd,
+            nodes,
+            places,
+            lost: Vec::new(),
+            operator,
+            gone: vec![founder.home],
+        };
         fleet.fence();
         fleet.wait_for_slots();
         fleet
@@ -155,17 +185,24 @@ impl Fleet {
 
     /// Waits until each node has renewed its slot twice.
     pub(super) fn wait_for_renewals(&self) {
-        let extensions = |node: &Node| node.service().metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
+        let extensions = |node: &Node| {
+            node.service()
+                .metric("idmint_horizon_extensions_total{outcome=\"extended\"}")
+        };
         let before: Vec<f64> = self.nodes.iter().map(extensions).collect();
         for (node, before) in self.nodes.iter().zip(before) {
-            until_within(LONG, "its slot is renewed", || (extensions(node) >= before + 2.0).then_some(()));
+            until_within(LONG, "its slot is renewed", || {
+                (extensions(node) >= before + 2.0).then_some(())
+            });
         }
     }
 
     /// Waits until each of these nodes refuses what etcd tells it.
     pub(super) fn wait_until_noticed(&self, nodes: impl Iterator<Item = usize>) {
         for node in nodes {
-            until_within(LONG, "it notices", || is_regressed(self.nodes[node].service()));
+            until_within(LONG, "it notices", || {
+                is_regressed(self.nodes[node].service())
+            });
         }
     }
 
@@ -178,18 +215,33 @@ impl Fleet {
 
     /// Fences by the book: with the journals of all, and what nodes knew that do not run. Returns how many events came back.
     pub(super) fn fence(&mut self) -> u64 {
-        let journals = self.nodes.iter().map(|node| ("--journal", node.home.data_dir().join("journal-default")));
-        let down = self.nodes.iter().filter(|node| node.service.is_none()).map(Node::high_water);
-        let known = down.chain(self.gone.iter().map(high_water)).filter(|file| file.exists());
+        let journals = self
+            .nodes
+            .iter()
+            .map(|node| ("--journal", node.home.data_dir().join("journal-default")));
+        let down = self
+            .nodes
+            .iter()
+            .filter(|node| node.service.is_none())
+            .map(Node::high_water);
+        let known = down
+            .chain(self.gone.iter().map(high_water))
+            .filter(|file| file.exists());
         let files = journals.chain(known.map(|file| ("--high-water", file)));
         let ended = fence_restore(&self.operator.path("idmint.toml"), files);
         let out = &ended.out;
         println!("{out}{}", ended.err);
         // The callers are heard first whether they were told of it.
-        let lost: Vec<String> = out.lines().filter(|line| line.starts_with("lost:")).map(str::to_owned).collect();
+        let lost: Vec<String> = out
+            .lines()
+            .filter(|line| line.starts_with("lost:"))
+            .map(str::to_owned)
+            .collect();
         ended.assert(if lost.is_empty() { 0 } else { 65 }, &[]);
         self.lost.extend(lost);
-        let events = out.split_once(" files of journals ").and_then(|(_, rest)| rest.split_once(" events"));
+        let events = out
+            .split_once(" files of journals ")
+            .and_then(|(_, rest)| rest.split_once(" events"));
         events.map_or(0, |(events, _)| events.parse().expect("a number"))
     }
 
@@ -198,7 +250,11 @@ impl Fleet {
         let mut stranger = Node::new(&self.etcd, ahead_s);
         stranger.start(&[]);
         // One whose founding was done and not answered says nothing of it.
-        let has_founded = || self.etcd.etcdctl(&["get", "--keys-only", "/idmint/v1/default/meta"]).contains("meta");
+        let has_founded = || {
+            self.etcd
+                .etcdctl(&["get", "--keys-only", "/idmint/v1/default/meta"])
+                .contains("meta")
+        };
         until_within(LONG, "it founds a fleet", || has_founded().then_some(()));
         thread::sleep(Duration::from_secs(1));
         stranger.service.take().expect("it runs").kill();

@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 use self::fleet::{Fleet, LONG};
 use self::judge::compare;
 use self::schedule::{Backup, Disaster, Meanwhile, Mishap, NODES, Round, Schedule};
-use crate::appending::{Appender, Seen, StopOnDrop, assert_a_planted_loss_is_found, assert_all_is_kept, begin};
+use crate::appending::{
+    Appender, Seen, StopOnDrop, assert_a_planted_loss_is_found, assert_all_is_kept, begin,
+};
 use crate::fleet::etcd_link::Weather;
 use crate::fleet::nodes::until_within;
 use crate::http1::Client;
@@ -67,15 +69,27 @@ impl Campaign<'_> {
         self.fleet.wait_for_slots();
         println!("{:?}, node {}", round.disaster, round.node);
         match round.disaster {
-            Disaster::Restore { backup, away_ms, meanwhile, is_fenced_at_once } => {
+            Disaster::Restore {
+                backup,
+                away_ms,
+                meanwhile,
+                is_fenced_at_once,
+            } => {
                 let new = self.fleet.save("new");
                 self.fleet.wait_for_renewals();
                 let snapshot = if backup == Backup::New { new } else { older };
                 let away = Duration::from_millis(away_ms);
-                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| fleet.etcd.restore_after(&snapshot, away));
+                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| {
+                    fleet.etcd.restore_after(&snapshot, away)
+                });
             }
-            Disaster::Wipe { meanwhile, is_fenced_at_once } => {
-                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| fleet.etcd.wipe());
+            Disaster::Wipe {
+                meanwhile,
+                is_fenced_at_once,
+            } => {
+                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| {
+                    fleet.etcd.wipe()
+                });
             }
             Disaster::Stranger { ahead_s } => {
                 self.fleet.etcd.wipe();
@@ -140,7 +154,13 @@ impl Campaign<'_> {
     }
 
     /// Has etcd lose something under nodes that run, but for one perhaps, and fences it.
-    fn lose(&mut self, meanwhile: Meanwhile, absent: usize, is_fenced_at_once: bool, lose: impl FnOnce(&mut Fleet)) {
+    fn lose(
+        &mut self,
+        meanwhile: Meanwhile,
+        absent: usize,
+        is_fenced_at_once: bool,
+        lose: impl FnOnce(&mut Fleet),
+    ) {
         let fleet = &mut self.fleet;
         match meanwhile {
             Meanwhile::Runs => {}
@@ -149,7 +169,9 @@ impl Campaign<'_> {
         }
         lose(fleet);
         if !is_fenced_at_once {
-            fleet.wait_until_noticed((0..NODES).filter(|node| meanwhile == Meanwhile::Runs || *node != absent));
+            fleet.wait_until_noticed(
+                (0..NODES).filter(|node| meanwhile == Meanwhile::Runs || *node != absent),
+            );
         }
         self.came_back += fleet.fence();
         match meanwhile {
@@ -157,7 +179,9 @@ impl Campaign<'_> {
             Meanwhile::Dead => fleet.start(absent),
             Meanwhile::Stopped => fleet.signal(absent, Signal::CONT),
         }
-        self.count(&format!("{meanwhile:?} while etcd has lost something, fenced at once: {is_fenced_at_once}"));
+        self.count(&format!(
+            "{meanwhile:?} while etcd has lost something, fenced at once: {is_fenced_at_once}"
+        ));
     }
 
     fn count(&mut self, what: &str) {
@@ -207,8 +231,13 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
                 scope.spawn(move || callers::append(appender, number, ledgers, acknowledged, stop))
             })
             .collect();
-        let mut campaign =
-            Campaign { fleet, acknowledged: &acknowledged, counts: BTreeMap::new(), came_back: 0, rounds: 0 };
+        let mut campaign = Campaign {
+            fleet,
+            acknowledged: &acknowledged,
+            counts: BTreeMap::new(),
+            came_back: 0,
+            rounds: 0,
+        };
         let mut schedule = Schedule::of_seed(seed);
         while begun.elapsed() < lasts || campaign.rounds < ROUNDS_MIN {
             let round = schedule.next(MISHAPS_OF_ROUND);
@@ -223,20 +252,35 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
             seen.push(seen_now);
             again += asked_again;
         }
-        minters.into_iter().for_each(|minter| minted.append(minter.join().expect("the caller found nothing wrong")));
+        minters.into_iter().for_each(|minter| {
+            minted.append(minter.join().expect("the caller found nothing wrong"))
+        });
         campaign
     });
 
-    let Campaign { fleet, counts, came_back, rounds, .. } = campaign;
+    let Campaign {
+        fleet,
+        counts,
+        came_back,
+        rounds,
+        ..
+    } = campaign;
     println!(
         "{rounds} rounds in {:?}, seed {seed}; {came_back} events came back from journals: {counts:#?}",
         begun.elapsed()
     );
     assert!(
-        ["Restore", "Wipe", "Stranger"].iter().all(|disaster| counts.contains_key(*disaster)),
+        ["Restore", "Wipe", "Stranger"]
+            .iter()
+            .all(|disaster| counts.contains_key(*disaster)),
         "everything has happened"
     );
-    assert!(Mishap::ALL.iter().all(|mishap| counts.contains_key(&format!("{mishap:?}"))), "everything has happened");
+    assert!(
+        Mishap::ALL
+            .iter()
+            .all(|mishap| counts.contains_key(&format!("{mishap:?}"))),
+        "everything has happened"
+    );
     let node = fleet.nodes[0].service();
     let once = Client::connect(node.address()).exchange(FORMATS[snowflake].request(1));
     assert_eq!((once.status, minted.take(snowflake, &once)), (200, 1));
@@ -256,9 +300,15 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
     println!(
         "{events} events were acknowledged, {again} requests asked again; answers by status, 0 for lost: {answers:?}"
     );
-    let of_lost = |line: &&String| seen.iter().any(|seen| seen.kept.iter().any(|kept| line.contains(kept.id())));
+    let of_lost = |line: &&String| {
+        seen.iter()
+            .any(|seen| seen.kept.iter().any(|kept| line.contains(kept.id())))
+    };
     let acknowledged: Vec<&String> = fleet.lost.iter().filter(of_lost).collect();
-    assert_eq!(fleet.lost, [""; 0], "seed {seed}: all journals were there; acknowledged among it: {acknowledged:?}");
+    assert_eq!(
+        fleet.lost, [""; 0],
+        "seed {seed}: all journals were there; acknowledged among it: {acknowledged:?}"
+    );
     assert_a_planted_loss_is_found(node, &ledgers, &seen);
     assert_all_is_kept(node, ledgers, seen);
 }

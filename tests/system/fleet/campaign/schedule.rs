@@ -29,9 +29,17 @@ pub(super) enum Mishap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disaster {
     /// etcd is restored from what was saved, so long after it ended.
-    Restore { backup: Backup, away_ms: u64, meanwhile: Meanwhile, is_fenced_at_once: bool },
+    Restore {
+        backup: Backup,
+        away_ms: u64,
+        meanwhile: Meanwhile,
+        is_fenced_at_once: bool,
+    },
     /// etcd loses everything.
-    Wipe { meanwhile: Meanwhile, is_fenced_at_once: bool },
+    Wipe {
+        meanwhile: Meanwhile,
+        is_fenced_at_once: bool,
+    },
     /// All nodes are killed, etcd loses everything, and a node that knows nothing founds a fleet there, by a clock that is so far
     /// ahead. It is ended, and what it made is removed.
     Stranger { ahead_s: i64 },
@@ -109,9 +117,16 @@ impl Schedule {
     pub(super) fn next(&mut self, mishaps: usize) -> Round {
         let Schedule { random, nodes, .. } = self;
         let mishaps = (0..mishaps)
-            .map(|_| (self.mishaps.deal(random), nodes.deal(random), random.random_range(1_500..5_000)))
+            .map(|_| {
+                (
+                    self.mishaps.deal(random),
+                    nodes.deal(random),
+                    random.random_range(1_500..5_000),
+                )
+            })
             .collect();
-        let (meanwhile, is_fenced_at_once) = (self.meanwhile.deal(random), random.random_ratio(1, 2));
+        let (meanwhile, is_fenced_at_once) =
+            (self.meanwhile.deal(random), random.random_ratio(1, 2));
         let disaster = match self.disasters.deal(random) {
             0 => Disaster::Restore {
                 backup: self.backups.deal(random),
@@ -119,10 +134,19 @@ impl Schedule {
                 meanwhile,
                 is_fenced_at_once,
             },
-            1 => Disaster::Wipe { meanwhile, is_fenced_at_once },
-            _ => Disaster::Stranger { ahead_s: [86_400, 40, -40, -86_400][random.random_range(0..4)] },
+            1 => Disaster::Wipe {
+                meanwhile,
+                is_fenced_at_once,
+            },
+            _ => Disaster::Stranger {
+                ahead_s: [86_400, 40, -40, -86_400][random.random_range(0..4)],
+            },
         };
-        Round { mishaps, disaster, node: nodes.deal(random) }
+        Round {
+            mishaps,
+            disaster,
+            node: nodes.deal(random),
+        }
     }
 }
 
@@ -130,14 +154,27 @@ impl Schedule {
 fn a_seed_gives_the_same_rounds_and_every_kind_is_among_them() {
     let rounds = |seed| {
         let mut schedule = Schedule::of_seed(seed);
-        (0..6).map(|_| schedule.next(5)).map(|round| (round.mishaps, round.disaster)).collect::<Vec<_>>()
+        (0..6)
+            .map(|_| schedule.next(5))
+            .map(|round| (round.mishaps, round.disaster))
+            .collect::<Vec<_>>()
     };
     let first = rounds(7);
     assert_eq!(first, rounds(7));
     assert_ne!(first, rounds(8));
-    let mishaps: Vec<Mishap> = first.iter().flat_map(|(mishaps, _)| mishaps).map(|(mishap, ..)| *mishap).collect();
-    assert!(Mishap::ALL.iter().all(|mishap| mishaps.contains(mishap)), "{mishaps:?}");
+    let mishaps: Vec<Mishap> = first
+        .iter()
+        .flat_map(|(mishaps, _)| mishaps)
+        .map(|(mishap, ..)| *mishap)
+        .collect();
+    assert!(
+        Mishap::ALL.iter().all(|mishap| mishaps.contains(mishap)),
+        "{mishaps:?}"
+    );
     let are = |is: fn(&Disaster) -> bool| first.iter().filter(|(_, disaster)| is(disaster)).count();
-    assert_eq!(are(|disaster| matches!(disaster, Disaster::Restore { .. })), 2);
+    assert_eq!(
+        are(|disaster| matches!(disaster, Disaster::Restore { .. })),
+        2
+    );
     assert_eq!(are(|disaster| matches!(disaster, Disaster::Wipe { .. })), 2);
 }

@@ -28,11 +28,18 @@ fn compiled(home: &Home, program: &str) -> Command {
         let mut command = Command::new("go");
         command.args(args).current_dir(&folder);
         // Nothing is fetched, another toolchain neither; what is compiled is kept, if not at home.
-        command.env("GOFLAGS", "-mod=mod").env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
+        command
+            .env("GOFLAGS", "-mod=mod")
+            .env("GOPROXY", "off")
+            .env("GOTOOLCHAIN", "local");
         command.env("GOCACHE", ours.join("target/clients/go-cache"));
         succeed(&mut command)
     };
-    assert_eq!(succeed(Command::new("gofmt").arg("-l").arg(&folder)), "", "gofmt would write it otherwise");
+    assert_eq!(
+        succeed(Command::new("gofmt").arg("-l").arg(&folder)),
+        "",
+        "gofmt would write it otherwise"
+    );
     go(&["vet", "./..."]);
     go(&["build", "-o", "program", program]);
     Command::new(folder.join("program"))

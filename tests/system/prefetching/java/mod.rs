@@ -15,8 +15,12 @@ fn compiled(home: &Home, program: &str) -> Command {
     let programs = ours.join("tests/system/prefetching/java");
     let classes = home.path("classes");
     let mut compiler = Command::new("javac");
-    compiler.args(["--release", "17", "-Xlint:all", "-Werror", "-d"]).arg(&classes);
-    compiler.arg(ours.join("clients/java/Idmint.java")).arg(programs.join(format!("{program}.java")));
+    compiler
+        .args(["--release", "17", "-Xlint:all", "-Werror", "-d"])
+        .arg(&classes);
+    compiler
+        .arg(ours.join("clients/java/Idmint.java"))
+        .arg(programs.join(format!("{program}.java")));
     assert_eq!(succeed(&mut compiler), "");
     let mut command = Command::new("java");
     command.arg("-cp").arg(classes).arg(program);

@@ -17,7 +17,9 @@ fn ours(path: &str) -> PathBuf {
 /// A program of this folder, which is told first where the client is.
 fn node(program: &str) -> Command {
     let mut command = Command::new("node");
-    command.arg(ours("tests/system/prefetching/javascript").join(program)).arg(ours("clients/javascript/idmint.mjs"));
+    command
+        .arg(ours("tests/system/prefetching/javascript").join(program))
+        .arg(ours("clients/javascript/idmint.mjs"));
     command
 }
 
@@ -30,7 +32,9 @@ fn tasks_get_each_id_once_while_services_are_killed() {
 fn errors_say_what_to_mend_and_an_append_is_done_once() {
     let secured = Secured::start();
     let mut errors = node("errors.mjs");
-    errors.args(secured.arguments()).env("NODE_EXTRA_CA_CERTS", secured.home.path("ca.pem"));
+    errors
+        .args(secured.arguments())
+        .env("NODE_EXTRA_CA_CERTS", secured.home.path("ca.pem"));
     assert_eq!(succeed(&mut errors), "done\n");
 }
 
@@ -42,8 +46,17 @@ fn the_time_of_a_next_is_told() {
 /// Debian's eslint is of 2019 and does not read private members, which the client has.
 #[test]
 fn node_reads_each_file_without_running_it() {
-    for file in ["clients/javascript/idmint.mjs", "errors.mjs", "mint.mjs", "speed.mjs"] {
-        let path = if file.contains('/') { ours(file) } else { ours("tests/system/prefetching/javascript").join(file) };
+    for file in [
+        "clients/javascript/idmint.mjs",
+        "errors.mjs",
+        "mint.mjs",
+        "speed.mjs",
+    ] {
+        let path = if file.contains('/') {
+            ours(file)
+        } else {
+            ours("tests/system/prefetching/javascript").join(file)
+        };
         assert_eq!(succeed(Command::new("node").arg("--check").arg(path)), "");
     }
 }
@@ -58,6 +71,9 @@ fn the_types_compile() {
         fs::copy(ours(from), home.path(to)).unwrap();
     }
     let mut compiler = Command::new("tsc");
-    compiler.args("--strict --noEmit --target es2022 --module nodenext --moduleResolution nodenext".split(' '));
+    compiler.args(
+        "--strict --noEmit --target es2022 --module nodenext --moduleResolution nodenext"
+            .split(' '),
+    );
     assert_eq!(succeed(compiler.arg(home.path("types.mts"))), "");
 }

@@ -14,14 +14,21 @@ fn python(script: &str) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("python3");
     command.arg(ours.join("tests/system/prefetching/python").join(script));
-    command.env("PYTHONPATH", ours.join("clients/python")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .env("PYTHONPATH", ours.join("clients/python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
 
 #[test]
 fn flake8_finds_nothing() {
     let mut flake8 = Command::new("flake8");
-    flake8.args(["--max-line-length", "140", "clients/python", "tests/system/prefetching"]);
+    flake8.args([
+        "--max-line-length",
+        "140",
+        "clients/python",
+        "tests/system/prefetching",
+    ]);
     assert_eq!(succeed(flake8.current_dir(env!("CARGO_MANIFEST_DIR"))), "");
 }
 
@@ -46,7 +53,10 @@ fn the_time_of_a_next_is_told() {
 fn ids_of_children(service: &Service, way: &str, guard: &str) -> (usize, usize) {
     let printed = succeed(python("fork.py").args([&service.url(), way, guard]));
     let ids: Vec<&str> = printed.lines().collect();
-    (ids.len(), ids.len() - ids.iter().collect::<BTreeSet<_>>().len())
+    (
+        ids.len(),
+        ids.len() - ids.iter().collect::<BTreeSet<_>>().len(),
+    )
 }
 
 #[test]
@@ -75,5 +85,8 @@ fn no_id_is_older_than_its_validity_and_an_outage_is_bridged_until_then() {
 #[test]
 fn errors_say_what_to_mend_and_an_append_is_done_once() {
     let secured = Secured::start();
-    assert_eq!(succeed(python("errors.py").args(secured.arguments())), "done\n");
+    assert_eq!(
+        succeed(python("errors.py").args(secured.arguments())),
+        "done\n"
+    );
 }

@@ -16,7 +16,8 @@ use crate::storage::embedded::database_file::{CommitLog, OpenFile};
 use crate::storage::embedded::horizon::CommitMark;
 
 /// The number of the last commit that was synced in the tables, or a lower one.
-pub(in crate::storage::embedded::tables) const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
+pub(in crate::storage::embedded::tables) const COMMITS: TableDefinition<'_, (), u64> =
+    TableDefinition::new("commits");
 
 /// Of a commit with so many bytes in the log, some 90 appends of one event, callers are told before the tables take it. Of a
 /// longer one they are told later: a reader meanwhile would wait for it.
@@ -65,10 +66,16 @@ impl Engine {
     ) -> Result<Engine, redb::Error> {
         let OpenFile { engine, mut log } = file;
         let transaction = begin_write(&engine)?;
-        let noted = transaction.open_table(COMMITS)?.get(())?.map_or(0, |number| number.value());
+        let noted = transaction
+            .open_table(COMMITS)?
+            .get(())?
+            .map_or(0, |number| number.value());
         let acknowledged = mark.number();
         let entries = log.recover(noted, |last| match last < acknowledged {
-            true => Err(io::Error::new(io::ErrorKind::InvalidData, LostEnd { last, acknowledged })),
+            true => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                LostEnd { last, acknowledged },
+            )),
             false => Ok(()),
         })?;
         let last = entries.last().map_or(noted, |entry| entry.number);
@@ -76,12 +83,23 @@ impl Engine {
         if entries.is_empty() {
             transaction.abort()?;
         } else {
-            entries.iter().try_for_each(|entry| logged_rows::write(&transaction, &entry.content))?;
+            entries
+                .iter()
+                .try_for_each(|entry| logged_rows::write(&transaction, &entry.content))?;
             commit_unsynced(transaction)?;
             tracing::info!("{} commits were in the log alone", entries.len());
         }
-        let log = Mutex::new(NumberedLog { log, mark, last, noted });
-        Ok(Engine { pending: Mutex::default(), engine, log })
+        let log = Mutex::new(NumberedLog {
+            log,
+            mark,
+            last,
+            noted,
+        });
+        Ok(Engine {
+            pending: Mutex::default(),
+            engine,
+            log,
+        })
     }
 
     /// The number of the last commit that is durable.
@@ -90,7 +108,9 @@ impl Engine {
     }
 
     /// Begins to read what is durable.
-    pub(in crate::storage::embedded::tables) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
+    pub(in crate::storage::embedded::tables) fn begin_read(
+        &self,
+    ) -> Result<ReadTransaction, redb::Error> {
         self.pending()?.commit(&self.engine)?;
         Ok(self.engine.begin_read()?)
     }
@@ -106,13 +126,22 @@ impl Engine {
     }
 
     /// Begins to write, on top of what is durable, once nobody else does.
-    pub(in crate::storage::embedded::tables) fn begin_write(&self) -> Result<Writing<'_>, redb::Error> {
+    pub(in crate::storage::embedded::tables) fn begin_write(
+        &self,
+    ) -> Result<Writing<'_>, redb::Error> {
         self.begin_write_with(self.log()?)
     }
 
-    fn begin_write_with<'a>(&'a self, log: MutexGuard<'a, NumberedLog>) -> Result<Writing<'a>, redb::Error> {
+    fn begin_write_with<'a>(
+        &'a self,
+        log: MutexGuard<'a, NumberedLog>,
+    ) -> Result<Writing<'a>, redb::Error> {
         self.pending()?.close(&self.engine)?;
-        Ok(Writing { engine: self, transaction: begin_write(&self.engine)?, log })
+        Ok(Writing {
+            engine: self,
+            transaction: begin_write(&self.engine)?,
+            log,
+        })
     }
 
     /// Commits [rows](logged_rows) if they may be written on top of what is durable, and returns whether they may. They will
@@ -150,7 +179,11 @@ impl Engine {
         if pending.waits() {
             pending.take(&self.engine)?;
         }
-        if pending.len() >= OPEN_MAX { pending.commit(&self.engine) } else { Ok(()) }
+        if pending.len() >= OPEN_MAX {
+            pending.commit(&self.engine)
+        } else {
+            Ok(())
+        }
     }
 
     /// A thread that panicked with it may have left a commit in the log that the tables do not have: nothing is written on top of it.
@@ -166,12 +199,19 @@ impl Engine {
     /// Syncs the tables, so that a start need not read the log.
     fn close(&self) -> Result<(), redb::Error> {
         let writing = self.begin_write()?;
-        if writing.log.noted == writing.log.last { writing.abort() } else { writing.commit() }
+        if writing.log.noted == writing.log.last {
+            writing.abort()
+        } else {
+            writing.commit()
+        }
     }
 }
 
 fn panicked<T>(_: PoisonError<T>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "its pages make no sense, open it again")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "its pages make no sense, open it again",
+    )
 }
 
 impl Drop for Engine {
@@ -231,7 +271,11 @@ impl<'a> Writing<'a> {
 
     /// Commits the transaction and all before it, synced, and notes the number of the last commit that is in the tables then.
     fn sync(self, number: u64) -> Result<MutexGuard<'a, NumberedLog>, redb::Error> {
-        let Writing { transaction, mut log, .. } = self;
+        let Writing {
+            transaction,
+            mut log,
+            ..
+        } = self;
         transaction.open_table(COMMITS)?.insert((), number)?;
         transaction.commit()?;
         (log.last, log.noted) = (number, number);

@@ -37,10 +37,20 @@ pub(in crate::storage::embedded::tables) fn bytes_of(plans: &[RecordPlan]) -> Ve
             RecordPlan::Append(plan) => push_append(&mut bytes, plan),
             RecordPlan::Anchor(plan) => push_anchor(&mut bytes, plan),
             RecordPlan::Number(NumberPlan { given, .. }) => {
-                push_number(&mut bytes, NUMBER, number_rows::name_of(given), &number_rows::given_to_bytes(given));
+                push_number(
+                    &mut bytes,
+                    NUMBER,
+                    number_rows::name_of(given),
+                    &number_rows::given_to_bytes(given),
+                );
             }
             RecordPlan::Void(VoidPlan { void, .. }) => {
-                push_number(&mut bytes, VOID, number_rows::name_of_void(void), &number_rows::void_to_bytes(void));
+                push_number(
+                    &mut bytes,
+                    VOID,
+                    number_rows::name_of_void(void),
+                    &number_rows::void_to_bytes(void),
+                );
             }
         }
     }
@@ -52,19 +62,34 @@ fn push_append(bytes: &mut Vec<u8>, plan: &AppendPlan) {
         bytes.push(APPEND);
         bytes.extend(ledger.to_be_bytes());
         bytes.extend(last.to_be_bytes());
-        bytes.extend(u32::try_from(row.len()).expect("an append is short").to_be_bytes());
+        bytes.extend(
+            u32::try_from(row.len())
+                .expect("an append is short")
+                .to_be_bytes(),
+        );
         bytes.extend(row);
     }
 }
 
-fn push_anchor(bytes: &mut Vec<u8>, AnchorPlan { format, pair, anchor, .. }: &AnchorPlan) {
+fn push_anchor(
+    bytes: &mut Vec<u8>,
+    AnchorPlan {
+        format,
+        pair,
+        anchor,
+        ..
+    }: &AnchorPlan,
+) {
     bytes.push(ANCHOR);
     bytes.push(u8::try_from(format.len()).expect("names of formats are short"));
     bytes.extend(format.as_bytes());
     bytes.extend(pair.primary.to_be_bytes());
     bytes.extend(pair.secondary.to_be_bytes());
     bytes.extend(anchor.tca.0.to_be_bytes());
-    bytes.extend(anchor_row::to_bytes(anchor_row::name(format, *pair, anchor.tca), anchor.rank));
+    bytes.extend(anchor_row::to_bytes(
+        anchor_row::name(format, *pair, anchor.tca),
+        anchor.rank,
+    ));
 }
 
 fn push_number(bytes: &mut Vec<u8>, kind: u8, (series, number): number_rows::Name<'_>, row: &[u8]) {
@@ -72,7 +97,11 @@ fn push_number(bytes: &mut Vec<u8>, kind: u8, (series, number): number_rows::Nam
     bytes.push(u8::try_from(series.len()).expect("names of series are short"));
     bytes.extend(series.as_bytes());
     bytes.extend(number.to_be_bytes());
-    bytes.extend(u16::try_from(row.len()).expect("rows of numbers are short").to_be_bytes());
+    bytes.extend(
+        u16::try_from(row.len())
+            .expect("rows of numbers are short")
+            .to_be_bytes(),
+    );
     bytes.extend(row);
 }
 
@@ -81,8 +110,8 @@ pub(super) fn write(transaction: &WriteTransaction, rows: &[u8]) -> Result<(), r
     let mut tables = Tables::of(transaction);
     let mut rest = rows;
     while !rest.is_empty() {
-        let (row, behind) =
-            split_row(rest).ok_or_else(|| redb::Error::Corrupted("the log has unknown rows".to_owned()))?;
+        let (row, behind) = split_row(rest)
+            .ok_or_else(|| redb::Error::Corrupted("the log has unknown rows".to_owned()))?;
         match row {
             Row::Append(name, row, done) => tables.write_append(name, row, done)?,
             Row::Anchor(name, row) => tables.write_anchor(name, row)?,
@@ -128,30 +157,62 @@ impl<'a> Tables<'a> {
         row: &[u8],
         done: Option<DoneRequest>,
     ) -> Result<(), redb::Error> {
-        let is_new = insert(opened(&mut self.appends, self.transaction, APPENDS)?, name, row)?;
+        let is_new = insert(
+            opened(&mut self.appends, self.transaction, APPENDS)?,
+            name,
+            row,
+        )?;
         match done.filter(|_| is_new) {
-            Some(done) => request_table::write_request(opened(&mut self.requests, self.transaction, REQUESTS)?, &done),
+            Some(done) => request_table::write_request(
+                opened(&mut self.requests, self.transaction, REQUESTS)?,
+                &done,
+            ),
             None => Ok(()),
         }
     }
 
     fn write_anchor(&mut self, name: anchor_row::Name<'_>, row: &[u8]) -> Result<(), redb::Error> {
-        if !insert(opened(&mut self.anchors, self.transaction, ANCHORS)?, name, row)? {
+        if !insert(
+            opened(&mut self.anchors, self.transaction, ANCHORS)?,
+            name,
+            row,
+        )? {
             return Ok(());
         }
         let (format, primary, secondary, tca) = name;
-        let key = AnchorKey { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) };
-        register_table::add(opened(&mut self.register, self.transaction, REGISTER)?, &key)
+        let key = AnchorKey {
+            format: format.to_owned(),
+            pair: Pair { primary, secondary },
+            tca: Tca(tca),
+        };
+        register_table::add(
+            opened(&mut self.register, self.transaction, REGISTER)?,
+            &key,
+        )
     }
 
-    fn write_number(&mut self, name: number_rows::Name<'_>, row: &[u8], key: KeyHash) -> Result<(), redb::Error> {
-        if !insert(opened(&mut self.numbers, self.transaction, NUMBERS)?, name, row)? {
+    fn write_number(
+        &mut self,
+        name: number_rows::Name<'_>,
+        row: &[u8],
+        key: KeyHash,
+    ) -> Result<(), redb::Error> {
+        if !insert(
+            opened(&mut self.numbers, self.transaction, NUMBERS)?,
+            name,
+            row,
+        )? {
             return Ok(());
         }
         let (series, last) = name;
         let key = (series, key.0);
         let row = number_rows::key_to_bytes(key, last);
-        insert(opened(&mut self.number_keys, self.transaction, NUMBER_KEYS)?, key, &row).map(drop)
+        insert(
+            opened(&mut self.number_keys, self.transaction, NUMBER_KEYS)?,
+            key,
+            &row,
+        )
+        .map(drop)
     }
 
     fn write_void(&mut self, name: number_rows::Name<'_>, row: &[u8]) -> Result<(), redb::Error> {
@@ -197,8 +258,15 @@ fn split_anchor(bytes: &[u8]) -> Option<(Row<'_>, &[u8])> {
     let (secondary, bytes) = bytes.split_first_chunk()?;
     let (tca, bytes) = bytes.split_first_chunk()?;
     let (row, rest) = bytes.split_at_checked(anchor_row::LEN)?;
-    let pair = Pair { primary: u64::from_be_bytes(*primary), secondary: u64::from_be_bytes(*secondary) };
-    let name = anchor_row::name(str::from_utf8(format).ok()?, pair, Tca(i64::from_be_bytes(*tca)));
+    let pair = Pair {
+        primary: u64::from_be_bytes(*primary),
+        secondary: u64::from_be_bytes(*secondary),
+    };
+    let name = anchor_row::name(
+        str::from_utf8(format).ok()?,
+        pair,
+        Tca(i64::from_be_bytes(*tca)),
+    );
     anchor_row::from_bytes(name, row)?;
     Some((Row::Anchor(name, row), rest))
 }
@@ -222,7 +290,11 @@ fn split_named(bytes: &[u8]) -> Option<(number_rows::Name<'_>, &[u8], &[u8])> {
     let (number, bytes) = bytes.split_first_chunk()?;
     let (len, bytes) = bytes.split_first_chunk()?;
     let (row, rest) = bytes.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
-    Some(((str::from_utf8(series).ok()?, u64::from_be_bytes(*number)), row, rest))
+    Some((
+        (str::from_utf8(series).ok()?, u64::from_be_bytes(*number)),
+        row,
+        rest,
+    ))
 }
 
 /// A table, opened with its first use and made if it is not there.
@@ -247,6 +319,8 @@ fn insert<K: Key + 'static>(
     match table.insert(name, row)?.map(|before| before.value() == row) {
         None => Ok(true),
         Some(true) => Ok(false),
-        Some(false) => Err(redb::Error::Corrupted("the tables have another row than the log".to_owned())),
+        Some(false) => Err(redb::Error::Corrupted(
+            "the tables have another row than the log".to_owned(),
+        )),
     }
 }

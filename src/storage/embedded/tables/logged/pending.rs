@@ -38,10 +38,14 @@ impl Pending {
     ///
     /// # Errors
     /// What the tables say, now and from now on: a reader must not be told what was before.
-    pub(super) fn take(&mut self, engine: &redb::Database) -> Result<&WriteTransaction, redb::Error> {
+    pub(super) fn take(
+        &mut self,
+        engine: &redb::Database,
+    ) -> Result<&WriteTransaction, redb::Error> {
         self.check()?;
         let Pending { rows, failure } = self;
-        rows.take(engine).inspect_err(|error| *failure = Some(kept(error)))
+        rows.take(engine)
+            .inspect_err(|error| *failure = Some(kept(error)))
     }
 
     /// Has readers see all that the log has.
@@ -54,7 +58,8 @@ impl Pending {
             return Ok(());
         }
         let Pending { rows, failure } = self;
-        rows.commit(engine).inspect_err(|error| *failure = Some(kept(error)))
+        rows.commit(engine)
+            .inspect_err(|error| *failure = Some(kept(error)))
     }
 
     /// The same, and leaves no transaction open.
@@ -82,7 +87,9 @@ impl Pending {
     }
 
     fn check(&self) -> Result<(), redb::Error> {
-        self.failure.as_ref().map_or(Ok(()), |(kind, text)| Err(io::Error::new(*kind, text.clone()).into()))
+        self.failure.as_ref().map_or(Ok(()), |(kind, text)| {
+            Err(io::Error::new(*kind, text.clone()).into())
+        })
     }
 }
 
@@ -100,7 +107,9 @@ impl Rows {
 
     fn commit(&mut self, engine: &redb::Database) -> Result<(), redb::Error> {
         self.take(engine)?;
-        mem::take(self).open.map_or(Ok(()), |open| commit_unsynced(*open))
+        mem::take(self)
+            .open
+            .map_or(Ok(()), |open| commit_unsynced(*open))
     }
 }
 

@@ -73,7 +73,10 @@ impl<'a> PlanCheck<'a> {
     fn number(&mut self, NumberPlan { before, given }: &NumberPlan) -> Result<bool, redb::Error> {
         let head = match self.series.get(&given.series) {
             Some(head) => Some(*head),
-            None => number_tables::head_of(opened(&mut self.numbers, self.transaction, NUMBERS)?, &given.series)?,
+            None => number_tables::head_of(
+                opened(&mut self.numbers, self.transaction, NUMBERS)?,
+                &given.series,
+            )?,
         };
         self.series.insert(given.series.clone(), given.head());
         Ok(head == *before)
@@ -91,7 +94,10 @@ impl<'a> PlanCheck<'a> {
         let ledger = plan.ledger();
         let head = match self.heads.get(&ledger) {
             Some(head) => *head,
-            None => head_of(opened(&mut self.appends, self.transaction, APPENDS)?, ledger)?,
+            None => head_of(
+                opened(&mut self.appends, self.transaction, APPENDS)?,
+                ledger,
+            )?,
         };
         self.heads.insert(ledger, Some(plan.head()));
         Ok(head == plan.before)
@@ -99,23 +105,47 @@ impl<'a> PlanCheck<'a> {
 
     /// Whether the anchors near a new one are those that it was made for.
     fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
-        let AnchorPlan { format, pair, anchor, free } = plan;
+        let AnchorPlan {
+            format,
+            pair,
+            anchor,
+            free,
+        } = plan;
         for times in free {
             if !self.anchors_near(plan, times)?.is_empty() {
                 return Ok(false);
             }
         }
         let neighbours = self.anchors_near(plan, &anchor.tca.neighbourhood())?;
-        self.new_anchors.insert(AnchorKey { format: format.clone(), pair: *pair, tca: anchor.tca }, *anchor);
+        self.new_anchors.insert(
+            AnchorKey {
+                format: format.clone(),
+                pair: *pair,
+                tca: anchor.tca,
+            },
+            *anchor,
+        );
         Ok(Anchor::create(anchor.tca, &neighbours) == *anchor)
     }
 
-    fn anchors_near(&mut self, plan: &AnchorPlan, times: &RangeInclusive<Tca>) -> Result<Vec<Anchor>, redb::Error> {
+    fn anchors_near(
+        &mut self,
+        plan: &AnchorPlan,
+        times: &RangeInclusive<Tca>,
+    ) -> Result<Vec<Anchor>, redb::Error> {
         let AnchorPlan { format, pair, .. } = plan;
         let anchors = opened(&mut self.anchors, self.transaction, ANCHORS)?;
         let mut near = anchors_within(anchors, format, *pair, times)?;
-        let key = |tca: &Tca| AnchorKey { format: format.clone(), pair: *pair, tca: *tca };
-        near.extend(self.new_anchors.range(key(times.start())..=key(times.end())).map(|(_, anchor)| anchor));
+        let key = |tca: &Tca| AnchorKey {
+            format: format.clone(),
+            pair: *pair,
+            tca: *tca,
+        };
+        near.extend(
+            self.new_anchors
+                .range(key(times.start())..=key(times.end()))
+                .map(|(_, anchor)| anchor),
+        );
         Ok(near)
     }
 }
