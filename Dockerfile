@@ -1,22 +1,26 @@
 # The program, the C library it stands on, and nothing else: nothing to log into, nothing to patch but these two.
 
 # The same version as rust-toolchain.toml, on Debian, with the C compiler that some crates need.
-FROM rust:1.95.0-slim-bookworm AS build
+FROM rust:1.95.0-slim-bookworm AS rust
 WORKDIR /build
-
 # What the client of etcd and the allocator are built with.
 RUN command -v protoc && command -v make || { apt-get update && apt-get install --yes --no-install-recommends make protobuf-compiler libprotobuf-dev; }
 
+# The manifests of all crates, around empty crates.
+FROM rust AS manifests
+COPY . .
+RUN find . ! -type d ! -name Cargo.toml ! -name Cargo.lock -delete && for crate in . crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done
+
+FROM rust AS build
 # A slower program is built quicker: --build-arg CARGO_PROFILE_RELEASE_OPT_LEVEL=0 --build-arg CARGO_PROFILE_RELEASE_LTO=off
 ARG CARGO_PROFILE_RELEASE_OPT_LEVEL=3 CARGO_PROFILE_RELEASE_LTO=thin
 
-# The dependencies alone, around an empty crate: this layer is built again only when these two files change.
+# The dependencies alone: this layer is built again only when a manifest changes.
 # Without the tables of tests and benchmarks ([[…]]), whose files cargo would look for.
-COPY Cargo.toml Cargo.lock ./
-RUN sed -i '/^\[\[/,/^$/d' Cargo.toml && mkdir src && touch src/lib.rs && echo 'fn main() {}' > src/main.rs \
-    && cargo build --locked --release --features etcd
+COPY --from=manifests /build .
+RUN sed -i '/^\[\[/,/^$/d' Cargo.toml && echo 'fn main() {}' > src/main.rs && cargo build --locked --release --features etcd
 
-# Files keep their dates from outside, which can be older than the empty crate's: forget that it was ever built.
+# Files keep their dates from outside, which can be older than the empty crates': forget that those were ever built.
 COPY . .
 RUN rm -rf target/release/.fingerprint/idmint-* && cargo build --locked --release --features etcd
 # What the program loads at its start (ldd names it), at the paths where it looks for it.

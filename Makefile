@@ -13,25 +13,25 @@ LOCKED := --locked
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
-	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
+run: ## Build, optimised, and serve on 127.0.0.1:8080 (more flags: ARGS="...").
+	$(CARGO) run $(LOCKED) --profile quick -- serve $(ARGS)
 
 fleet: ## Three members of etcd and three nodes on loopback, until Ctrl-C (Debian packages etcd-server, etcd-client, protobuf-compiler, libprotobuf-dev, curl).
-	$(CARGO) build $(LOCKED) --release --features etcd
+	$(CARGO) build $(LOCKED) --profile quick --features etcd
 	deploy/fleet/run
 
 # A few unit tests take longer than all others together; a skip that matches nothing only makes this slower.
 # Many tests of the service wait for a timeout, so more of them run at once than there are cores.
-quick: SLOW := cluster::simulation no_flipped_bit_of_the_folder by_any_loss_of_power a_thousand_lone_ids
+quick: SLOW := simulation no_flipped_bit_of_the_folder by_any_loss_of_power a_thousand_lone_ids
 quick: export RUST_TEST_THREADS := 8
-quick: fmt-check ## After an edit: formatting, unit tests, the floor plan and the service in process.
-	$(CARGO) test $(LOCKED) --lib --test architecture --test it -- $(SLOW:%=--skip %)
+quick: fmt-check ## After an edit: formatting, unit tests of all crates, the walls between them and the service in process.
+	$(CARGO) test $(LOCKED) --workspace --lib --test architecture --test it -- $(SLOW:%=--skip %)
 
-# Many wait for a disk, a timeout or another process, so more of them run at once than there are cores. With etcd the tests of all
-# stores start some, and are left to `make test-all`.
+# Many tests wait for a disk, a timeout or another process, so more of them run at once than there are cores. With etcd the
+# tests of all stores start some, and are left to `make test-all`.
 test: export RUST_TEST_THREADS ?= 4
 test: ## Every test that needs nothing but the toolchain (FEATURES=etcd: of what `make test-all` builds, so that both build it once).
-	$(CARGO) test $(LOCKED) --features '$(FEATURES)' $(if $(FEATURES),-- --skip conformance)
+	$(CARGO) test $(LOCKED) --workspace --features '$(FEATURES)' $(if $(FEATURES),-- --skip conformance)
 
 # Only the test programs that `make test` leaves out: running both runs everything once. Those of a fleet mostly wait, for leases
 # and elections, so more of them run at once than there are cores, and what the others need is installed meanwhile; of the others
@@ -43,15 +43,17 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	.ci/install-packages
 	mkdir -p target/tools
 	nice make tools >target/tools/log 2>&1 & installing=$$!; \
-	  $(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 6 fleet::; tested=$$?; \
+	  $(CARGO) test $(LOCKED) --workspace --features etcd --test system -- --test-threads 6 fleet::; tested=$$?; \
 	  wait $$installing || { cat target/tools/log >&2; exit 1; }; exit $$tested
-	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 4 --skip fleet::
-	$(CARGO) test $(LOCKED) --features etcd --lib conformance
-	$(CARGO) test $(LOCKED) --features etcd --test attacks -- --test-threads 1
-	$(MAKE) instructions
+	$(CARGO) test $(LOCKED) --workspace --features etcd --test system -- --test-threads 4 --skip fleet::
+	$(CARGO) test $(LOCKED) --workspace --features etcd --lib conformance
+	$(CARGO) test $(LOCKED) --workspace --features etcd --test attacks -- --test-threads 1
 
-TOOLS := schemathesis ccsds-ndm duckdb oracles openapi-python-client openapi-generator kubernetes-validate kubectl playwright
+TOOLS := client-tools schemathesis ccsds-ndm duckdb oracles openapi-python-client openapi-generator kubernetes-validate kubectl playwright
 tools: $(TOOLS:%=target/tools/%/installed) target/tools/bin/cargo-cyclonedx ## What `make test-all` needs beside Debian packages.
+
+target/tools/client-tools/installed: .ci/install-client-tools .ci/client-tools.txt
+	.ci/install-client-tools
 
 target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
 	.ci/install-ccsds-ndm
@@ -119,12 +121,12 @@ fmt-check:
 # With etcd (Debian packages protobuf-compiler and libprotobuf-dev) and all tests, those that run only where they are named, too;
 # and without features, where the library must still stand alone.
 clippy:
-	$(CARGO) clippy $(LOCKED) --all-targets --features etcd -- -D warnings
+	$(CARGO) clippy $(LOCKED) --workspace --all-targets --features etcd -- -D warnings
 	$(CARGO) clippy $(LOCKED) --features etcd --test system --test attacks --bench instructions --bench compare -- -D warnings
-	$(CARGO) clippy $(LOCKED) --all-targets --no-default-features -- -D warnings
+	$(CARGO) clippy $(LOCKED) --no-default-features --features client -- -D warnings
 
 docs:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(LOCKED) --lib --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(LOCKED) --workspace --lib --no-deps
 
 deny: target/tools/bin/cargo-deny ## Licences, bans and sources of all dependencies (fetches cargo-deny once).
 	target/tools/bin/cargo-deny $(LOCKED) --all-features check --hide-inclusion-graph bans licenses sources
@@ -137,26 +139,22 @@ target/tools/bin/cargo-deny: .ci/install-cargo-deny .ci/cargo-deny.txt
 loom: export CARGO_TARGET_DIR := target/loom
 loom: export CARGO_PROFILE_RELEASE_LTO := off
 loom: export RUSTFLAGS := --cfg idmint_loom
-loom: LOOM := $(CARGO) test $(LOCKED) --release --lib --no-default-features loom_
+loom: LOOM := $(CARGO) test $(LOCKED) --release -p idmint-core --lib loom_
 loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 	@tests=$$($(LOOM) -- --list) && case "$$tests" in (*loom_*': test'*) ;; (*) echo 'no loom_ test was built' >&2; exit 1;; esac
 	$(LOOM) -- --nocapture
 
-# They are tried in `make torture`; that each still fits the code, and that its test is there, takes a second.
-mutants-fit:
-	@for mutant in tests/mutants/*.patch; do \
-	  test=$$(sed -n 's/^\(test\|loom\): //p' "$$mutant"); \
-	  git apply --check "$$mutant" && grep -rq "fn $${test##* }" src tests || { echo "renew $$mutant" >&2; exit 1; }; \
-	done
+mutants-fit: ## Check that every deliberate mistake of `make mutants` still fits the code.
+	tests/mutants/run --fit
 
 mutants: export SHARE ?= 1
 mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=10: a tenth of them, by the commit).
 	tests/mutants/run
 
-# The same SEED draws the same breaks from the same code. SAMPLED says in which folders of src/.
+# The same SEED draws the same breaks from the same code. SAMPLED says in which folders.
 mutants-sample: export SEED ?= 1
 mutants-sample: export COUNT ?= 250
-mutants-sample: SAMPLED ?= minting storage
+mutants-sample: SAMPLED ?= crates/idmint-core/src/minting crates/idmint-storage/src
 mutants-sample: target/tools/bin/cargo-mutants ## Break the code at random (SEED, COUNT, SAMPLED); nine of ten breaks must be caught.
 	for folder in $(SAMPLED); do tests/mutants/sample $$folder || exit 1; done
 
@@ -164,13 +162,13 @@ target/tools/bin/cargo-mutants: .ci/install-cargo-mutants
 	.ci/install-cargo-mutants
 
 # Fetches first: what makes the release itself is kept from the network.
-release: target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## Build twice, compare, and pack archive, image, SBOM and checksums: target/dist/ (cargo tools, built once; Debian packages protobuf-compiler, libprotobuf-dev).
+release: target/tools/client-tools/installed target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## Build twice, compare, and pack archive, image, SBOM and checksums: target/dist/ (cargo tools, built once; Debian packages protobuf-compiler, libprotobuf-dev, default-jdk-headless, npm).
 	$(CARGO) fetch $(LOCKED) --target "$$(rustc -vV | sed -n 's/^host: //p')"
 	.ci/release
 
 release-aarch64: export MACHINE := aarch64
 release-aarch64: export DIST := target/dist-aarch64
-release-aarch64: target/tools/aarch64/installed target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## The same for aarch64, on x86-64, and try it under QEMU: target/dist-aarch64/ (also Debian packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user, installed when root).
+release-aarch64: target/tools/client-tools/installed target/tools/aarch64/installed target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## The same for aarch64, on x86-64, and try it under QEMU: target/dist-aarch64/ (also Debian packages default-jdk-headless, npm, gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user, installed when root).
 	$(CARGO) fetch $(LOCKED) --target "$$(rustc -vV | sed -n 's/^host: //p')" --target aarch64-unknown-linux-gnu
 	.ci/release
 	.ci/try-aarch64 $(DIST)

@@ -1,8 +1,9 @@
-//! What it costs a single mint on a kept connection that its caller shows a token, or speaks TLS.
+//! The cost of token checks and of TLS for a single mint on a kept-alive connection.
 //!
-//! Three services run in this process, each on one thread: one that asks for nothing, one that asks for a token, one that
-//! speaks TLS 1.3. One client has a connection to each of them and asks one after the other. Rounds alternate; what counts is
-//! for how long a service's thread was running for a request, and beside it how many requests there were in a second.
+//! Three services run in this process, each on one thread: one open, one that requires a token, and
+//! one that speaks TLS 1.3. One client has a connection to each service and sends one request at a
+//! time. Rounds alternate between the services. The figure that counts is the running time of the
+//! service's thread for each request; requests per second are printed beside it.
 
 mod harness;
 
@@ -16,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use harness::busy::busy_nanos;
 use harness::comparison::{Target, ratios, report};
-use harness::http1::{AnswerParser, request};
 use harness::server::{serve, single_thread_runtime};
-use idmint::http::{Scope, TokenEntry, TokenText};
 use idmint::server::config::Config;
+use idmint_http::{Scope, TokenEntry, TokenText};
+use idmint_testing::http1::{AnswerParser, request};
 use rcgen::CertifiedKey;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -29,7 +30,7 @@ use tokio::runtime::Runtime;
 const ROUNDS: usize = 41;
 const ROUND_MIN: Duration = Duration::from_millis(120);
 
-/// A service on a thread of its own, and the one connection to it.
+/// A service on its own thread, and the only connection to it.
 struct Subject {
     thread: &'static str,
     connection: Box<dyn Connection>,
@@ -90,7 +91,8 @@ fn main() {
             in_tls,
         ),
     ];
-    // A start begins at the next whole second, and is ahead of its clock until that has come.
+    // A service starts minting at the next whole second, so its ids are ahead of the clock until
+    // then.
     thread::sleep(Duration::from_secs(3));
     for round in 0..=ROUNDS {
         subjects

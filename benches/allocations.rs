@@ -1,7 +1,10 @@
-//! Allocations of a mint, of few and of many ids: they belong to the request and to each piece of its answer of 256 KiB,
-//! never to an id. And of checking a chain: they belong to the buffers, never to an event.
+//! Allocations of a mint and of a chain check.
 //!
-//! Counted is the router's whole answer, up to the last piece that a connection would be handed; of a chain its check.
+//! A mint allocates for the request and for each 256 KiB chunk of the response, never for an id. A
+//! chain check allocates for its buffers, never for an event.
+//!
+//! The count covers the router's whole response, up to the last chunk that a connection would send.
+//! For a chain, the count covers the check.
 
 mod harness;
 
@@ -12,9 +15,8 @@ use axum::http::Request;
 use divan::{AllocProfiler, Bencher};
 use harness::service::{YEARS, service};
 use http_body_util::BodyExt;
-use idmint::http;
-use idmint::http::{Api, HostPolicy, HttpMetrics};
-use idmint::ledger::{ChainChecker, Event, EventId, EventTime, LedgerId};
+use idmint_http::{Api, HostPolicy, HttpMetrics};
+use idmint_records::ledger::{ChainChecker, Event, EventId, EventTime, LedgerId};
 use prometheus::Registry;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -26,7 +28,7 @@ static SERVER: LazyLock<(Runtime, Api)> = LazyLock::new(|| {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
     let metrics =
-        HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+        HttpMetrics::register(&Registry::new(), &idmint_http::paths()).expect("an empty registry");
     (
         runtime,
         Api::new(service, Arc::new(metrics), HostPolicy::default()),
@@ -85,7 +87,7 @@ fn chain_of_events(bencher: Bencher<'_, '_>, count: u64) {
     });
 }
 
-/// Events whose members come in no order, each with the id of the one before.
+/// Returns chained events with unsorted members; each event has the id of the one before.
 fn chain(count: u64) -> Vec<String> {
     let mut last: Option<EventId> = None;
     let line = |at| {

@@ -1,35 +1,36 @@
-//! Checking chains of events: at least 200 MB/s on one core, canonical JSON of ordinary events at least 300 MB/s.
+//! Throughput of chain checks: at least 200 MB/s on one core, and at least 300 MB/s for canonical
+//! JSON of ordinary events.
 //!
-//! The slowest are doubles with all their digits, which are read and printed; others are copied as they were written.
-//! The bytes are those of the lines, ids and all. Beside them, what cannot be saved and what it is compared with: CRC-32C
-//! alone, and serde_json reading the same lines without keeping anything.
+//! Doubles with all their digits are slowest, because they are parsed and printed again. Other
+//! numbers are copied as written. Bytes are the bytes of the lines, including ids. Two baselines
+//! run in addition: CRC-32C alone, and serde_json reading the same lines without keeping anything.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use idmint::ledger::{
+use idmint_records::ledger::{
     ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::de::IgnoredAny;
 
-/// About as many bytes as a chain has.
+/// The approximate length of a chain, in bytes.
 const CHAIN_LEN: usize = 4 * 1024 * 1024;
 
-/// As many bytes as a file is read in.
+/// The length of a chunk in which a file is read, in bytes.
 const PIECE_LEN: usize = 256 * 1024;
 
-/// What the events look like.
+/// The shapes of the events.
 const SHAPES: [&str; 4] = ["small", "nested", "numbers", "text"];
 
 fn main() {
     divan::main();
 }
 
-/// The same chains for all benchmarks.
+/// The chains, shared by all benchmarks.
 static CHAINS: LazyLock<Vec<String>> = LazyLock::new(|| SHAPES.map(chain).into());
 
 fn chain_of(shape: &str) -> &'static str {
@@ -83,7 +84,7 @@ fn serde_json_ignoring_all(bencher: Bencher<'_, '_>, shape: &str) {
     });
 }
 
-/// Events one a line, sealed one after the other.
+/// Returns events, one per line, each sealed after the one before.
 fn chain(shape: &str) -> String {
     let mut random = StdRng::seed_from_u64(1);
     let mut chain = String::new();
@@ -110,7 +111,7 @@ fn chain(shape: &str) -> String {
     chain
 }
 
-/// Name, entities, meta and data of an event.
+/// Returns the name, entities, meta and data of an event.
 fn members(shape: &str, random: &mut StdRng) -> String {
     let order: u32 = random.random();
     let mut members = format!(
@@ -124,7 +125,7 @@ fn members(shape: &str, random: &mut StdRng) -> String {
             order % 6,
             order % 90,
         )),
-        // About 4 KiB, its keys in the order in which a program writes its members.
+        // About 4 KiB. The keys are in the order in which a program would write its members.
         "nested" => {
             write(format_args!("{{\"order\":{{\"lines\":["));
             for line in 0..24 {
@@ -140,7 +141,8 @@ fn members(shape: &str, random: &mut StdRng) -> String {
                 "]}},\"customer\":{{\"id\":{order},\"address\":{{\"street\":\"Straße 1\",\"city\":\"Köln\"}}}}}}"
             ));
         }
-        // Measurements: half of them short decimals, the others all the digits of a double.
+        // Measurements: half of the fractions are short decimals, the others have all the digits of
+        // a double.
         "numbers" => {
             write(format_args!("{{\"samples\":["));
             for sample in 0..200 {

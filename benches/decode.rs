@@ -1,7 +1,8 @@
-//! Reading ids whose format is not known: under 1 µs for the best reading among all built-in formats.
+//! Decoding ids of unknown format: less than 1 µs for the best reading among all built-in formats.
 //!
-//! The ids are of every format that is on, in its canonical encoding, as it is used most; as many of each, one format after
-//! the other. `every reading` also ranks the others and says why the rest is rejected, as `GET /decode/{id}` does.
+//! The ids are from every enabled format, in its most common encoding, the canonical one. Each
+//! format has the same number of ids, one format after another. `every reading` also ranks the
+//! other readings and explains rejections, as `GET /decode/{id}` does.
 
 mod harness;
 
@@ -9,8 +10,8 @@ use std::hint::black_box;
 
 use harness::comparison::{Comparison, Target, time_per_unit};
 use harness::service::{YEARS, service};
-use idmint::id::{DecodeFilter, Format};
-use idmint::time::UnixTime;
+use idmint_core::id::{DecodeFilter, Format};
+use idmint_core::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::runtime::Runtime;
@@ -98,7 +99,7 @@ fn main() {
     comparison.run("Reading an id of an unknown format", ROUNDS);
 }
 
-/// An id of the past in its canonical encoding.
+/// Returns the canonical text of an id with a time in the past.
 fn text(format: &Format, now: UnixTime, random: &mut StdRng) -> String {
     let layout = &format.variants[0].layout;
     loop {

@@ -1,9 +1,11 @@
-//! Requests a second with everything on, against the least that axum can do: a constant body of the same size.
+//! Requests per second with all features on, compared to the least work in axum: a constant body of
+//! the same size.
 //!
-//! Both servers run in this process, each on one thread. One more thread is the client, with several kept-alive
-//! connections: it sends on all of them before it reads the answers. Rounds alternate, so that a slow moment of the
-//! machine slows both. Where other work takes turns on the cores, the time for which a server's thread was really
-//! running says more than requests a second do; Linux tells it for each thread, in `/proc`.
+//! Both servers run in this process, each on one thread. A third thread is the client with several
+//! kept-alive connections: it sends on all of them before it reads the responses. Rounds alternate,
+//! so that a slow moment of the machine slows both servers. If other work shares the cores, the
+//! running time of a server's thread says more than requests per second. Linux reports the running
+//! time of each thread in `/proc`.
 
 mod harness;
 
@@ -24,7 +26,7 @@ use tokio::net::TcpListener;
 const ROUNDS: usize = 21;
 const ROUND_MIN: Duration = Duration::from_millis(250);
 
-/// What the servers' threads are called.
+/// The names of the servers' threads.
 const BARE: &str = "bare-axum";
 const IDMINT: &str = "idmint-serve";
 
@@ -32,7 +34,7 @@ const ONE_ID: &str = "POST /ids/snowflake";
 const ONE_ID_BODY: &str =
     "{\"format\":\"snowflake\",\"count\":1,\"ids\":[\"1587974656345886720\"]}\n";
 
-/// What the ids of a large request to decode are minted by, [`IDS_OF_EACH`] each.
+/// The requests that mint the ids of a large decode request, [`IDS_OF_EACH`] ids each.
 const MIXED: [&str; 5] = [
     "snowflake?",
     "payment?",
@@ -42,13 +44,13 @@ const MIXED: [&str; 5] = [
 ];
 const IDS_OF_EACH: usize = 2_000;
 
-/// One request, asked over and over.
+/// A request that is sent repeatedly.
 struct Subject {
     name: &'static str,
     server: &'static str,
     clients: Clients,
     requests_per_second: Vec<f64>,
-    /// How long the server's thread was running for each request.
+    /// The running time of the server's thread for each request, in microseconds.
     busy_us: Vec<f64>,
 }
 
@@ -58,7 +60,8 @@ fn main() {
     let bare = bare_runtime.block_on(bare_axum());
     let idmint_runtime = single_thread_runtime(IDMINT);
     let idmint = idmint_runtime.block_on(serve_in(directory.path()));
-    // A start begins at the next whole second, and is ahead of its clock until that has come.
+    // A service starts minting at the next whole second, so its ids are ahead of the clock until
+    // then.
     thread::sleep(Duration::from_secs(3));
 
     let minted = Clients::new(idmint, ONE_ID).exchange_once().text();
@@ -174,7 +177,7 @@ async fn bare_axum() -> SocketAddr {
     address
 }
 
-/// Clients that have a text of many ids decoded, answered as NDJSON.
+/// Returns clients that decode a text of many ids, with a response as NDJSON.
 fn mixed_ids(idmint: SocketAddr) -> Clients {
     let mint = |order| {
         Clients::new(idmint, &format!("POST /ids/{order}count={IDS_OF_EACH}"))

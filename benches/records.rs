@@ -1,7 +1,8 @@
-//! Ids with memory over HTTP: appends against what the disk can do, reports of known conjunctions against a mint.
+//! Stored ids over HTTP: appends compared to the rate of the disk, and reports of known
+//! conjunctions compared to mints.
 //!
-//! The service runs on a thread of this process, its files beside the build. The disk's own rate is that of blocks of 4 KiB,
-//! each written over an earlier one and synced.
+//! The service runs on a thread of this process, with its files in the build folder. The disk's own
+//! rate is measured with 4 KiB blocks, each written over an earlier one and synced.
 
 mod harness;
 
@@ -16,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use harness::clients::Clients;
 use harness::comparison::{Target, ratios, report};
-use harness::http1::request;
 use harness::server::{serve_in, single_thread_runtime};
+use idmint_testing::http1::request;
 
 const ROUNDS: usize = 9;
 const ROUND_MIN: Duration = Duration::from_millis(300);
@@ -34,7 +35,8 @@ fn main() {
         .expect("a place on the disk of the build");
     let runtime = single_thread_runtime("idmint-serve");
     let idmint = runtime.block_on(serve_in(directory.path()));
-    // A start begins at the next whole second, and is ahead of its clock until that has come.
+    // A service starts minting at the next whole second, so its ids are ahead of the clock until
+    // then.
     thread::sleep(Duration::from_secs(3));
     let post = |path, body: &str| Clients::with_body(idmint, path, JSON, body);
     post("POST /ledgers", GENESIS).exchange_once();
@@ -117,7 +119,7 @@ fn main() {
     );
 }
 
-/// How many a second, of what `work` says it did.
+/// Returns the number of operations per second, by the numbers that `work` returns.
 fn rate(mut work: impl FnMut() -> usize) -> f64 {
     let began = Instant::now();
     let mut done = 0;
@@ -134,7 +136,7 @@ fn exchange_all(clients: &mut Clients) -> usize {
 
 const JSON: &str = "content-type: application/json\r\n";
 
-/// A file of blocks that are there already, so that syncing one changes no length.
+/// A file of existing blocks, so that syncing one changes no file length.
 struct Disk {
     file: File,
     next: Cell<u64>,
@@ -164,7 +166,7 @@ impl Disk {
     }
 }
 
-/// Clients that append to one ledger, each request with a key of its own.
+/// Clients that append to one ledger, each request with a new key.
 struct Appenders {
     clients: Clients,
     count: usize,

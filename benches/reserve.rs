@@ -1,8 +1,10 @@
-//! What it costs to reserve a run: under 40 ns, for one id as for 4 096, with the system's clock read each time.
+//! The cost of reserving a run: under 40 ns, for one id as for 4 096, including a read of the
+//! system clock.
 //!
-//! Measured is `Mint::reserve`, the whole of what a request asks of the mint: it reads the clock, bounds the run, takes
-//! it by compare-exchange and counts it. The result is a batch that nobody spells. See `harness::service` for why time does not
-//! run out.
+//! The benchmark measures `Mint::reserve`, the only step of a request in the mint. The function
+//! reads the clock, bounds the run, takes it by compare-exchange and counts it. The ids of the
+//! resulting batch are never written. See `harness::service` for the reason why time does not run
+//! out.
 
 mod harness;
 
@@ -13,13 +15,14 @@ use std::time::Duration;
 
 use harness::comparison::{Comparison, Target, time_per_unit};
 use harness::service::{YEARS, service};
-use idmint::service::Service;
+use idmint_service::Service;
 use tokio::runtime::Runtime;
 
 const RUNS: u32 = 20_000;
 const ROUNDS: usize = 31;
 
-/// Fewer than one lane of `payment` has in a second.
+/// The number of runs in a second, below the number of ids that one lane of `payment` has in a
+/// second.
 const RUNS_IN_A_SECOND: u32 = 1_200;
 const SECONDS: usize = 11;
 
@@ -49,7 +52,8 @@ fn main() {
     }
     comparison.run("Reserving a run", ROUNDS);
 
-    // A lane of payment has 1 296 ids in a second: as many as that can be had at once, then the next second must come.
+    // A lane of payment has 1 296 ids in a second. After these ids are taken, a run must wait for
+    // the next second.
     let usual = &*service(&runtime, Duration::from_millis(5));
     let mut comparison = Comparison::new();
     let mut reserve = reservation(usual, "payment", 1);
@@ -66,7 +70,7 @@ fn main() {
     comparison.run("Reserving a run within the present second", SECONDS);
 }
 
-/// Reserves a run of `count` ids and forgets it.
+/// Returns a function that reserves a run of `count` ids and drops it.
 fn reservation<'a>(service: &'a Service, format: &str, count: u32) -> impl FnMut() + 'a {
     let minter = service
         .formats()

@@ -1,12 +1,14 @@
-//! What an id costs between its reservation and the bytes of the answer, and how many times faster that is than the plain
-//! way: 5 times as fast as `itoa` in decimal, 3 times as fast as a loop over digits in base 36 and as `format!` in hex.
+//! The cost of an id between its reservation and the bytes of the response, compared to plain code.
+//! The goals: 5 times as fast as `itoa` in decimal, 3 times as fast as a digit loop in base 36, and
+//! 3 times as fast as `format!` in hex.
 //!
-//! First, the router's whole answer to a mint of 100 000 ids as JSON, as it is handed to a connection, piece by piece: ids
-//! are computed, spelled and framed as `"…",`. What else a request costs is spread over so many ids that it does not show.
-//! The plain ways write the same ids in the same frame, computed before. A ratio is of two figures of one round.
+//! The first part measures the router's whole response to a mint of 100 000 ids as JSON, chunk by
+//! chunk, as a connection receives it. The response computes ids, writes them, and frames them as
+//! `"…",`. The fixed cost of a request is negligible for this many ids. The plain code writes the
+//! same ids in the same frame, from ids computed before. A ratio compares two figures of one round.
 //!
-//! Then encoding alone, of each built-in format in its default encoding: ids as a lane mints them or as chance draws them,
-//! in rows as an answer has them.
+//! The second part measures encoding alone, for each built-in format in its default encoding. The
+//! ids are as a lane mints them or as random bits make them, in rows as in a response.
 
 mod harness;
 
@@ -19,9 +21,8 @@ use axum::http::Request;
 use harness::comparison::{Comparison, Target, ratios, report, time_per_unit};
 use harness::service::{YEARS, service};
 use http_body_util::BodyExt;
-use idmint::http;
-use idmint::http::{Api, HostPolicy, HttpMetrics};
-use idmint::id::{FieldKind, FormatDefinition, IdBlock, PRESETS, Progression, Rule};
+use idmint_core::id::{FieldKind, FormatDefinition, IdBlock, PRESETS, Progression, Rule};
+use idmint_http::{Api, HostPolicy, HttpMetrics};
 use prometheus::Registry;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -31,10 +32,10 @@ use tower::ServiceExt;
 const IDS: u32 = 100_000;
 const ROUNDS: usize = 31;
 
-/// About as many bytes as a connection is handed at once.
+/// The approximate length of a chunk that a connection receives, in bytes.
 const PIECE_LEN: usize = 256 * 1024;
 
-/// Ids spelled at once, as the answer does it.
+/// The number of ids that are written at once, as in a response.
 const ROW: usize = 512;
 
 fn main() {
@@ -46,7 +47,7 @@ fn answers() {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
     let metrics =
-        HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+        HttpMetrics::register(&Registry::new(), &idmint_http::paths()).expect("an empty registry");
     let router = Api::new(service, Arc::new(metrics), HostPolicy::default());
     let answer = |path: &'static str| {
         let (router, runtime) = (&router, &runtime);
@@ -161,7 +162,7 @@ fn encodings() {
     comparison.run("An id spelled in its format's default encoding", ROUNDS);
 }
 
-/// Mints, takes the answer as a connection does, and says how long it was.
+/// Mints ids, reads the response as a connection does, and returns its length.
 async fn answer_len(router: &Api, path: &str) -> usize {
     let request = Request::post(format!("/ids/{path}&count={IDS}"))
         .body(Body::empty())
@@ -190,15 +191,15 @@ async fn answer_len(router: &Api, path: &str) -> usize {
     len
 }
 
-/// Ids of the size of those that are minted.
+/// Ids of a typical size.
 const SNOWFLAKE: u64 = 1_587_974_656_345_886_720;
 const PAYMENT: u64 = 0x0123_4567_89ab;
 const SIQ: u128 = 0x6a_1234_5678_9abc_0102_0304_0506;
 
-/// Writes the id that is so many after the first.
+/// Writes the id with this number, counted from the first id.
 type Plain = fn(u64, &mut String);
 
-/// As many ids as [`IDS`], in pieces as an answer has them.
+/// Writes [`IDS`] ids, in chunks as in a response.
 fn write_plainly(write: Plain) {
     let mut piece = String::new();
     for number in 0..u64::from(IDS) {

@@ -1,85 +1,60 @@
 //! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.
 //!
-//! Without its features (`server`, `client`, `cli`) the library is values and arithmetic: formats and their ids ([`id`]), minting
-//! ([`minting`]), chained events ([`ledger`]) and conjunctions ([`conjunction`]), without I/O and without a runtime. [`InProcess`] is
-//! the short way to ids without a disk. This mints in process, with a place for the disk, and reads the id back:
+//! This package is the program `idmint`. Its library contains the parts that a Rust program can
+//! use:
+//!
+//! - [`id`] describes formats, decodes ids, and encodes them.
+//! - [`InProcess`] mints ids of one format inside your program, without a service and without a
+//!   disk.
+//! - `client`, with the feature of that name, gets ids from a running service and prefetches the
+//!   next ones.
+//! - [`time`] contains the points in time that ids use.
+//!
+//! With `default-features = false` only these modules are built. The crate `idmint-core` offers
+//! more, for example minting with a horizon that your program makes durable.
 //!
 //! ```
-//! use std::num::NonZeroU32;
-//! use std::sync::Arc;
-//! use std::time::Duration;
+//! use idmint::InProcess;
 //! use idmint::id::{DecodeFilter, Decoder, Format};
-//! use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, SessionStart};
 //! use idmint::time::Clock;
 //!
-//! let format = Arc::new(Format::built_in("snowflake").expect("a built-in format"));
-//! let clock = Arc::new(Clock::system());
-//! let settings = MintSettings {
-//!     wait_max: Duration::from_millis(250),
-//!     lead_max: Duration::from_millis(5),
-//!     window: Duration::from_secs(3),
-//!     shard: 0,
-//! };
-//! let mut mint = Mint::new(Arc::clone(&clock), settings);
-//! let lanes = Lanes::of(&format, &LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(1), shard: 0 })?;
-//! let minter = mint.add_sequenced(Arc::clone(&format), lanes);
+//! let ids = InProcess::new(Format::built_in("snowflake").expect("a built-in format"), 7)?;
+//! let text = ids.format().canonical().to_text(ids.next()?);
 //!
-//! // A session begins above every id of earlier ones: at the horizon that is on disk, or at the clock if that shows more.
-//! let session = mint.prepare(SessionStart::at(clock.now()));
-//! let plan = session.plan_extension(clock.now(), clock.now());
-//! // A program writes the plan to a disk here, and syncs it. Nothing can be minted above what is durable.
-//! let horizon = Durable::write(plan, |_plan| Ok::<(), std::io::Error>(()))?;
-//! session.raise(&horizon, clock.now());
-//! mint.begin(session);
-//!
-//! let one = minter.request(NonZeroU32::MIN, None)?;
-//! let mut granted = minter.reserve(&one).expect("the first id of a session is free at once");
-//! let mut id = [0; 1];
-//! assert_eq!(granted.batch.fill(&mut id), 1);
-//!
-//! let text = format.canonical().to_text(id[0]);
-//! let decoder = Decoder::new(vec![format]);
-//! let found = decoder.at(clock.now()).decode(&text, DecodeFilter::default());
-//! assert_eq!(found.matches[0].id(), id[0]);
+//! let decoder = Decoder::new(vec![Format::built_in("snowflake").expect("a built-in format").into()]);
+//! let found = decoder.at(Clock::system().now()).decode(&text, DecodeFilter::default());
+//! assert_eq!(found.matches[0].format().name, "snowflake");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-pub mod conjunction;
-pub mod id;
-pub mod ledger;
-pub mod minting;
-#[cfg_attr(
-    not(test),
-    expect(
-        clippy::disallowed_methods,
-        reason = "the one folder that reads the wall clock"
-    )
-)]
-pub mod time;
-pub mod wire;
+pub use idmint_core::{InProcess, InProcessError};
 
-mod in_process;
-pub use in_process::{InProcess, InProcessError};
+#[cfg(feature = "client")]
+pub use idmint_client as client;
 
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
-#[cfg(feature = "client")]
-pub mod client;
-#[cfg(feature = "server")]
-pub mod cluster;
-#[cfg(feature = "server")]
-pub mod http;
-#[cfg(feature = "server")]
-pub mod net;
-#[cfg(feature = "server")]
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod server;
-#[cfg(feature = "server")]
-pub mod service;
-#[cfg(feature = "server")]
-#[cfg_attr(
-    not(test),
-    expect(clippy::disallowed_methods, reason = "the folder that writes files")
-)]
-pub mod storage;
+
+/// Formats, id fields, encodings, and the decoding of unknown texts.
+pub mod id {
+    pub use idmint_core::id::{
+        Candidate, Certainty, CollisionOdds, DecodeFilter, Decoded, Decoder, DecoderAt, DomainHash,
+        Encoding, EncodingError, Field, FieldKind, FieldsError, Finding, Format, FormatDefinition,
+        FormatError, IdColumn, IdOfFields, IdRange, Layout, LayoutBuilder, LayoutError, Match,
+        NearId, PRESETS, Parts, Prefix, PrefixError, Prefixes, Preset, RangeError, Rejection, Rule,
+        SqlDialect, SqlError, StorageAdvice, Untold, Variant, Verdict, Width,
+    };
+}
+
+/// Instants, ticks and the clock.
+pub mod time {
+    pub use idmint_core::time::{
+        Clock, Rfc3339Text, Tick, TickError, UnixNanos, UnixTime, UnixTimeError,
+    };
+}

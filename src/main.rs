@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use tikv_jemallocator::Jemalloc;
 
-/// Gives memory back to the system soon after a flood of callers is over, which the system's own keeps.
+/// The allocator. After a flood of callers it soon returns memory to the operating system, unlike
+/// the system's own allocator.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

@@ -1,4 +1,4 @@
-//! Where programs run: servers on one CPU, whatever loads them on another.
+//! CPU pinning: servers run on one CPU, the load on another.
 
 use std::fs;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::process::Command;
 
 use rustix::process::{Signal, geteuid};
 
-/// The CPUs of a run.
+/// The CPUs that a run uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuPinning {
-    /// The CPU of the servers and that of the load, where there are two.
+    /// The CPU of the servers and the CPU of the load, or `None` if only one CPU is available.
     cpus: Option<(usize, usize)>,
 }
 
-/// Which of the two a program runs on.
+/// The side that a program belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
     Server,
@@ -21,7 +21,8 @@ pub(crate) enum Side {
 }
 
 impl CpuPinning {
-    /// Takes the first two CPUs that this process may use, and moves this thread to the second, and with it those that it begins.
+    /// Takes the first two CPUs that this process may use, and moves this thread to the second one.
+    /// Threads and processes that this thread starts inherit the pinning.
     pub(crate) fn pin_load() -> Self {
         let cpus = match allowed_cpus()[..] {
             [server, load, ..] => Some((server, load)),
@@ -45,14 +46,15 @@ impl CpuPinning {
         Self { cpus }
     }
 
-    /// A program in its place.
+    /// Returns a command that runs a program on the CPU of `side`.
     pub(crate) fn command(&self, side: Side, program: impl AsRef<Path>) -> Command {
         self.command_as("root", side, program, Signal::TERM)
     }
 
-    /// The same as another user where this one is root, which some servers refuse to run as.
+    /// Returns a command that runs a program as `user` if this process is root, because some
+    /// servers refuse to run as root.
     ///
-    /// Should this process die without tidying up, the program is sent `end`.
+    /// The kernel sends `end` to the program if this process dies without cleaning up.
     pub(crate) fn command_as(
         &self,
         user: &str,
@@ -81,7 +83,7 @@ impl CpuPinning {
         });
         words.append(&mut setpriv);
         let mut command = Command::new(&words[0]);
-        // A folder that every user may be in.
+        // A folder that every user may enter.
         command
             .args(&words[1..])
             .arg("--")
@@ -101,7 +103,7 @@ impl CpuPinning {
     }
 }
 
-/// `setpriv` takes no numbers.
+/// Returns the name of a signal, because `setpriv` accepts no numbers.
 fn name_of(signal: Signal) -> &'static str {
     match signal {
         Signal::INT => "INT",
@@ -110,7 +112,7 @@ fn name_of(signal: Signal) -> &'static str {
     }
 }
 
-/// What `/proc` writes as `0-2,5`.
+/// Parses the CPU list that `/proc` writes as `0-2,5`.
 fn allowed_cpus() -> Vec<usize> {
     let status = fs::read_to_string("/proc/self/status").expect("Linux tells about processes");
     let list = status

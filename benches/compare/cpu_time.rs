@@ -1,4 +1,4 @@
-//! How long the threads of a server were really running, which other work on the machine changes little.
+//! Running time of a server's threads, a figure that other work on the machine changes little.
 
 use std::fs;
 use std::iter::Sum;
@@ -6,14 +6,15 @@ use std::ops::{Add, Sub};
 use std::path::Path;
 use std::time::Duration;
 
-/// What Linux counts the time of ended processes in, on every architecture there is a server for.
+/// The unit in which Linux counts the CPU time of ended processes, on every architecture that has a
+/// server binary.
 const TICKS_PER_SECOND: u32 = 100;
 
-/// Of some threads together.
+/// The CPU time of several threads together.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CpuTime {
     pub(crate) running: Duration,
-    /// They could have run, and something else did.
+    /// The time in which the threads were ready to run while other work had the CPU.
     pub(crate) waiting: Duration,
 }
 
@@ -37,7 +38,7 @@ impl Sum for CpuTime {
 impl Sub for CpuTime {
     type Output = Self;
 
-    /// Never below zero: what a process that has ended was waiting is forgotten.
+    /// Saturates at zero, because the waiting time of an ended process is lost.
     fn sub(self, before: Self) -> Self {
         let running = self.running.saturating_sub(before.running);
         Self {
@@ -47,7 +48,8 @@ impl Sub for CpuTime {
     }
 }
 
-/// All threads of a process, of those it started, and of those that have ended since.
+/// Returns the CPU time of all threads of a process, of its children, and of its children that have
+/// ended.
 pub(crate) fn of_server(pid: u32) -> CpuTime {
     let ended = CpuTime {
         running: of_ended(pid).unwrap_or_default(),
@@ -56,7 +58,7 @@ pub(crate) fn of_server(pid: u32) -> CpuTime {
     of_threads(pid) + ended + children_of(pid).into_iter().map(of_server).sum()
 }
 
-/// All threads of one process.
+/// Returns the CPU time of all threads of one process.
 pub(crate) fn of_threads(pid: u32) -> CpuTime {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
@@ -65,7 +67,7 @@ pub(crate) fn of_threads(pid: u32) -> CpuTime {
     tasks.filter_map(|task| of_thread(&task.path())).sum()
 }
 
-/// The first two numbers of `schedstat`, in nanoseconds.
+/// Parses the first two numbers of `schedstat`, in nanoseconds.
 fn of_thread(task: &Path) -> Option<CpuTime> {
     let text = fs::read_to_string(task.join("schedstat")).ok()?;
     let mut nanos = text
@@ -92,10 +94,11 @@ fn children_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Processes that were started and waited for, such as the sessions of PostgreSQL.
+/// Returns the CPU time of ended children that the process waited for, such as PostgreSQL sessions.
 fn of_ended(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may contain anything, fields are numbered from 3: these are cutime (16) and cstime (17).
+    // The name may contain anything, so split after its `)`. The fields after the name are numbered
+    // from 3; these two are cutime (16) and cstime (17).
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: Vec<u32> = fields
         .split_whitespace()

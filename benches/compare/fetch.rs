@@ -1,13 +1,15 @@
-//! One request on a connection of its own, for answers that are looked into.
+//! A single request on a new connection. The caller gets the body of the response.
 
 use std::net::SocketAddr;
 
-use crate::harness::http1::{Client, request};
+use idmint_testing::http1::{Client, request};
 
-/// The body of an answer that must be 200. `method_and_target` is `POST /path`, `headers` are whole lines.
+/// Sends a request and returns the body of its response, which must have status 200.
+///
+/// `method_and_target` is `POST /path`, `headers` are whole lines.
 ///
 /// # Errors
-/// Says what else came.
+/// Returns a message with the request, and with the failure or the unexpected response.
 pub(crate) fn fetch(
     address: SocketAddr,
     method_and_target: &str,
@@ -25,7 +27,7 @@ pub(crate) fn fetch(
     }
 }
 
-/// A request for so many ids of a format.
+/// Returns the request line that mints `count` ids of a format.
 pub(crate) fn batch(format: &str, count: u32) -> String {
     format!("POST /ids/{format}?count={count}")
 }

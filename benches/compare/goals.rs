@@ -1,4 +1,4 @@
-//! The goals: what idmint should reach beside the others, and whether it did.
+//! The goals of idmint compared to the other servers, and the check of each goal.
 
 use serde::Serialize;
 
@@ -6,18 +6,18 @@ use crate::harness::comparison::{median, ratios};
 use crate::scenario::{Round, Scenario, find};
 use crate::startup::Startup;
 
-/// What a figure should be.
+/// The bound of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     AtLeast(f64),
     AtMost(f64),
-    /// Not one round may be above.
+    /// An upper bound for every round, while the other bounds apply to the median.
     NeverAbove(f64),
-    /// Measured for comparison.
+    /// No bound; the figure is measured for comparison.
     Shown,
 }
 
-/// One figure of every round, and what was wanted of it.
+/// A checked goal, with the figures of all rounds.
 #[derive(Serialize)]
 pub(crate) struct Verdict {
     pub(crate) claim: String,
@@ -67,7 +67,7 @@ const SERVER: Figure = |round| round.server_us;
 const P99: Figure = |round| round.p99_us;
 const P999: Figure = |round| round.p999_us.unwrap_or(f64::NAN);
 
-/// What a scenario is measured against.
+/// The baseline that a scenario is compared to.
 enum Baseline {
     Scenario(&'static str),
     Figure(f64),
@@ -76,7 +76,7 @@ enum Baseline {
 /// One lane of conjunction-v1 has 2^13 ids in a millisecond.
 const LANE_IDS_PER_SECOND: f64 = 8_192_000.0;
 
-/// Claim, scenario, figure, what it is measured against, bound.
+/// The goals: claim, scenario, figure, baseline and bound.
 const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
     (
         "one id / axum: requests/s",
@@ -255,7 +255,8 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
     ),
 ];
 
-/// Checks every goal by the ratios of figures that one round measured, since they met the same machine.
+/// Checks every goal. A ratio compares two figures of the same round, because both saw the machine
+/// in the same state.
 pub(crate) fn check(scenarios: &[Scenario], startup: &Result<Startup, String>) -> Vec<Verdict> {
     let ratio = |(claim, over, figure, baseline, bound): &(&str, &str, Figure, Baseline, Bound)| {
         let over = find(scenarios, over);

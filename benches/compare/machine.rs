@@ -1,4 +1,4 @@
-//! What a run was done on, and with which versions of everything.
+//! Facts about the machine of a run, and the versions of all programs.
 
 use std::fs;
 use std::process::Command;
@@ -9,12 +9,13 @@ use serde::Serialize;
 use crate::rivals::idmint::binary;
 use crate::rivals::postgresql;
 
-/// Facts by name.
+/// Facts, each with its name.
 #[derive(Serialize)]
 pub(crate) struct Machine(pub(crate) Vec<(&'static str, String)>);
 
 impl Machine {
-    /// Before anything runs, so that the load is that of others.
+    /// Inspects the machine. Call this before anything runs, so that the load average covers only
+    /// other programs.
     pub(crate) fn inspect() -> Self {
         let cpus = available_parallelism().map_or_else(|_| "?".to_owned(), |cpus| cpus.to_string());
         let model = read("/proc/cpuinfo")
@@ -69,7 +70,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The first line a program prints, wherever it prints it.
+/// Returns the first line that a program prints, on standard output or standard error.
 fn first_line_of(program: &str, words: &[&str]) -> String {
     let Ok(output) = Command::new(program).args(words).output() else {
         return "not installed".to_owned();
@@ -86,7 +87,7 @@ fn first_line_of(program: &str, words: &[&str]) -> String {
         .to_owned()
 }
 
-/// The version of a crate that this program is built with.
+/// Returns the version of a crate that this program is built with.
 fn version_of(name: &str) -> String {
     let lock: toml::Table = include_str!("../../Cargo.lock").parse().unwrap_or_default();
     let packages = lock

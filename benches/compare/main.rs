@@ -1,8 +1,9 @@
-//! The released binary beside everything else that hands out ids or answers requests, in one run: `make compare`.
+//! The release binary compared to other servers that issue ids or answer requests, in one run:
+//! `make compare`.
 //!
-//! Every server is a process of its own. Rounds measure each scenario once, so that a slow moment of the machine slows all
-//! of them; ratios are of figures of one round. The results are a table, a chart and every figure of every round, in
-//! `target/compare/`.
+//! Every server is a process. Each round measures each scenario once, so that a slow moment of the
+//! machine slows all of them. Ratios compare figures of one round. The results are a table, a chart
+//! and every figure of every round, in `target/compare/`.
 
 mod cpu_pinning;
 mod cpu_time;
@@ -52,7 +53,8 @@ fn compare(settings: &Settings) -> Result<(), String> {
     let servers = Servers::start(&pinning)?;
     uniqueness::check(servers.wide.address())?;
     let mut scenarios = servers.scenarios()?;
-    // A start begins at the next whole second, and is ahead of its clock until that has come.
+    // A service starts minting at the next whole second, so its ids are ahead of the clock until
+    // then.
     thread::sleep(Duration::from_secs(2));
     scenario::measure_all("scenarios", &mut scenarios, settings.rounds, settings.time);
     let verdicts = goals::check(&scenarios, &startup);

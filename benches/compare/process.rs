@@ -8,20 +8,22 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Far longer than any of them takes to start or to end.
+/// A timeout that is far longer than any of the programs takes to start or end.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A server, told to end when dropped, and killed if it does not.
+/// A server process. Dropping it sends the signal `end`, and kills the process if it does not exit.
 pub(crate) struct Process {
     child: Child,
     end: Signal,
-    /// Kept open: a server may go on printing.
+    /// The standard output, kept open because a server may go on printing.
     stdout: Option<BufReader<ChildStdout>>,
 }
 
 impl Process {
+    /// Starts a program.
+    ///
     /// # Errors
-    /// Says why it cannot be run.
+    /// Returns the reason if the program cannot be run.
     pub(crate) fn start(mut command: Command, end: Signal) -> Result<Self, String> {
         command
             .stdin(Stdio::null())
@@ -38,10 +40,10 @@ impl Process {
         self.child.id()
     }
 
-    /// The address at the end of the first line that it prints.
+    /// Returns the address at the end of the first line that the program prints.
     ///
     /// # Errors
-    /// When it prints another one.
+    /// Returns an error if the line does not end with an address.
     pub(crate) fn address(&mut self) -> Result<SocketAddr, String> {
         let mut line = String::new();
         let stdout = self.stdout.as_mut().ok_or("its output is not read")?;
@@ -56,10 +58,10 @@ impl Process {
         address.ok_or_else(|| format!("it printed {line:?} where its address should be"))
     }
 
-    /// Waits until it accepts connections.
+    /// Waits until the program accepts connections.
     ///
     /// # Errors
-    /// When it ends instead, or takes too long.
+    /// Returns an error if the program exits, or takes too long.
     pub(crate) fn accepts_at(&mut self, address: SocketAddr) -> Result<(), String> {
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
@@ -94,7 +96,8 @@ impl Drop for Process {
     }
 }
 
-/// A port that was free a moment ago, for servers that cannot take whichever is.
+/// Returns a port that was free a moment ago, for servers that cannot choose a free port
+/// themselves.
 pub(crate) fn free_port() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of this machine");
     listener
@@ -102,10 +105,10 @@ pub(crate) fn free_port() -> SocketAddr {
         .expect("a bound socket has an address")
 }
 
-/// Runs a program to its end.
+/// Runs a program to its end and returns its output.
 ///
 /// # Errors
-/// Says what it wrote to standard error.
+/// Returns the text of standard error if the program fails.
 pub(crate) fn run_to_end(mut command: Command) -> Result<String, String> {
     let run = command.stdin(Stdio::null()).output();
     let Output {

@@ -1,4 +1,4 @@
-//! How figures scale: with the size of a batch, with connections, with lanes, and what each format gives.
+//! Figures by batch size, by number of connections, by number of lanes, and by format.
 
 use serde_json::Value;
 
@@ -18,10 +18,10 @@ pub(crate) struct ScalingTable {
     pub(crate) scenarios: Vec<Scenario>,
 }
 
-/// Measures all of it.
+/// Measures all scaling tables.
 ///
 /// # Errors
-/// When `idmint` does not run as it is told to.
+/// Returns an error if `idmint` does not run with the settings of a scenario.
 pub(crate) fn measure(
     pinning: &CpuPinning,
     servers: &Servers,
@@ -113,7 +113,7 @@ fn by_connections(target: Target) -> Vec<Scenario> {
     scenarios.into_iter().flatten().collect()
 }
 
-/// Every format that needs nothing but a number of ids.
+/// Returns a scenario for every format that needs no parameter other than a count.
 fn by_format(target: Target) -> Result<Vec<Scenario>, String> {
     let listed: Value = serde_json::from_slice(&fetch(target.address, "GET /formats", "")?)
         .map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! One thing that is measured, round after round.
+//! One measured scenario, and its figures of every round.
 
 use std::process;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::cpu_time;
 use crate::load::{Generator, Readers, Workload};
 use crate::rivals::Target;
 
-/// How long a new set of connections is used before it counts.
+/// The time for which new connections are used before measurements count.
 const WARM_UP: Duration = Duration::from_millis(50);
 
 /// The figures of one round.
@@ -17,24 +17,26 @@ const WARM_UP: Duration = Duration::from_millis(50);
 pub(crate) struct Round {
     pub(crate) requests_per_second: f64,
     pub(crate) ids_per_second: f64,
-    /// Of bodies; unknown where another program makes the load.
+    /// Megabytes of response bodies per second, or `None` if another program generates the load.
     pub(crate) megabytes_per_second: Option<f64>,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
-    /// Unknown where another program makes the load and does not tell.
+    /// The 99.9th percentile, or `None` if another program generates the load and does not report
+    /// it.
     pub(crate) p999_us: Option<f64>,
-    /// CPU time of the server for each request.
+    /// The CPU time of the server for each request.
     pub(crate) server_us: f64,
-    /// How much of its CPU the server used. Far below 100, something else bounds the scenario.
+    /// The CPU usage of the server. A value far below 100 means that something else limits the
+    /// scenario.
     pub(crate) busy_percent: f64,
-    /// For how much of the time the server could have run while something else did, in percent, where no sibling of its own
-    /// did: other work on the machine.
+    /// The share of time, in percent, in which the server was ready to run while other work on the
+    /// machine had the CPU. Time taken by threads of the server itself is not counted.
     pub(crate) waiting_percent: Option<f64>,
-    /// CPU time of the load for each request, where this program makes it.
+    /// The CPU time of the load generator for each request, if this program generates the load.
     pub(crate) load_us: Option<f64>,
-    /// Answers other than 200. They count in no rate.
+    /// The number of responses other than 200. Rates do not count them.
     pub(crate) refused: u64,
-    /// The status of the last of those.
+    /// The status of the last response other than 200.
     pub(crate) refusal: u16,
 }
 
@@ -42,19 +44,20 @@ type Measure = Box<dyn FnMut(Duration) -> Result<Round, String>>;
 
 #[derive(Serialize)]
 pub(crate) struct Scenario {
-    /// What goals call it.
+    /// The key by which a goal refers to this scenario.
     pub(crate) key: String,
     pub(crate) server: String,
     pub(crate) asked: String,
     pub(crate) rounds: Vec<Round>,
-    /// Why it has no figures, or none that are worth something.
+    /// The reason why the scenario has no figures, or no meaningful ones.
     pub(crate) failure: Option<String>,
     #[serde(skip)]
     measure: Option<Measure>,
 }
 
 impl Scenario {
-    /// Something that is measured by other means than [`Scenario::over_http`], if it could be started.
+    /// Creates a scenario that is measured by other means than [`Scenario::over_http`]. The
+    /// scenario fails if `measure` is an error.
     pub(crate) fn new<M>(key: &str, server: &str, asked: &str, measure: Result<M, String>) -> Self
     where
         M: FnMut(Duration) -> Result<Round, String> + 'static,
@@ -74,7 +77,7 @@ impl Scenario {
         }
     }
 
-    /// A request that is sent over and over; each answer brings so many ids.
+    /// Creates a scenario that repeats one request over HTTP. Each response yields `ids` ids.
     pub(crate) fn over_http(
         key: &str,
         server: &str,
@@ -88,7 +91,7 @@ impl Scenario {
         Self::new(key, server, asked, measure)
     }
 
-    /// Measures once. What does not work is not tried again.
+    /// Measures one round. A scenario that failed is not measured again.
     pub(crate) fn measure(&mut self, time: Duration, counts: bool) {
         let Some(measure) = &mut self.measure else {
             return;
@@ -113,13 +116,13 @@ impl Scenario {
         }
     }
 
-    /// One figure of every round.
+    /// Returns one figure of every round.
     pub(crate) fn figures(&self, figure: impl Fn(&Round) -> f64) -> Vec<f64> {
         self.rounds.iter().map(figure).collect()
     }
 }
 
-/// The scenario with this key.
+/// Returns the scenario with this key.
 pub(crate) fn find<'a>(scenarios: &'a [Scenario], key: &str) -> &'a Scenario {
     scenarios
         .iter()
@@ -127,7 +130,8 @@ pub(crate) fn find<'a>(scenarios: &'a [Scenario], key: &str) -> &'a Scenario {
         .expect("there is a scenario of that key")
 }
 
-/// Measures all of them in each round, so that a slow moment of the machine slows all and not the one whose turn it was.
+/// Measures every scenario once in each round, so that a slow moment of the machine slows all of
+/// them and not only one.
 pub(crate) fn measure_all(title: &str, scenarios: &mut [Scenario], rounds: usize, time: Duration) {
     for round in 0..=rounds {
         eprintln!(
@@ -186,7 +190,8 @@ fn measure_over_http(
     })
 }
 
-/// So many of a thousand took no longer than this. The order of the latencies is lost.
+/// Returns the latency that `per_mille` of a thousand requests did not exceed. The order of the
+/// latencies is lost.
 pub(crate) fn percentile_us(latencies_ns: &mut [u64], per_mille: usize) -> f64 {
     if latencies_ns.is_empty() {
         return f64::NAN;

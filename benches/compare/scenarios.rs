@@ -1,4 +1,4 @@
-//! What is compared: the servers, and what each is asked.
+//! The compared servers, and the requests sent to each.
 
 use std::net::SocketAddr;
 
@@ -19,10 +19,10 @@ const PACKED: &str = "accept: application/octet-stream\r\n";
 const ROWS: &str = "accept: application/vnd.idmint.rows+json\r\n";
 const PIPELINED: LoadModel = LoadModel::Closed { depth: 16 };
 const FIXED: LoadModel = LoadModel::Open { per_second: 10_000 };
-/// About half of the single ids that one core mints.
+/// About half of the single ids that one core mints per second.
 const HALF: LoadModel = LoadModel::Open { per_second: 35_000 };
 
-/// What many ids are decoded of: so many of each format.
+/// The formats of the ids in a large decode request, with the same number of ids of each.
 const MIXED: [&str; 5] = [
     "snowflake?",
     "payment?",
@@ -32,8 +32,8 @@ const MIXED: [&str; 5] = [
 ];
 const IDS_OF_EACH: u32 = 2_000;
 
-/// What large batches are minted of: `snowflake`, but for the 4096 ids that one worker number has in a millisecond, which
-/// would bound the scenarios instead of the server.
+/// The format of large batches: `snowflake` with a wider sequence. One worker number of `snowflake`
+/// has 4096 ids in a millisecond, which would limit the scenarios instead of the server.
 pub(crate) const WIDE: &str = "snowflake-22";
 const WIDE_CONFIG: &str = r#"
     [formats.snowflake-22]
@@ -41,11 +41,11 @@ const WIDE_CONFIG: &str = r#"
     fields = [{ name = "time", kind = "time", bits = 42 }, { name = "sequence", kind = "sequence", bits = 22 }]
 "#;
 
-/// Every server, for as long as scenarios are measured.
+/// The running servers of all scenarios.
 pub(crate) struct Servers {
-    /// As it comes.
+    /// idmint with its default configuration.
     pub(crate) idmint: Idmint,
-    /// With [`WIDE`].
+    /// idmint with the format [`WIDE`].
     pub(crate) wide: Idmint,
     hyper: Result<Bare, String>,
     hyper_flush: Result<Bare, String>,
@@ -58,10 +58,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Startup `idmint` first: constant answers are as long as its own.
+    /// Starts the servers. `idmint` comes first, because its responses determine the length of the
+    /// constant responses.
     ///
     /// # Errors
-    /// When `idmint` does not run. The scenarios of other servers say themselves when those do not.
+    /// Returns an error if `idmint` does not run. If another server does not run, its scenario
+    /// reports the failure.
     pub(crate) fn start(pinning: &CpuPinning) -> Result<Self, String> {
         let idmint = Idmint::start(pinning, "")?;
         let wide = Idmint::start(pinning, WIDE_CONFIG)?;
@@ -89,10 +91,10 @@ impl Servers {
         })
     }
 
-    /// Everything that goals are about, and what is shown beside it.
+    /// Returns the scenarios that goals refer to, and further ones for comparison.
     ///
     /// # Errors
-    /// When `idmint` mints nothing that could be decoded.
+    /// Returns an error if `idmint` mints no ids for the decode scenarios.
     pub(crate) fn scenarios(&self) -> Result<Vec<Scenario>, String> {
         let (idmint, wide) = (Ok(self.idmint.target()), Ok(self.wide.target()));
         let bare =
@@ -248,7 +250,7 @@ impl Servers {
         Ok(scenarios)
     }
 
-    /// What other servers hand out numbers with.
+    /// Returns the scenarios of counters on other servers.
     fn counter_scenarios(&self) -> Vec<Scenario> {
         let redis = |key, asked, words, depth, ids| {
             let benchmark = self
@@ -292,7 +294,7 @@ impl Servers {
         }
         let body = mixed.join("\n");
         let headers = "content-type: text/plain\r\naccept: application/x-ndjson\r\n";
-        // Of long work a node takes on one request for each core.
+        // One connection, because a node handles one long request at a time for each core.
         let workload = Workload::of("POST /decode", headers, &body).connections(1);
         let ids = u32::try_from(mixed.len()).expect("as many as were asked for");
         Ok(vec![
@@ -314,7 +316,7 @@ impl Servers {
     }
 }
 
-/// Ids as texts; `format` ends where `count=` can follow.
+/// Mints ids and returns their texts. `format` ends where `count=` can follow.
 fn mint(address: SocketAddr, format: &str, count: u32) -> Result<Vec<String>, String> {
     let text = fetch(
         address,

@@ -1,4 +1,4 @@
-//! How a run is done, from the environment.
+//! The settings of a run, read from the environment.
 
 use std::env;
 use std::fmt::Display;
@@ -7,19 +7,22 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub(crate) struct Settings {
-    /// How often every scenario is measured, after one round that does not count. `COMPARE_ROUNDS`.
+    /// The number of rounds for every scenario, after one round that does not count.
+    /// `COMPARE_ROUNDS`.
     pub(crate) rounds: usize,
-    /// The same for the scenarios that show how figures scale, of which only the shape matters.
+    /// The number of rounds for the scaling scenarios, of which only the shape matters.
     pub(crate) scaling_rounds: usize,
-    /// How long one scenario is measured in one round. `COMPARE_SECONDS`.
+    /// The duration of one scenario in one round. `COMPARE_SECONDS`.
     pub(crate) time: Duration,
     /// The folder for the results. `COMPARE_OUTPUT`.
     pub(crate) output: PathBuf,
 }
 
 impl Settings {
+    /// Reads the settings from the environment.
+    ///
     /// # Errors
-    /// Names the variable that cannot be used.
+    /// Returns the name of the variable that cannot be used.
     pub(crate) fn from_environment() -> Result<Self, String> {
         let rounds = read("COMPARE_ROUNDS", 9_usize, |rounds| {
             (1..=1_000).contains(rounds)

@@ -1,4 +1,4 @@
-//! How soon a new process mints, and how much memory it takes.
+//! The startup time of a new process, and its memory usage.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,27 +13,31 @@ use crate::load::{Generator, Workload};
 use crate::process::Process;
 use crate::rivals::idmint::{Idmint, binary, serve_from};
 
-/// An odd number, so that the median is one of them.
+/// The number of starts; odd, so that the median is one of them.
 const STARTS: usize = 9;
 
-/// Longer than a start waits for a clock that is right.
+/// A timeout that is longer than a start waits for a correct clock.
 const LONG: Duration = Duration::from_secs(30);
 
-/// What a process costs before it does anything.
+/// The cost of a process before it does any work.
 pub(crate) struct Startup {
-    /// From the call that starts it to the first id, in milliseconds, on a data directory that was empty.
+    /// The time from spawning the process to the first id, in milliseconds, with an empty data
+    /// directory.
     pub(crate) fresh_ms: Vec<f64>,
-    /// The same where a process ran before and was told to end.
+    /// The time from spawning the process to the first id, in milliseconds, after an earlier
+    /// process on the same data directory was stopped.
     pub(crate) again_ms: Vec<f64>,
-    /// Resident memory in MB once it mints, and after large batches.
+    /// Resident memory in MB once the process mints, and after large batches.
     pub(crate) started_mb: Vec<f64>,
     pub(crate) loaded_mb: Vec<f64>,
     pub(crate) binary_mb: f64,
 }
 
 impl Startup {
+    /// Measures starts and memory.
+    ///
     /// # Errors
-    /// When a process does not start.
+    /// Returns an error if a process does not start.
     pub(crate) fn measure(pinning: &CpuPinning, time: Duration) -> Result<Self, String> {
         let told = |error: std::io::Error| error.to_string();
         let binary_mb = fs::metadata(binary()).map_err(told)?.len() as f64 / 1e6;
@@ -57,7 +61,8 @@ impl Startup {
     }
 }
 
-/// Milliseconds to the first id, and megabytes then. The process has ended in good order when this returns.
+/// Starts a process, and returns the milliseconds to the first id and the memory at that time, in
+/// MB. The process has exited cleanly when this function returns.
 fn start(pinning: &CpuPinning, data_dir: &Path) -> Result<(f64, f64), String> {
     let began = Instant::now();
     let mut process = Process::start(serve_from(pinning, data_dir), Signal::TERM)?;
@@ -66,10 +71,10 @@ fn start(pinning: &CpuPinning, data_dir: &Path) -> Result<(f64, f64), String> {
     Ok((passed.as_secs_f64() * 1e3, resident_mb(process.pid())?))
 }
 
-/// Sends requests for an id until there is one.
+/// Requests an id until the service mints one.
 ///
 /// # Errors
-/// When none comes.
+/// Returns the last failure if no id is minted in time.
 pub(crate) fn wait_until_minting(address: SocketAddr) -> Result<(), String> {
     let began = Instant::now();
     loop {
@@ -81,7 +86,7 @@ pub(crate) fn wait_until_minting(address: SocketAddr) -> Result<(), String> {
     }
 }
 
-/// Megabytes after the largest batches, on 16 connections at once.
+/// Returns the memory in MB after the largest batches, on 16 connections at once.
 fn load(pinning: &CpuPinning, time: Duration) -> Result<f64, String> {
     let idmint = Idmint::start(pinning, "")?;
     wait_until_minting(idmint.address())?;

@@ -1,4 +1,5 @@
-//! What is counted without being read, read once: as many ids as were asked for, no two of them equal.
+//! A check of the ids that scenarios count without reading: the requested number of ids, no two of
+//! them equal.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -10,11 +11,13 @@ use crate::scenarios::WIDE;
 
 const COUNT: u32 = 10_000;
 
-/// Width of a packed id of [`WIDE`].
+/// The width of a packed id of [`WIDE`], in bytes.
 const BYTES: usize = 8;
 
+/// Mints one batch as JSON and one as packed bytes, and checks that all ids differ.
+///
 /// # Errors
-/// When an answer is not what was asked for.
+/// Returns an error if a response is invalid, or if ids are missing or equal.
 pub(crate) fn check(address: SocketAddr) -> Result<(), String> {
     let json: Value = serde_json::from_slice(&fetch(address, &batch(WIDE, COUNT), "")?)
         .map_err(|error| error.to_string())?;

@@ -1,9 +1,10 @@
-//! For how long threads have really been running, whatever else takes turns on their cores: Linux tells it for each thread.
+//! Running time of threads, which Linux reports for each thread. Other work on their cores does not
+//! change the figure.
 
 use std::fs;
 use std::path::Path;
 
-/// For how long the threads of that name have been running, in nanoseconds.
+/// Returns the running time of all threads with this name, in nanoseconds.
 pub(crate) fn busy_nanos(name: &str) -> f64 {
     let tasks = fs::read_dir("/proc/self/task")
         .expect("Linux lists threads")

@@ -1,11 +1,12 @@
-//! Clients over kept-alive connections: they send on all of them before they receive the answers.
+//! Clients on kept-alive connections, which send on all connections before they receive the
+//! responses.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use super::http1::{Answer, Client, request};
+use idmint_testing::http1::{Answer, Client, request};
 
-/// How many connections there are unless it is said otherwise.
+/// The default number of connections.
 pub(crate) const CONNECTIONS: usize = 16;
 
 /// Clients that send at the same time.
@@ -15,12 +16,12 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// For a request without a body: `POST /path`.
+    /// Connects clients that send a request without a body: `POST /path`.
     pub(crate) fn new(address: SocketAddr, method_and_target: &str) -> Self {
         Self::with_body(address, method_and_target, "accept: */*\r\n", "")
     }
 
-    /// `headers` are whole lines.
+    /// Connects clients that send a request with a body. `headers` are whole lines.
     pub(crate) fn with_body(
         address: SocketAddr,
         method_and_target: &str,
@@ -33,7 +34,7 @@ impl Clients {
         }
     }
 
-    /// So many connections, to be used with [`Clients::exchange_each`].
+    /// Opens `connections` connections, to be used with [`Clients::exchange_each`].
     pub(crate) fn connect(address: SocketAddr, connections: usize) -> Self {
         Self {
             clients: (0..connections).map(|_| Client::connect(address)).collect(),
@@ -41,21 +42,21 @@ impl Clients {
         }
     }
 
-    /// Sends the request once, on one connection.
+    /// Sends the request once, on one connection, and returns the response.
     pub(crate) fn exchange_once(mut self) -> Answer {
         let answer = self.clients[0].exchange(&self.request);
         assert_success(answer.status);
         answer
     }
 
-    /// Sends the request on every connection, then receives the answers.
+    /// Sends the request on every connection, then receives the responses.
     pub(crate) fn exchange_all(&mut self) {
         let request = std::mem::take(&mut self.request);
         self.exchange_each(|_| request.as_bytes().into());
         self.request = request;
     }
 
-    /// The same with a request of its own on each connection.
+    /// Sends a different request on each connection, then receives the responses.
     pub(crate) fn exchange_each<'a>(&mut self, request: impl Fn(usize) -> Cow<'a, [u8]>) {
         for (at, client) in self.clients.iter_mut().enumerate() {
             client.send(request(at));

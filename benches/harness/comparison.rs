@@ -1,20 +1,20 @@
-//! Things measured side by side: every round measures each of them once, so that a slow moment of the machine slows
-//! all of them and not the one whose turn it was.
+//! Side-by-side measurements. Each round measures every subject once, so that a slow moment of the
+//! machine slows all of them and not only one.
 
 use std::time::{Duration, Instant};
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
-    /// Less than this.
+    /// Less than this figure.
     Under(f64),
-    /// At least this.
+    /// At least this figure.
     AtLeast(f64),
-    /// Measured for comparison.
+    /// No target; the figure is measured for comparison.
     None,
 }
 
-/// Subjects and their figures, in nanoseconds for each unit of work.
+/// Subjects and their figures, in nanoseconds per unit of work.
 pub(crate) struct Comparison<'a> {
     subjects: Vec<Subject<'a>>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Comparison<'a> {
 struct Subject<'a> {
     name: String,
     target: Target,
-    /// Does some work, and says how many nanoseconds each unit of it took.
+    /// A function that does some work and returns the nanoseconds per unit of work.
     round: Box<dyn FnMut() -> f64 + 'a>,
     figures: Vec<f64>,
 }
@@ -34,7 +34,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// `round` does some work and returns the nanoseconds that a unit of it took.
+    /// Adds a subject. `round` does some work and returns the nanoseconds per unit of work.
     pub(crate) fn add(
         &mut self,
         name: impl Into<String>,
@@ -49,7 +49,8 @@ impl<'a> Comparison<'a> {
         });
     }
 
-    /// Measures every subject once in each round, after one round that does not count, and prints a table.
+    /// Measures every subject once in each round, after one round that does not count, and prints a
+    /// table.
     pub(crate) fn run(mut self, title: &str, rounds: usize) {
         for round in 0..=rounds {
             for subject in &mut self.subjects {
@@ -72,7 +73,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Prints one row: the median, how far figures are spread, and whether the median is what it should be.
+/// Prints one row: the median, the spread of the figures, and whether the median meets the target.
 pub(crate) fn report(name: &str, unit: &str, target: Target, figures: &mut [f64]) {
     let middle = median(figures);
     let verdict = match target {
@@ -92,13 +93,13 @@ pub(crate) fn report(name: &str, unit: &str, target: Target, figures: &mut [f64]
     );
 }
 
-/// The middle figure; sorts them all.
+/// Returns the median, and sorts the figures.
 pub(crate) fn median(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
 }
 
-/// Nanoseconds for each of `units` that `work` does together.
+/// Returns the nanoseconds per unit, if `work` does `units` units.
 pub(crate) fn time_per_unit(units: u32, work: impl FnOnce()) -> f64 {
     let began = Instant::now();
     work();
@@ -109,7 +110,8 @@ fn nanos(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e9
 }
 
-/// Round by round, since two figures of one round met the same machine.
+/// Returns the ratios round by round, because two figures of one round saw the machine in the same
+/// state.
 pub(crate) fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
     figures
         .iter()

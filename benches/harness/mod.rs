@@ -1,10 +1,8 @@
-//! What the benchmarks share.
+//! Helpers that the benchmarks share.
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
 pub(crate) mod busy;
 pub(crate) mod clients;
 pub(crate) mod comparison;
-#[path = "../../tests/http1/mod.rs"]
-pub(crate) mod http1;
 pub(crate) mod server;
 pub(crate) mod service;

@@ -1,4 +1,4 @@
-//! The service as `idmint serve` runs it, on a thread with a name.
+//! The service as `idmint serve` runs it, on a named thread.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use idmint::server::config::Config;
 use idmint::server::{RunOptions, open};
-use idmint::time::Clock;
+use idmint_core::time::Clock;
 use tokio::runtime::{Builder, Runtime};
 
 pub(crate) fn single_thread_runtime(name: &str) -> Runtime {
@@ -18,12 +18,12 @@ pub(crate) fn single_thread_runtime(name: &str) -> Runtime {
         .expect("a thread")
 }
 
-/// As `idmint serve` does it, with its default configuration and its files.
+/// Serves the default configuration with a data directory, as `idmint serve` does.
 pub(crate) async fn serve_in(directory: &Path) -> SocketAddr {
     serve(Config::default(), directory).await
 }
 
-/// The same with another configuration.
+/// Serves a given configuration with a data directory.
 pub(crate) async fn serve(mut config: Config, directory: &Path) -> SocketAddr {
     config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.storage.data_dir = directory.to_owned();

@@ -1,23 +1,24 @@
-//! A service as the program assembles it, with a store in memory: on the system's clock, or where time stands still.
+//! A service assembled as in the program, with a store in memory. Its clock is the system's, or
+//! stands still.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use idmint::id::PRESETS;
-use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
-use idmint::service::Service;
-use idmint::storage::OwnEngine;
-use idmint::time::{Clock, ManualClock, UnixNanos};
+use idmint_core::id::PRESETS;
+use idmint_core::minting::Randomness;
+use idmint_core::time::{Clock, ManualClock, UnixNanos};
+use idmint_service::Service;
+use idmint_storage::OwnEngine;
 use prometheus::Registry;
 use tokio::runtime::Runtime;
 
 /// Room for more ids than any benchmark mints.
 pub(crate) const YEARS: Duration = Duration::from_secs(20 * 365 * 86_400);
 
-/// As usual, and `payment` once more with ticks that are just short enough for a lead.
+/// The configuration, with a second `payment` format whose ticks are just short enough for a lead.
 const CONFIG: &str = "
     siq.type = 'message'
     [formats.payment-90ms]
@@ -25,27 +26,32 @@ const CONFIG: &str = "
     tick = '90ms'
 ";
 
-/// The first of January 2040, later than any build: a clock that stood before its build would have to be set first.
+/// 1 January 2040, later than any build, because a clock before its build time would have to be set
+/// first.
 const STILL: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 
-/// A service that mints, with a horizon beyond all that a benchmark reaches, and `lead` as lead and as wait.
+/// Returns a service that mints, with a horizon beyond the reach of every benchmark. `lead` is both
+/// the maximum lead and the maximum wait.
 ///
-/// At full speed one lane is soon out of sequence, and then a benchmark would measure how long a millisecond is. With
-/// [`YEARS`] of lead a run always finds room at once, by the very steps that take it within the usual 5 ms: one read of the
-/// clock, the two bounds, one compare-exchange. A format of long ticks has no lead; there a run finds room by the steps
-/// of one whose answer is held, which are the same and a few more.
+/// At full speed one lane soon exhausts its sequence, and then a benchmark would measure the length
+/// of a millisecond. With a lead of [`YEARS`], a run finds room at once. The steps are those within
+/// the usual lead of 5 ms: one read of the clock, the two bounds, one compare-exchange. A format of
+/// long ticks has no lead. There a run finds room by the steps for a held response, which are the
+/// same steps and a few more.
 pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
     let service = start(runtime, &config(lead), Clock::system(), &Randomness::Thread);
     let session = service.session().expect("it has begun");
-    // It starts at the next whole second, and takes one more step for each run until the clock has come past that.
-    while session.at(service.clock().now()).catching_up.is_some() {
+    // Minting starts at the next whole second. Until the clock has passed that second, each run
+    // takes one more step.
+    while session.is_ahead_of(service.clock().now()) {
         thread::sleep(Duration::from_millis(50));
     }
     raise_horizon(runtime, &service);
     service
 }
 
-/// The same with every built-in format and [`YEARS`] of lead, but no time passes, and random bits are the same every time.
+/// Returns a service with every built-in format and a lead of [`YEARS`], on a clock that stands
+/// still. Its random bits are the same in every run.
 pub(crate) fn frozen_service(runtime: &Runtime) -> Arc<Service> {
     let mut config = config(YEARS);
     config.formats.enabled = Some(
@@ -56,7 +62,7 @@ pub(crate) fn frozen_service(runtime: &Runtime) -> Arc<Service> {
     );
     let hand = ManualClock::at(STILL);
     let service = start(runtime, &config, hand.clock(), &Randomness::seeded(1));
-    // Past its start, as above.
+    // Advance past the start, as in `service`.
     hand.advance(Duration::from_secs(5));
     raise_horizon(runtime, &service);
     service
@@ -80,11 +86,10 @@ fn start(
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
-        // Nobody has minted in this store: a first start need not wait until a lead of years is past.
+        // The store is new, so the first start need not wait until a lead of years has passed.
         lead_max: Duration::ZERO,
         skew_max: Duration::from_secs(5),
         run_ahead: false,
-        founding: idmint::cluster::Founding::First,
     };
     runtime
         .block_on(begin(&service, store, rule))

@@ -1,23 +1,23 @@
-//! Instructions by subject: as a file, and compared with those of an earlier day.
+//! Instruction counts by subject: their file, and their comparison with the recorded counts.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Counts further apart than this, in percent of the recorded one, are different.
+/// The tolerance, in percent of the recorded count. Counts that differ by more are reported.
 const APART_PERCENT: u64 = 10;
 
-/// What every file of counts begins with.
+/// The first lines of a file of counts.
 const HEADING: &str = "\
 # Instructions for each reservation, id or request, by valgrind's callgrind on x86-64 with AVX2.
 # Written by: UPDATE_INSTRUCTIONS=1 make instructions
 ";
 
-/// Instructions for one unit of work, by the name of the subject.
+/// Instructions for one unit of work, by subject name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counts(BTreeMap<String, u64>);
 
-/// How a subject differs from its record.
+/// The difference between a subject's count and its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     Rose { name: String, from: u64, to: u64 },
@@ -36,7 +36,8 @@ impl Counts {
         self.0.len()
     }
 
-    /// What is not within [`APART_PERCENT`] of its record, or is on one side only.
+    /// Returns the subjects whose counts differ from their records by more than [`APART_PERCENT`],
+    /// and those that only one side has.
     pub(crate) fn changes_since(&self, recorded: &Counts) -> Vec<Change> {
         let counted = self.0.iter().filter_map(|(name, &to)| {
             let name = name.clone();
@@ -59,7 +60,7 @@ impl Counts {
 }
 
 impl Change {
-    /// Whether it must not pass. What became cheaper passes.
+    /// Returns `true` if the change must fail the check. A fallen count passes.
     pub(crate) fn fails(&self) -> bool {
         !matches!(self, Change::Fell { .. })
     }

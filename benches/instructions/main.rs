@@ -1,8 +1,10 @@
-//! The instructions that an id costs, held to the counts in `counts.txt`: `make instructions`, a part of `make test-all`.
+//! The instructions that an id costs, compared to the counts in `counts.txt`: `make instructions`,
+//! a part of `make test-all`.
 //!
-//! Time depends on the machine and on what else it does; instructions, counted by valgrind's callgrind, do not, so a
-//! tenth more is a change of the code. The program runs itself under callgrind, once for all subjects, and has a profile of
-//! each written to `target/instructions/`, to be read with `callgrind_annotate`.
+//! Time depends on the machine and its other work, but instruction counts of valgrind's callgrind
+//! do not. An increase of a tenth is therefore a change of the code. The program runs itself under
+//! callgrind, once for all subjects. It writes a profile of each subject to `target/instructions/`,
+//! to be read with `callgrind_annotate`.
 
 mod counts;
 #[path = "../harness/mod.rs"]
@@ -16,7 +18,7 @@ use std::{env, fs, io};
 
 use counts::Counts;
 
-/// What this program is told when callgrind runs it.
+/// The argument of this program when it runs under callgrind.
 const UNDER_CALLGRIND: &str = "under-callgrind";
 
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/instructions");
@@ -25,7 +27,7 @@ const RECORDED: &str = concat!(
     "/benches/instructions/counts.txt"
 );
 
-/// Another instruction set has other counts.
+/// The architecture of the recorded counts, because another instruction set has other counts.
 const ARCHITECTURE: &str = "x86_64";
 
 fn main() -> ExitCode {
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs every subject under callgrind.
+/// Runs every subject under callgrind, and returns the counts.
 fn count_all() -> Result<Counts, String> {
     if env::consts::ARCH != ARCHITECTURE {
         return Err(format!(
@@ -83,7 +85,8 @@ fn count_all() -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// The instructions in the profile of that number, which gets the name of its subject.
+/// Returns the instruction count in the profile with this number, and renames the profile after its
+/// subject.
 fn total_of_profile(number: usize, name: &str) -> Result<u64, String> {
     let part = format!("{PROFILES}/part.{number}");
     let text = fs::read_to_string(&part)
@@ -102,7 +105,8 @@ fn total_of_profile(number: usize, name: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("nothing was counted of {name}"))
 }
 
-/// Writes the counts down with `UPDATE_INSTRUCTIONS` set; else tells how they differ from those that are written down.
+/// Records the counts if `UPDATE_INSTRUCTIONS` is set. Otherwise compares them with the recorded
+/// counts.
 fn record_or_compare(counted: &Counts) -> Result<(), String> {
     if env::var_os("UPDATE_INSTRUCTIONS").is_some() {
         fs::write(RECORDED, counted.to_string()).map_err(|cause| format!("{RECORDED}: {cause}"))?;

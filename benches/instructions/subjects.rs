@@ -1,6 +1,7 @@
-//! What is counted: the ways of an id in and out, through the library, with the clock and the random bits standing still.
+//! The counted subjects: minting and decoding through the library, with a clock that stands still
+//! and fixed random bits.
 //!
-//! Each subject runs once before it is counted, so that no count holds what happens only the first time.
+//! Each subject runs once before it is counted, so that no count contains one-time work.
 
 use std::convert::Infallible;
 use std::hint::{black_box, spin_loop};
@@ -11,14 +12,13 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt;
-use idmint::http;
-use idmint::http::{Api, HostPolicy, HttpMetrics};
-use idmint::id::{DecodeFilter, Format, PRESETS};
-use idmint::minting::{
+use idmint_core::id::{DecodeFilter, Format, PRESETS};
+use idmint_core::minting::{
     Batch, BatchRequest, Durable, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes,
 };
-use idmint::service::Service;
-use idmint::time::UnixTime;
+use idmint_core::time::UnixTime;
+use idmint_http::{Api, HostPolicy, HttpMetrics};
+use idmint_service::Service;
 use prometheus::Registry;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -27,28 +27,30 @@ use tower::ServiceExt;
 
 use crate::harness::service::{YEARS, frozen_service};
 
-/// How often a subject does its work.
+/// The number of units of work for each subject.
 const UNITS: u32 = 1_000;
 
-/// Ids computed at once, as an answer does it.
+/// The number of ids in one row, as in a response.
 const ROW: usize = 512;
 
-/// Formats whose ids stand in files.
+/// Formats whose ids are stored in files.
 const COLUMNS: [&str; 4] = ["payment", "snowflake", "ulid", "uuid7"];
 
-/// A text with readings in many formats, most of which carry an instant.
+/// A text that is readable in many formats, most of which carry an instant.
 const DECODED: &str = "175928847299117063";
 
-/// Where callers say they found the service.
+/// The host header of a request.
 const HOST: HeaderValue = HeaderValue::from_static("127.0.0.1:8080");
 
-/// The function whose instructions callgrind counts; it finds it by this part of its name.
+/// The function whose instructions callgrind counts. callgrind finds the function by this part of
+/// its name.
 pub(crate) const COUNTED: &str = "counted_by_callgrind";
 
-/// The function after which callgrind writes what it counted. One function cannot be both.
+/// The function after which callgrind writes its counts. One function cannot serve both purposes.
 pub(crate) const WRITTEN: &str = "written_by_callgrind";
 
-// The pauses keep the calls from becoming jumps, with which callgrind would not see the functions end.
+// The calls to `spin_loop` keep the calls before them from becoming tail jumps, because callgrind
+// does not see the end of a function that was jumped to.
 #[inline(never)]
 fn written_by_callgrind(work: &mut dyn FnMut()) {
     counted_by_callgrind(work);
@@ -61,7 +63,7 @@ fn counted_by_callgrind(work: &mut dyn FnMut()) {
     spin_loop();
 }
 
-/// Runs every subject, and tells each one's name and how many units of work are in its count.
+/// Runs every subject, and passes its name and its number of units to `told`.
 pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     let mut count = |name: String, work: &mut dyn FnMut()| {
         work();
@@ -124,12 +126,13 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
                 );
             }
         });
-        // What a line of `idmint decode --csv` costs, but for the reading and writing of CSV.
+        // The cost of a line of `idmint decode --csv`, without reading and writing CSV.
         if COLUMNS.contains(&preset.name) {
             count(format!("columns {}", format.name), &mut || {
                 for text in &texts {
-                    let reading = decoding.reading_of(black_box(text), DecodeFilter::default());
-                    assert!(black_box(reading.expect("is read").time()).is_some());
+                    let reading = decoding.best(black_box(text), DecodeFilter::default());
+                    let own = reading.own().expect("the text is an id");
+                    assert!(black_box(own.time()).is_some());
                 }
             });
         }
@@ -143,7 +146,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
         }
     });
     let metrics =
-        HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+        HttpMetrics::register(&Registry::new(), &idmint_http::paths()).expect("an empty registry");
     let api = Api::new(
         Arc::clone(&service),
         Arc::new(metrics),
@@ -160,7 +163,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     });
 }
 
-/// What mints snowflakes in a slot of a fleet, by the clock of the service.
+/// Returns a minter of snowflakes for a slot of a fleet, on the clock of the service.
 fn leased_minter(service: &Service) -> Arc<Minter> {
     let clock = Arc::clone(service.clock());
     let settings = MintSettings {
@@ -190,7 +193,7 @@ fn request(minter: &Minter, count: u32) -> BatchRequest {
         .expect("a sound request")
 }
 
-/// As many ids as [`UNITS`], any of the past: for formats that are not minted by number.
+/// Returns [`UNITS`] random ids of the past, for formats that are not minted by count.
 fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
     let mut random = StdRng::seed_from_u64(1);
     let now = UnixTime::from(service.clock().now());
@@ -216,7 +219,7 @@ fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
         .collect()
 }
 
-/// Sends as many requests as [`UNITS`], and takes each answer as a connection does.
+/// Sends [`UNITS`] requests, and reads each response as a connection does.
 async fn exchange(api: &Api, method: Method, path: &str) {
     for _ in 0..UNITS {
         let request = Request::builder()

@@ -1,17 +1,22 @@
-// Package idmint takes ids from an idmint service: https, failover, and a stock of ids, so that most cost no round trip.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package idmint is a client of an idmint service: https, failover, and a prefetched stock of ids, so that most ids cost no request.
 //
-// Copy this file. It needs Go 1.19 and nothing else:
+// Require the module or copy this file. It needs Go 1.19 and nothing else:
 //
 //	ids, err := idmint.New([]string{"http://10.0.0.1:8080", "http://10.0.0.2:8080"}, "snowflake", idmint.Options{Token: "…"})
-//	id, err := ids.Next()           // a uint64; by any number of goroutines
-//	text, err := ids.NextText()     // a text, for formats of any kind
-//	texts, err := ids.Mint(1000)    // and Decode("1573542478315782144"), Append("aa77f99c", events)
-//	ids.Number("acme-2026", "order-4711") // the next of a series without gaps, always the same for an order
-//	ids.Close()                     // an *Error with a Status says what to mend; one that IsTransient passes
+//	defer ids.Close()
+//	id, err := ids.Next(ctx)          // a uint64, in any number of goroutines
+//	text, err := ids.NextText(ctx)    // a text, for formats of any kind
+//	texts, err := ids.Mint(ctx, 1000) // also Decode(ctx, "1573542478315782144") and Append(ctx, "aa77f99c", events)
+//	number, text, err := ids.Number(ctx, "acme-2026", "order-4711") // the same number for the same key
 //
-// One object for a process: Go cannot fork without exec, so none is ever copied with it. Where a machine or container is copied
-// while it runs (a snapshot that is restored twice), make the object after the copy: nothing in a process tells that it was
-// copied. Time in which the machine sleeps does not count as age here.
+// Every call ends within Options.Timeout or with its context. An error is an *Error, and errors.Is tells ErrRefused, ErrUnavailable,
+// ErrBadResponse and ErrClosed apart.
+//
+// Create one Ids per process. Go cannot fork without exec, so no process copies one. If a machine or container is copied while it runs
+// (a snapshot that is restored twice), create the Ids after the copy, because nothing signals the copy to a process. The time in which
+// the machine sleeps does not count as age.
 package idmint
 
 import (
@@ -25,8 +30,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	mathrand "math/rand"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"regexp"
@@ -37,59 +44,75 @@ import (
 	"time"
 )
 
+// Version is the version of this client.
+const Version = "0.1.0"
+
 const (
-	pauseMin = 100 * time.Millisecond
-	pauseMax = 5 * time.Second
+	pauseMin      = 100 * time.Millisecond
+	pauseMax      = 5 * time.Second
+	retryAfterMax = 30 * time.Second
+	bodyMax       = 64 << 20
+	// The service counts a request for more ids as bulk work, which it refuses first.
+	bulk = 1024
 )
 
-// What the service cannot know: where the mistake is mended.
 var remedies = map[int]string{
 	401: "set Options.Token to a token that http.tokens of the service has",
 	403: "the token does not cover this: its scopes and formats are in http.tokens of the service",
-	421: "ask by a name that the service answers for, or add this one to its http.hosts",
+	421: "use a host name of the service, or add this one to its http.hosts",
 }
 
-// ErrClosed is what a closed Ids says.
-var ErrClosed = errors.New("this Ids is closed")
+// The kinds of an Error, for errors.Is.
+var (
+	ErrRefused     = errors.New("idmint: the service would refuse the request again")
+	ErrUnavailable = errors.New("idmint: the same call may succeed later")
+	ErrBadResponse = errors.New("idmint: the response is not one of an idmint service")
+	ErrClosed      = errors.New("idmint: the Ids is closed")
+)
 
-// Options are what New need not be told. The zero value of each stands for what is said beside it.
+// Options of New. A zero value stands for the default beside it.
 type Options struct {
-	Token            string        // Shown with each request; none.
-	PrefetchCount    int           // How many ids are asked for at once; 100. Grows with the rate of use.
-	PrefetchCountMax int           // Up to so many; 10 000.
-	PrefetchValidity time.Duration // How long an id may be handed out after it was asked for, so the longest outage that is bridged; a minute.
-	Timeout          time.Duration // After which a call gives up; 10 seconds.
-	CAFile           string        // Whom to trust with https, as PEM; whom the system trusts.
-	Query            url.Values    // What else the format needs, as {"type": {"message"}}.
+	Token            string        // Sent with each request, without the white space around it. Default: none.
+	PrefetchCount    int           // Ids per request; it grows with the rate of use. Default: 100.
+	PrefetchCountMax int           // The bound of that growth. Default: 10 000.
+	PrefetchValidity time.Duration // The maximum age of an id, so the longest outage that is bridged. Default: a minute.
+	Timeout          time.Duration // The time after which a call fails. Default: 10 seconds.
+	CAFile           string        // The PEM file of the authorities to trust with https. Default: those of the system.
+	Query            url.Values    // Parameters that the format needs, as {"type": {"message"}}. Default: none.
 }
 
-// Error is a request without an answer.
+// Format keeps the token out of logs.
+func (Options) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, "idmint.Options{…}") }
+
+// Error is the error of a call.
 type Error struct {
-	Status     int            // What the service answered; 0 if none did.
-	Slug       string         // The kind, as in /problems/{slug}.
-	Reason     string         // Why, as one word.
-	Problem    map[string]any // All that the service said.
-	RetryAfter time.Duration  // How long it asks to wait.
-	message    string
-	cause      error
+	Kind           error          // ErrRefused, ErrUnavailable, ErrBadResponse or ErrClosed.
+	Status         int            // The status of the response; 0 if there was none.
+	Slug           string         // The problem, as in /problems/{slug}.
+	Reason         string         // Why, as one word.
+	Problem        map[string]any // The whole problem document.
+	RetryAfter     time.Duration  // The wait that the service asks for, at most half a minute.
+	OutcomeUnknown bool           // Whether the service may have done what was asked although the call failed.
+	message        string
+	cause          error
 }
 
 func (e *Error) Error() string { return e.message }
 
-// Unwrap is why no service answered.
+// Is makes errors.Is compare the kind.
+func (e *Error) Is(target error) bool { return target == e.Kind }
+
+// Unwrap returns the error of the transport or of the context, if there is one.
 func (e *Error) Unwrap() error { return e.cause }
 
-// IsTransient says whether the same request may work later.
-func (e *Error) IsTransient() bool {
-	var unknown x509.UnknownAuthorityError
-	switch e.Status {
-	case 429, 502, 503, 504:
-		return true
-	case 0:
-		return !errors.As(e.cause, &unknown)
-	}
-	return false
+// again is a copy for another call.
+func (e *Error) again(outcomeUnknown bool) *Error {
+	again := *e
+	again.OutcomeUnknown = outcomeUnknown
+	return &again
 }
+
+func closed() *Error { return &Error{Kind: ErrClosed, message: "this Ids is closed"} }
 
 // Ids are ids of one format.
 type Ids struct {
@@ -98,11 +121,10 @@ type Ids struct {
 	query      url.Values
 	numbers    stock
 	texts      stock
-	learning   sync.Mutex
 	numberText atomic.Pointer[numberText] // nil until it is known.
 }
 
-// New makes an Ids. Nothing is sent yet.
+// New returns an Ids, or an error if an argument is wrong. It sends nothing yet.
 func New(urls []string, format string, options Options) (*Ids, error) {
 	if options.PrefetchCountMax == 0 {
 		options.PrefetchCountMax = 10_000
@@ -111,7 +133,7 @@ func New(urls []string, format string, options Options) (*Ids, error) {
 		options.PrefetchCount = 100
 	}
 	if options.PrefetchCount < 1 || options.PrefetchCount > options.PrefetchCountMax {
-		return nil, fmt.Errorf("PrefetchCount is %d, it must be from 1 to PrefetchCountMax (%d)", options.PrefetchCount, options.PrefetchCountMax)
+		return nil, fmt.Errorf("PrefetchCount must be from 1 to PrefetchCountMax (%d), got %d", options.PrefetchCountMax, options.PrefetchCount)
 	}
 	if options.PrefetchValidity == 0 {
 		options.PrefetchValidity = time.Minute
@@ -120,7 +142,7 @@ func New(urls []string, format string, options Options) (*Ids, error) {
 		options.Timeout = 10 * time.Second
 	}
 	if options.PrefetchValidity < 0 || options.Timeout < 0 {
-		return nil, errors.New("PrefetchValidity and Timeout are above 0")
+		return nil, errors.New("PrefetchValidity and Timeout must be above 0")
 	}
 	asking, err := newAsking(urls, options)
 	if err != nil {
@@ -132,30 +154,30 @@ func New(urls []string, format string, options Options) (*Ids, error) {
 	return ids, nil
 }
 
-// Next is the next id, of a format of up to 64 bits. It waits only when there is none here.
-func (ids *Ids) Next() (uint64, error) {
+// Next returns the next id, of a format of up to 64 bits. It blocks only while the stock is empty.
+func (ids *Ids) Next(ctx context.Context) (uint64, error) {
 	for {
 		piece := ids.numbers.current.Load()
 		if place := piece.taken.Add(1) - 1; place < piece.count && time.Since(piece.asked) < piece.validity {
 			return piece.first + place*piece.step, nil
 		}
-		if err := ids.numbers.advance(piece); err != nil {
+		if err := ids.numbers.advance(ctx, piece); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// NextText is the next id as a text.
-func (ids *Ids) NextText() (string, error) {
+// NextText returns the next id as a text. It blocks only while the stock is empty.
+func (ids *Ids) NextText(ctx context.Context) (string, error) {
 	numberText := ids.numberText.Load()
 	if numberText == nil {
 		var err error
-		if numberText, err = ids.learn(); err != nil {
+		if numberText, err = ids.learn(ctx); err != nil {
 			return "", err
 		}
 	}
 	if numberText.radix > 0 {
-		id, err := ids.Next()
+		id, err := ids.Next(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -166,28 +188,57 @@ func (ids *Ids) NextText() (string, error) {
 		if place := piece.taken.Add(1) - 1; place < piece.count && time.Since(piece.asked) < piece.validity {
 			return piece.texts[place], nil
 		}
-		if err := ids.texts.advance(piece); err != nil {
+		if err := ids.texts.advance(ctx, piece); err != nil {
 			return "", err
 		}
 	}
 }
 
-// Mint gives so many ids as texts, minted now: all of them or none. A retry mints others, so no id comes twice.
-func (ids *Ids) Mint(count int) ([]string, error) {
-	var answer struct{ Ids []string }
-	err := ids.asking.json("POST", ids.target(count), nil, nil, &answer)
-	return answer.Ids, err
+// Mint mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice.
+func (ids *Ids) Mint(ctx context.Context, count int) ([]string, error) {
+	return ids.mintedTexts(ctx, request{method: "POST", target: ids.target(count)}, count)
 }
 
-// Decode says what the text can be: the answer of GET /decode/{id}. An *Error with status 404 if it is no id.
-func (ids *Ids) Decode(text string) (map[string]any, error) {
+func (ids *Ids) mintedTexts(ctx context.Context, r request, count int) ([]string, error) {
+	var texts []string
+	r.parse = func(body []byte) error {
+		var answer struct{ Ids []string }
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return err
+		}
+		for _, text := range answer.Ids {
+			if text == "" {
+				return errors.New("an id is empty")
+			}
+		}
+		if texts = answer.Ids; len(texts) != count {
+			return fmt.Errorf("%d ids, not %d", len(texts), count)
+		}
+		return nil
+	}
+	if err := ids.asking.send(ctx, r); err != nil {
+		return nil, err
+	}
+	return texts, nil
+}
+
+// Decode returns the response of GET /decode/{id}: the possible readings of a text. The status of the error is 404 if it is no id.
+func (ids *Ids) Decode(ctx context.Context, text string) (map[string]any, error) {
 	var answer map[string]any
-	err := ids.asking.json("GET", "/decode/"+url.PathEscape(text), nil, nil, &answer)
+	err := ids.asking.send(ctx, request{method: "GET", target: "/decode/" + url.PathEscape(text), parse: func(body []byte) error {
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return err
+		}
+		if answer == nil {
+			return errors.New("no object")
+		}
+		return nil
+	}})
 	return answer, err
 }
 
-// Append appends events to a ledger and gives their ids. It is done once, however often it must be sent.
-func (ids *Ids) Append(ledger string, events []any) ([]string, error) {
+// Append appends events to a ledger and returns their ids. It appends once, however often the request is sent.
+func (ids *Ids) Append(ctx context.Context, ledger string, events []any) ([]string, error) {
 	body, err := json.Marshal(map[string]any{"events": events})
 	if err != nil {
 		return nil, err
@@ -197,23 +248,31 @@ func (ids *Ids) Append(ledger string, events []any) ([]string, error) {
 		return nil, err
 	}
 	headers := map[string]string{"Idempotency-Key": hex.EncodeToString(key[:]), "Content-Type": "application/json"}
-	var answer struct{ Ids []string }
-	err = ids.asking.json("POST", "/ledgers/"+url.PathEscape(ledger)+"/events", headers, body, &answer)
-	return answer.Ids, err
+	target := "/ledgers/" + url.PathEscape(ledger) + "/events"
+	return ids.mintedTexts(ctx, request{method: "POST", target: target, headers: headers, body: body}, len(events))
 }
 
-// Number gives the next number of a series without gaps, and its text. The same key is given the same for ever.
-func (ids *Ids) Number(series, key string) (uint64, string, error) {
-	var answer struct{ Number, Text string }
-	headers := map[string]string{"Idempotency-Key": key}
-	if err := ids.asking.json("POST", "/numbers/"+url.PathEscape(series), headers, nil, &answer); err != nil {
-		return 0, "", err
+// Number returns the next number of a series without gaps, and its text. The same key always gets the same number.
+func (ids *Ids) Number(ctx context.Context, series, key string) (number uint64, text string, err error) {
+	if !visible.MatchString(key) {
+		return 0, "", errors.New("a key must be visible ASCII characters, at least one")
 	}
-	number, err := strconv.ParseUint(answer.Number, 10, 64)
-	return number, answer.Text, err
+	headers := map[string]string{"Idempotency-Key": key}
+	err = ids.asking.send(ctx, request{method: "POST", target: "/numbers/" + url.PathEscape(series), headers: headers, parse: func(body []byte) (err error) {
+		var answer struct{ Number, Text string }
+		if err = json.Unmarshal(body, &answer); err != nil {
+			return err
+		}
+		if text = answer.Text; text == "" {
+			return errors.New("no text")
+		}
+		number, err = strconv.ParseUint(answer.Number, 10, 64)
+		return err
+	}})
+	return number, text, err
 }
 
-// Close gives back what is open. Ids that were not handed out stay gaps.
+// Close closes the connections. Ids that were not handed out stay gaps.
 func (ids *Ids) Close() {
 	ids.asking.close()
 	ids.numbers.close()
@@ -228,35 +287,45 @@ func (ids *Ids) target(count int) string {
 	return "/ids/" + ids.format + "?" + query.Encode()
 }
 
-func (ids *Ids) fetchRows(count int) ([]*piece, error) {
-	var answer struct {
-		Rows []struct {
-			First, Step string
-			Count       uint64
-		}
-	}
+func (ids *Ids) fetchRows(count int) (pieces []*piece, err error) {
 	headers := map[string]string{"Accept": "application/vnd.idmint.rows+json"}
-	if err := ids.asking.json("POST", ids.target(count), headers, nil, &answer); err != nil {
-		return nil, err
-	}
-	pieces := make([]*piece, len(answer.Rows))
-	for at, row := range answer.Rows {
-		first, err := strconv.ParseUint(row.First, 10, 64)
-		step, errOfStep := strconv.ParseUint(row.Step, 10, 64)
-		if err != nil || errOfStep != nil {
-			return nil, &Error{message: "ids of this format have more than 64 bits: take NextText", Status: 200}
+	parse := func(body []byte) error {
+		var answer struct {
+			Rows []struct {
+				First, Step string
+				Count       uint64
+			}
 		}
-		pieces[at] = &piece{first: first, step: step, count: row.Count}
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return err
+		}
+		left := uint64(count)
+		pieces = make([]*piece, len(answer.Rows))
+		for at, row := range answer.Rows {
+			first, err := strconv.ParseUint(row.First, 10, 64)
+			step, errOfStep := strconv.ParseUint(row.Step, 10, 64)
+			if len(row.First) < 40 && errors.Is(err, strconv.ErrRange) {
+				return &Error{Kind: ErrRefused, message: "ids of this format have more than 64 bits: use NextText", Status: 200}
+			}
+			high, span := bits.Mul64(step, row.Count)
+			if err != nil || errOfStep != nil || row.Count == 0 || row.Count > left || (step == 0 && row.Count > 1) || high != 0 || first+span < first {
+				return errors.New("no row of ids")
+			}
+			left -= row.Count
+			pieces[at] = &piece{first: first, step: step, count: row.Count}
+		}
+		if left != 0 {
+			return errors.New("not as many ids as were asked for")
+		}
+		return nil
 	}
-	return pieces, nil
+	err = ids.asking.send(context.Background(), request{"POST", ids.target(count), headers, nil, count, parse})
+	return pieces, err
 }
 
 func (ids *Ids) fetchTexts(count int) ([]*piece, error) {
-	texts, err := ids.Mint(count)
-	if err != nil {
-		return nil, err
-	}
-	return []*piece{{texts: texts, count: uint64(len(texts))}}, nil
+	texts, err := ids.mintedTexts(context.Background(), request{method: "POST", target: ids.target(count), count: count}, count)
+	return []*piece{{texts: texts, count: uint64(len(texts))}}, err
 }
 
 // numberText makes texts of numbers, where they are decimal, hex or base 36 and nothing more.
@@ -276,28 +345,30 @@ func (s *numberText) textOf(id uint64) string {
 	return text
 }
 
-// learn asks how texts of the format are made.
-func (ids *Ids) learn() (*numberText, error) {
-	ids.learning.Lock()
-	defer ids.learning.Unlock()
-	if known := ids.numberText.Load(); known != nil {
-		return known, nil
-	}
+// learn asks the service how it writes texts of the format.
+func (ids *Ids) learn(ctx context.Context) (*numberText, error) {
 	var format description
 	learnt := &numberText{}
-	err := ids.asking.json("GET", "/formats/"+ids.format, nil, nil, &format)
-	var refused *Error
+	err := ids.asking.send(ctx, request{method: "GET", target: "/formats/" + ids.format, parse: func(body []byte) error {
+		if err := json.Unmarshal(body, &format); err != nil {
+			return err
+		}
+		if len(format.Encodings) == 0 {
+			return errors.New("no format")
+		}
+		return nil
+	}})
 	if err == nil {
 		learnt = format.numberText(ids.query)
-	} else if !errors.As(err, &refused) || refused.IsTransient() {
+	} else if !errors.Is(err, ErrRefused) {
 		return nil, err
 	}
-	// Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
+	// A token that may mint need not be allowed to read formats. The request for texts reports every other error.
 	ids.numberText.Store(learnt)
 	return learnt, nil
 }
 
-// description is what GET /formats/{format} says, as far as it matters here.
+// description is the part of GET /formats/{format} that matters here.
 type description struct {
 	Rule      string
 	Minted    bool
@@ -313,7 +384,7 @@ type description struct {
 }
 
 func (d *description) numberText(query url.Values) *numberText {
-	// Only of sequenced formats numbers are to be had.
+	// The service returns numbers only for sequenced formats.
 	if d.Rule != "sequenced" || !d.Minted || d.Bits > 64 || query.Has("prefix") {
 		return &numberText{}
 	}
@@ -336,7 +407,7 @@ func (d *description) numberText(query url.Values) *numberText {
 			if encoding.Pattern != fixed && !free.MatchString(encoding.Pattern) {
 				continue
 			}
-			// An alphabet in another order has the same pattern.
+			// An alphabet in another order has the same pattern, so compare the example.
 			value, err := strconv.ParseUint(d.Example.Value, 10, 64)
 			if err == nil && try.textOf(value) == d.Example.Encodings[encoding.Name] {
 				return &try.numberText
@@ -347,18 +418,18 @@ func (d *description) numberText(query url.Values) *numberText {
 	return &numberText{}
 }
 
-// piece has ids that were asked for together: a row of numbers, or texts.
+// piece has ids of one response: a row of numbers, or texts.
 type piece struct {
-	taken       atomic.Uint64 // How many were taken, or tried to be: no place is taken twice.
+	taken       atomic.Uint64 // The places taken, including attempts after the last one. It only grows, so no place is taken twice.
 	first, step uint64
 	texts       []string
 	count       uint64
 	asked       time.Time
 	validity    time.Duration
-	lowers      bool // Whether more are to be fetched when it is begun.
+	lowers      bool // Whether more are fetched when it is begun.
 }
 
-// stock has ids that are here already. More are fetched before it is empty, by one request at a time.
+// stock has prefetched ids. One request at a time fetches more before it is empty.
 type stock struct {
 	current atomic.Pointer[piece]
 
@@ -366,95 +437,141 @@ type stock struct {
 	fetch                     func(count int) ([]*piece, error)
 	pieces                    []*piece
 	count, countMin, countMax int
-	validity                  time.Duration
-	filledAt                  time.Time
-	filling                   chan struct{} // Closed when what is being fetched is here, or failed; nil if nothing is.
-	err                       error
+	validity, timeout         time.Duration
+	filledAt, growsAt         time.Time
+	filling                   chan struct{} // Closed when the request has ended; nil while there is none.
+	err                       *Error
+	failures                  int
+	retryAt                   time.Time
 	isClosed                  bool
 }
 
 func (s *stock) begin(fetch func(int) ([]*piece, error), options Options) {
-	s.fetch, s.validity = fetch, options.PrefetchValidity
+	s.fetch, s.validity, s.timeout = fetch, options.PrefetchValidity, options.Timeout
 	s.count, s.countMin, s.countMax = options.PrefetchCount, options.PrefetchCount, options.PrefetchCountMax
 	s.current.Store(&piece{})
 }
 
-// advance puts another piece in the place of one that has no more ids, or too old ones. It waits only when there is none here.
-func (s *stock) advance(used *piece) error {
+// advance replaces a piece that is used up or too old. It blocks only while the stock is empty.
+func (s *stock) advance(ctx context.Context, used *piece) error {
 	wasUsedUp := time.Since(used.asked) < s.validity
-	s.lock.Lock()
-	for s.current.Load() == used {
-		if s.isClosed {
-			s.lock.Unlock()
-			return ErrClosed
-		}
-		for len(s.pieces) > 0 && time.Since(s.pieces[0].asked) >= s.validity {
-			// Fewer are used than are fetched.
-			if s.pieces[0].lowers {
-				s.count = max(s.countMin, s.count/2)
-			}
-			s.pieces = s.pieces[1:]
-		}
-		if len(s.pieces) == 0 || s.pieces[0].lowers {
-			s.startFilling(wasUsedUp)
-		}
-		if len(s.pieces) > 0 {
-			s.current.Store(s.pieces[0])
-			s.pieces = s.pieces[1:]
-			break
-		}
-		filling := s.filling
-		s.lock.Unlock()
-		<-filling
-		s.lock.Lock()
-		if s.err != nil && len(s.pieces) == 0 && s.filling == nil && s.current.Load() == used && !s.isClosed {
-			err := s.err
-			s.lock.Unlock()
+	var late <-chan time.Time
+	for {
+		filling, err := s.replace(used, wasUsedUp)
+		if filling == nil {
 			return err
 		}
+		if late == nil {
+			timer := time.NewTimer(s.timeout)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-filling:
+		case <-late:
+			return &Error{Kind: ErrUnavailable, message: fmt.Sprintf("no ids within %v", s.timeout)}
+		case <-ctx.Done():
+			return &Error{Kind: ErrUnavailable, message: "the call ended: " + ctx.Err().Error(), cause: ctx.Err()}
+		}
 	}
-	s.lock.Unlock()
-	return nil
+}
+
+// replace replaces a piece, or returns what to wait for, or an error.
+func (s *stock) replace(used *piece, wasUsedUp bool) (chan struct{}, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.current.Load() != used {
+		return nil, nil
+	}
+	if s.isClosed {
+		return nil, closed()
+	}
+	for len(s.pieces) > 0 && time.Since(s.pieces[0].asked) >= s.validity {
+		// The ids expired before use, so fetch fewer.
+		if s.pieces[0].lowers {
+			s.count = max(s.countMin, s.count/2)
+		}
+		s.pieces = s.pieces[1:]
+	}
+	mayFill := s.filling == nil && !time.Now().Before(s.retryAt)
+	if mayFill && (len(s.pieces) == 0 || s.pieces[0].lowers) {
+		s.startFilling(wasUsedUp)
+	}
+	if len(s.pieces) > 0 {
+		s.current.Store(s.pieces[0])
+		s.pieces = s.pieces[1:]
+		return nil, nil
+	}
+	if s.filling == nil {
+		return nil, s.err.again(false)
+	}
+	return s.filling, nil
 }
 
 func (s *stock) startFilling(wasUsedUp bool) {
-	if s.filling != nil {
-		return
-	}
 	if wasUsedUp && time.Since(s.filledAt) < time.Second {
-		s.count = min(s.countMax, s.count*2)
+		most := s.countMax
+		if time.Now().Before(s.growsAt) {
+			most = min(most, bulk)
+		}
+		s.count = max(s.count, min(most, s.count*2))
 	}
 	s.filling = make(chan struct{})
 	go s.fill(s.count)
 }
 
 func (s *stock) fill(count int) {
-	asked := time.Now()
-	pieces, err := s.fetch(count)
-	var refused *Error
-	if errors.As(err, &refused) && refused.Status == 422 && refused.Reason == "count" {
-		limit, _ := refused.Problem["limit"].(string)
-		if most, errOfLimit := strconv.Atoi(limit); errOfLimit == nil && most > 0 && most < count {
-			// So many are never had at once: from now on as many as are.
-			s.lock.Lock()
-			s.count, s.countMax, s.countMin = most, most, min(most, s.countMin)
-			s.lock.Unlock()
-			s.fill(most)
-			return
+	var pieces []*piece
+	var failure *Error
+	for try := 0; try < 2; try++ {
+		asked := time.Now()
+		fetched, err := s.fetch(count)
+		if failure = nil; err == nil {
+			pieces = halved(fetched)
+			for _, piece := range pieces {
+				piece.asked, piece.validity = asked, s.validity
+			}
+			break
 		}
-	}
-	pieces = halved(pieces)
-	for _, piece := range pieces {
-		piece.asked, piece.validity = asked, s.validity
+		if !errors.As(err, &failure) {
+			failure = &Error{Kind: ErrUnavailable, message: err.Error(), cause: err}
+		}
+		fewer := s.fewerAfter(failure, count)
+		if fewer == 0 {
+			break
+		}
+		count = fewer
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if !s.isClosed {
 		s.pieces = append(s.pieces, pieces...)
 	}
-	s.err, s.filledAt = err, time.Now()
+	if s.failures++; failure == nil {
+		s.failures = 0
+	}
+	s.err, s.filledAt = failure, time.Now()
+	s.retryAt = s.filledAt.Add(backoff(s.failures))
 	close(s.filling)
 	s.filling = nil
+}
+
+// fewerAfter is a smaller number to ask for after a refusal, or 0.
+func (s *stock) fewerAfter(refused *Error, count int) int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	limit, _ := refused.Problem["limit"].(string)
+	most, err := strconv.Atoi(limit)
+	if refused.Status == 422 && refused.Reason == "count" && err == nil && most > 0 && most < count {
+		// The service never grants this many at once, so ask for its limit from now on.
+		s.count, s.countMax, s.countMin = most, most, min(most, s.countMin)
+		return most
+	}
+	if refused.Status == 503 && count > bulk {
+		s.count, s.growsAt = bulk, time.Now().Add(time.Minute)
+		return bulk
+	}
+	return 0
 }
 
 // halved cuts pieces so that one begins in the middle of all ids; when it is begun more are fetched.
@@ -494,37 +611,58 @@ func (s *stock) close() {
 	}
 }
 
-// asking sends requests to whichever address answers.
+// address is one address of the service, and the time before which it gets no request.
+type address struct {
+	url       string
+	failures  int
+	notBefore time.Time
+	failure   *Error
+}
+
+// asking sends requests to any address that answers.
 type asking struct {
 	client  http.Client
-	urls    []string
 	token   string
 	timeout time.Duration
 	ended   context.Context
 	end     context.CancelFunc
 
 	lock      sync.Mutex
-	first     int // The address that answered last.
-	notBefore []time.Time
-	refusals  []*Error
+	addresses []address
+	first     int  // The address that answered last.
+	isAway    bool // Whether a call timed out, and no address has answered since.
 }
+
+// visible are texts that a header can carry.
+var visible = regexp.MustCompile("^[!-~]+$")
+
+// credentials are the user name and the password of a URL.
+var credentials = regexp.MustCompile("(?s)^.*@")
 
 func newAsking(urls []string, options Options) (*asking, error) {
 	if len(urls) == 0 {
-		return nil, errors.New("urls names no address")
+		return nil, errors.New("urls has no address")
 	}
-	a := &asking{token: options.Token, timeout: options.Timeout}
+	a := &asking{token: strings.TrimSpace(options.Token), timeout: options.Timeout}
+	if options.Token != "" && !visible.MatchString(a.token) {
+		return nil, errors.New("Options.Token must be visible ASCII characters, at least one")
+	}
 	for _, given := range urls {
+		whole := given
 		if !strings.Contains(given, "://") {
-			given = "http://" + given
+			whole = "http://" + given
 		}
-		parsed, err := url.Parse(given)
-		if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" {
-			return nil, fmt.Errorf("%q is no http or https address", given)
+		shown := credentials.ReplaceAllString(given, "…@")
+		parsed, err := url.Parse(whole)
+		if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" || !visible.MatchString(whole) {
+			return nil, fmt.Errorf("%q is no http or https address", shown)
 		}
-		a.urls = append(a.urls, strings.TrimRight(given, "/"))
+		if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+			return nil, fmt.Errorf("%q has a user name, a query or a fragment, which an address of idmint does not have", shown)
+		}
+		a.addresses = append(a.addresses, address{url: strings.TrimRight(whole, "/")})
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second}
+	transport := &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10}
 	if options.CAFile != "" {
 		pem, err := os.ReadFile(options.CAFile)
 		if err != nil {
@@ -536,9 +674,8 @@ func newAsking(urls []string, options Options) (*asking, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
-	a.client = http.Client{Transport: transport}
+	a.client = http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	a.ended, a.end = context.WithCancel(context.Background())
-	a.notBefore, a.refusals = make([]time.Time, len(urls)), make([]*Error, len(urls))
 	return a, nil
 }
 
@@ -547,126 +684,246 @@ func (a *asking) close() {
 	a.client.CloseIdleConnections()
 }
 
-// json reads the answer to a request that may be sent more than once.
-func (a *asking) json(method, target string, headers map[string]string, body []byte, answer any) error {
-	deadline, pause := time.Now().Add(a.timeout), pauseMin
+// request may be sent more than once.
+type request struct {
+	method, target string
+	headers        map[string]string
+	body           []byte
+	count          int                     // The number of ids.
+	parse          func(body []byte) error // Reads the response.
+}
+
+// send sends the request until an address answers or the time is up.
+func (a *asking) send(ctx context.Context, r request) error {
+	deadline, outcomeUnknown := time.Now().Add(a.timeout), false
+	within, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.ended.Done():
+			cancel()
+		case <-within.Done():
+		}
+	}()
 	for {
 		var failure *Error
-		earliest := deadline
 		a.lock.Lock()
 		first := a.first
 		a.lock.Unlock()
-		for place := range a.urls {
-			at := (first + place) % len(a.urls)
-			a.lock.Lock()
-			notBefore, refusal := a.notBefore[at], a.refusals[at]
-			a.lock.Unlock()
-			if time.Now().Before(notBefore) {
-				if failure == nil {
-					failure = refusal
+		for place := range a.addresses {
+			at := (first + place) % len(a.addresses)
+			one := a.begin(at, deadline)
+			if one == nil {
+				one = a.attempt(within, at, r, deadline)
+				if ended := a.endOf(ctx, outcomeUnknown || one != nil && one.OutcomeUnknown); ended != nil && one != nil {
+					return ended
 				}
-			} else {
-				failure = a.ask(at, method, target, headers, body, deadline, answer)
-				if failure == nil {
-					a.lock.Lock()
-					a.first = at
-					a.lock.Unlock()
+				a.settle(at, one)
+				if one == nil {
 					return nil
 				}
-				if a.ended.Err() != nil {
-					return ErrClosed
+				outcomeUnknown = outcomeUnknown || one.OutcomeUnknown
+				if one.Kind == ErrRefused {
+					return one.again(outcomeUnknown)
 				}
-				if !failure.IsTransient() {
-					return failure
-				}
-				notBefore = time.Now().Add(failure.RetryAfter)
+			}
+			if failure == nil || failure.Kind == ErrBadResponse {
+				failure = one
+			}
+		}
+		earliest, isAway := a.earliest()
+		isLate := earliest.After(deadline) || time.Now().After(deadline)
+		if isAway || isLate || failure.Kind == ErrBadResponse || (failure.Status == 503 && r.count > bulk) {
+			if isLate {
 				a.lock.Lock()
-				a.notBefore[at], a.refusals[at] = notBefore, failure
+				a.isAway = true
 				a.lock.Unlock()
 			}
-			if notBefore.Before(earliest) {
-				earliest = notBefore
-			}
+			return failure.again(outcomeUnknown)
 		}
-		wait := time.Duration(float64(pause) * (0.5 + mathrand.Float64()/2))
-		if until := time.Until(earliest); until > wait {
-			wait = until
-		}
-		if time.Now().Add(wait).After(deadline) {
-			return failure
-		}
+		timer := time.NewTimer(time.Until(earliest))
 		select {
-		case <-time.After(wait):
-		case <-a.ended.Done():
-			return ErrClosed
-		}
-		if pause *= 2; pause > pauseMax {
-			pause = pauseMax
+		case <-timer.C:
+		case <-within.Done():
+			timer.Stop()
+			if ended := a.endOf(ctx, outcomeUnknown); ended != nil {
+				return ended
+			}
 		}
 	}
 }
 
-func (a *asking) ask(at int, method, target string, headers map[string]string, body []byte, deadline time.Time, answer any) *Error {
-	unreachable := func(err error) *Error {
-		var unknown x509.UnknownAuthorityError
-		if errors.As(err, &unknown) {
-			return &Error{message: a.urls[at] + " is not trusted; set Options.CAFile to the certificate of its authority", cause: err}
-		}
-		return &Error{message: fmt.Sprintf("%s does not answer: %v", a.urls[at], err), cause: err}
+// endOf is the error of a call that its caller or Close has ended.
+func (a *asking) endOf(ctx context.Context, outcomeUnknown bool) error {
+	if a.ended.Err() != nil {
+		return closed().again(outcomeUnknown)
 	}
-	// Each address gets its share of the time.
-	share := a.timeout / time.Duration(len(a.urls)+1)
-	if left := time.Until(deadline); left < share {
-		share = left
-	}
-	ctx, cancel := context.WithTimeout(a.ended, share)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, a.urls[at]+target, bytes.NewReader(body))
-	if err != nil {
-		return unreachable(err)
-	}
-	if a.token != "" {
-		request.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	for name, value := range headers {
-		request.Header.Set(name, value)
-	}
-	response, err := a.client.Do(request)
-	if err != nil {
-		return unreachable(err)
-	}
-	defer response.Body.Close()
-	read, err := io.ReadAll(response.Body)
-	if err != nil {
-		return unreachable(err)
-	}
-	if response.StatusCode >= 300 {
-		return a.refusal(at, response, read)
-	}
-	if err := json.Unmarshal(read, answer); err != nil {
-		return &Error{message: "what answers at " + a.urls[at] + " is no idmint service", Status: response.StatusCode, cause: err}
+	if err := ctx.Err(); err != nil {
+		return &Error{Kind: ErrUnavailable, message: "the call ended: " + err.Error(), cause: err, OutcomeUnknown: outcomeUnknown}
 	}
 	return nil
 }
 
-func (a *asking) refusal(at int, response *http.Response, body []byte) *Error {
-	refusal := &Error{Status: response.StatusCode, Problem: map[string]any{}}
+// begin is why the address gets no request now. One that has failed gets no second request while it is asked again.
+func (a *asking) begin(at int, deadline time.Time) *Error {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	one := &a.addresses[at]
+	if one.failure != nil && time.Now().Before(one.notBefore) {
+		return one.failure
+	}
+	one.notBefore = time.Now().Add(a.share(deadline))
+	return nil
+}
+
+// share is the time of an attempt: each address gets its share.
+func (a *asking) share(deadline time.Time) time.Duration {
+	share := a.timeout / time.Duration(len(a.addresses)+1)
+	if left := time.Until(deadline); left < share {
+		share = left
+	}
+	return share
+}
+
+func (a *asking) settle(at int, failure *Error) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	one := &a.addresses[at]
+	if failure == nil || failure.Kind == ErrRefused {
+		one.failures, one.notBefore, one.failure = 0, time.Time{}, nil
+		if failure == nil {
+			a.first, a.isAway = at, false
+		}
+		return
+	}
+	one.failures, one.failure = one.failures+1, failure
+	wait := backoff(one.failures)
+	if failure.RetryAfter > wait {
+		wait = failure.RetryAfter
+	}
+	one.notBefore = time.Now().Add(wait)
+}
+
+func (a *asking) earliest() (time.Time, bool) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	earliest := a.addresses[0].notBefore
+	for _, one := range a.addresses {
+		if one.notBefore.Before(earliest) {
+			earliest = one.notBefore
+		}
+	}
+	return earliest, a.isAway
+}
+
+// backoff is a pause that doubles with each failure, with jitter.
+func backoff(failures int) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	pause := pauseMax
+	if failures < 7 && pauseMin<<(failures-1) < pauseMax {
+		pause = pauseMin << (failures - 1)
+	}
+	return time.Duration(float64(pause) * (0.5 + mathrand.Float64()/2))
+}
+
+func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.Time) *Error {
+	address := a.addresses[at].url
+	isSent := false
+	unavailable := func(err error) *Error {
+		var unknown x509.UnknownAuthorityError
+		var otherHost x509.HostnameError
+		var invalid x509.CertificateInvalidError
+		if errors.As(err, &unknown) || errors.As(err, &otherHost) || errors.As(err, &invalid) {
+			message := address + " is not trusted; set Options.CAFile to the certificate of its authority: " + err.Error()
+			return &Error{Kind: ErrRefused, message: message, cause: err}
+		}
+		var ofURL *url.Error
+		if errors.As(err, &ofURL) {
+			err = ofURL.Err
+		}
+		return &Error{Kind: ErrUnavailable, message: fmt.Sprintf("%s does not answer: %v", address, err), cause: err, OutcomeUnknown: isSent}
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.share(deadline))
+	defer cancel()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { isSent = true }})
+	sent, err := http.NewRequestWithContext(ctx, r.method, address+r.target, bytes.NewReader(r.body))
+	if err != nil {
+		return unavailable(err)
+	}
+	sent.Header.Set("User-Agent", "idmint-go/"+Version)
+	if a.token != "" {
+		sent.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	for name, value := range r.headers {
+		sent.Header.Set(name, value)
+	}
+	response, err := a.client.Do(sent)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, bodyMax+1))
+	if err == nil && len(body) > bodyMax {
+		err = errors.New("the body is too long")
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	if response.StatusCode < 200 || response.StatusCode >= 300 {
+		return a.refusal(address, response, body)
+	}
+	if err := r.parse(body); err != nil {
+		var wide *Error
+		if errors.As(err, &wide) {
+			return wide
+		}
+		message := "the server at " + address + " is not an idmint service"
+		return &Error{Kind: ErrBadResponse, message: message, Status: response.StatusCode, cause: err, OutcomeUnknown: true}
+	}
+	return nil
+}
+
+func (a *asking) refusal(address string, response *http.Response, body []byte) *Error {
+	if a.token != "" {
+		body = bytes.ReplaceAll(body, []byte(a.token), []byte("(token)"))
+	}
+	status := response.StatusCode
+	refusal := &Error{Kind: ErrRefused, Status: status, OutcomeUnknown: status >= 500 && status != 503}
+	if status < 200 {
+		refusal.Kind, refusal.OutcomeUnknown = ErrBadResponse, true
+	}
+	if status == 429 || status >= 502 && status <= 504 {
+		refusal.Kind = ErrUnavailable
+	}
 	_ = json.Unmarshal(body, &refusal.Problem) // Something else may answer, such as a proxy.
 	member := func(name string) string { text, _ := refusal.Problem[name].(string); return text }
 	refusal.Slug, refusal.Reason = member("type")[strings.LastIndex(member("type"), "/")+1:], member("reason")
+	seconds, err := strconv.ParseFloat(response.Header.Get("Retry-After"), 64)
 	if millis, is := refusal.Problem["retry_after_ms"].(float64); is {
-		refusal.RetryAfter = time.Duration(millis) * time.Millisecond
-	} else if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		refusal.RetryAfter = time.Duration(seconds) * time.Second
+		seconds, err = millis/1000, nil
 	}
-	detail, remedy := member("detail"), remedies[refusal.Status]
+	if err == nil && seconds > 0 {
+		refusal.RetryAfter = retryAfterMax
+		if seconds < retryAfterMax.Seconds() {
+			refusal.RetryAfter = time.Duration(seconds * float64(time.Second))
+		}
+	}
+	detail, remedy := member("detail"), remedies[status]
 	if detail == "" {
 		detail = "no reason is given"
+		if status >= 300 && status < 400 {
+			detail = "it redirects, which is not followed"
+		}
+	}
+	if len(detail) > 1000 {
+		detail = detail[:1000]
 	}
 	if example := member("example"); remedy == "" && example != "" {
 		remedy = "this works: " + example
 	}
-	refusal.message = fmt.Sprintf("%s answers %d: %s", a.urls[at], refusal.Status, detail)
+	refusal.message = fmt.Sprintf("%s answers %d: %s", address, status, detail)
 	if remedy != "" {
 		refusal.message += "; " + remedy
 	}

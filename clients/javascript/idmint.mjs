@@ -1,48 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
- * Ids from an idmint service: failover, and a stock of ids, so that most cost no round trip.
+ * Client of an idmint service: failover, and a prefetched stock of ids, so that most ids cost no request.
  *
- * Copy this file, and idmint.d.ts for TypeScript. It needs Node 18 or a browser, and nothing else:
+ * Install the package, or copy this file, and idmint.d.mts for TypeScript. It needs Node 18 or a browser, and nothing else:
  *
  *     import { Ids } from "./idmint.mjs";
  *     const ids = new Ids(["http://10.0.0.1:8080", "http://10.0.0.2:8080"], "snowflake", { token: "…" });
- *     await ids.next();                // a bigint; from the stock it is here at once, and needs no await
- *     await ids.nextText();            // the same as a text, for formats of any kind
- *     await ids.mint(1000);            // and decode("1573542478315782144"), append("aa77f99c", [{ event: "Paid", entities: {} }])
- *     await ids.number("acme-2026", "order-4711"); // the next of a series without gaps, always the same for an order
- *     await ids.close();               // an IdmintError with a status says what to mend; one that isTransient passes
+ *     await ids.next();                // a string; an id from the stock is returned at once and needs no await
+ *     await ids.nextBigInt();          // a bigint, for formats that have numbers
+ *     await ids.mint(1000);            // also decode("1573542478315782144"), append("aa77f99c", [{ event: "Paid", entities: {} }])
+ *     await ids.number("acme-2026", "order-4711"); // the next number of a series without gaps, the same one for the same key
+ *     await ids.close();
  *
- * One object for a process or page: JavaScript cannot fork without exec, and a clone has no stock. Where a machine or container is
- * copied while it runs (a snapshot that is restored twice), make the object after the copy: nothing tells that it was copied.
- * In Node, NODE_EXTRA_CA_CERTS names the file of an authority to trust with https.
+ * Every call ends within its timeout, or when the AbortSignal in `{ signal }` is aborted. It fails with an IdmintError, whose `code`
+ * is "refused", "unavailable", "bad-response" or "closed"; an aborted call fails with the reason of its signal.
+ *
+ * Create one Ids per process or page. JavaScript cannot fork without exec. If a machine or container is copied while it runs (a
+ * snapshot that is restored twice), create the Ids after the copy, because nothing signals the copy to a process. In Node,
+ * NODE_EXTRA_CA_CERTS names the file of an authority to trust with https.
  */
+
+/** The version of this client. */
+export const version = "0.1.0";
 
 const PAUSE_MIN_MS = 100;
 const PAUSE_MAX_MS = 5_000;
+const RETRY_AFTER_MAX_MS = 30_000;
+const BODY_MAX = 64 * 1024 * 1024;
+/** The service counts a request for more ids as bulk work, which it refuses first. */
+const BULK = 1024;
 const TRANSIENT = [429, 502, 503, 504];
+const NOT_SENT = ["EAI_AGAIN", "ECONNREFUSED", "ENOTFOUND", "UND_ERR_CONNECT_TIMEOUT"];
+const VISIBLE_ASCII = /^[!-~]+$/;
+/** A page cannot send it to another origin without permission, so only programs say who they are. */
+const AGENT = globalThis.process?.versions?.node ? { "user-agent": `idmint-javascript/${version}` } : {};
 
-/** What the service cannot know: where the mistake is mended. */
 const REMEDIES = {
   401: "set token to one that http.tokens of the service has",
   403: "the token, or the origin of this page, does not cover this: see http.tokens and http.cors_origins of the service",
-  421: "ask by a name that the service answers for, or add this one to its http.hosts",
+  421: "use a host name of the service, or add this one to its http.hosts",
 };
 
-/** No answer. `status`, `slug` (of /problems/{slug}) and `reason` are undefined where no service answered. */
+/** The error of a call. `status`, `slug` (of /problems/{slug}) and `reason` are undefined if there was no response. */
 export class IdmintError extends Error {
-  constructor(message, { status, problem = {}, retryAfterMs = 0, cause } = {}) {
+  constructor(code, message, { status, problem = {}, retryAfterMs = 0, outcomeUnknown = false, cause } = {}) {
     super(message, { cause });
     this.name = "IdmintError";
+    this.code = code;
     this.status = status;
     this.problem = problem;
-    this.slug = problem.type?.split("/").pop();
-    this.reason = problem.reason;
+    this.slug = typeof problem.type === "string" ? problem.type.split("/").pop() : undefined;
+    this.reason = typeof problem.reason === "string" ? problem.reason : undefined;
     this.retryAfterMs = retryAfterMs;
+    /** Whether the service may have done what was asked although the call failed. */
+    this.outcomeUnknown = outcomeUnknown;
   }
+}
 
-  /** Whether the same request may work later. */
-  get isTransient() {
-    return this.status === undefined ? this.cause !== undefined : TRANSIENT.includes(this.status);
-  }
+/** A copy for another call. */
+function again(error, outcomeUnknown) {
+  return new IdmintError(error.code, error.message, { ...error, cause: error.cause, outcomeUnknown });
 }
 
 /** Ids of one format. */
@@ -50,35 +67,49 @@ export class Ids {
   #asking;
   #format;
   #query;
-  /** What makes a text of a number; undefined until that is known, null if only the service does. */
+  /** Makes a text of a number. Undefined until the service has described the format; null if only the service makes texts. */
   #textOf;
   #learning = null;
   #numbers;
   #texts;
 
-  /**
-   * prefetchCount: how many ids are asked for at once; grows with the rate of use up to prefetchCountMax.
-   * prefetchValidity: seconds for which an id may be handed out after it was asked for, so the longest outage that is bridged.
-   * timeout: seconds after which a call gives up. query: what else the format needs, as { type: "message" }.
-   */
+  /** The options are those of idmint.d.mts. Throws a RangeError or a TypeError if an argument is wrong. Sends nothing yet. */
   constructor(urls, format, options = {}) {
     const { token, prefetchCount = 100, prefetchCountMax = 10_000, prefetchValidity = 60, timeout = 10, query = {} } = options;
     if (!(prefetchCount >= 1 && prefetchCount <= prefetchCountMax)) {
-      throw new RangeError(`prefetchCount is ${prefetchCount}, it must be from 1 to prefetchCountMax (${prefetchCountMax})`);
+      throw new RangeError(`prefetchCount must be from 1 to prefetchCountMax (${prefetchCountMax}), got ${prefetchCount}`);
     }
-    if (!(prefetchValidity > 0 && timeout > 0)) {
-      throw new RangeError("prefetchValidity and timeout are seconds above 0");
+    if (!(prefetchValidity > 0 && timeout > 0 && timeout <= 2_000_000)) {
+      throw new RangeError("prefetchValidity and timeout must be seconds above 0, and timeout at most 2000000");
     }
     this.#asking = new Asking(typeof urls === "string" ? [urls] : urls, token, timeout * 1000);
     this.#format = encodeURIComponent(format);
     this.#query = query;
-    const sizes = [prefetchCount, prefetchCountMax, prefetchValidity * 1000];
+    const sizes = [prefetchCount, prefetchCountMax, prefetchValidity * 1000, timeout * 1000];
     this.#numbers = new Stock((count) => this.#fetchRows(count), ...sizes);
     this.#texts = new Stock((count) => this.#fetchTexts(count), ...sizes);
   }
 
-  /** The next id as a bigint, or the promise of one where there is none here. */
-  next() {
+  /** Returns the next id as a string, or a promise of one while the stock is empty. */
+  next(options) {
+    const textOf = this.#textOf;
+    if (textOf) {
+      const id = this.nextBigInt(options);
+      return typeof id === "bigint" ? textOf(id) : id.then(textOf);
+    }
+    if (textOf === undefined) {
+      this.#learning ??= this.#learn();
+      return until(this.#learning, options?.signal).then(() => this.next(options));
+    }
+    const piece = this.#texts.piece;
+    if (piece.taken < piece.count && now() < piece.expires) {
+      return piece.take();
+    }
+    return this.#texts.nextOfAnother(options?.signal);
+  }
+
+  /** Returns the next id as a bigint, or a promise of one while the stock is empty. */
+  nextBigInt(options) {
     const numbers = this.#numbers;
     const piece = numbers.piece;
     if (piece.taken < piece.count && now() < piece.expires) {
@@ -87,52 +118,38 @@ export class Ids {
       piece.next = id + piece.step;
       return id;
     }
-    return numbers.nextOfAnother();
+    return numbers.nextOfAnother(options?.signal);
   }
 
-  /** The next id as a text, or the promise of one where there is none here. */
-  nextText() {
-    const textOf = this.#textOf;
-    if (textOf) {
-      const id = this.next();
-      return typeof id === "bigint" ? textOf(id) : id.then(textOf);
-    }
-    if (textOf === undefined) {
-      this.#learning ??= this.#learn();
-      return this.#learning.then(() => this.nextText());
-    }
-    const piece = this.#texts.piece;
-    if (piece.taken < piece.count && now() < piece.expires) {
-      return piece.take();
-    }
-    return this.#texts.nextOfAnother();
+  /** Mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice. */
+  async mint(count, options) {
+    return this.#asking.send({ method: "POST", target: this.#target(count), parse: textsOf(count) }, options?.signal);
   }
 
-  /** So many ids as texts, minted now: all of them or none. A retry mints others, so no id comes twice. */
-  async mint(count) {
-    return (await this.#asking.json("POST", this.#target(count))).ids;
+  /** Returns the response of GET /decode/{id}: the possible readings of a text. Fails with status 404 if it is no id. */
+  async decode(text, options) {
+    return this.#asking.send({ method: "GET", target: `/decode/${encodeURIComponent(text)}`, parse: objectOf }, options?.signal);
   }
 
-  /** What the text can be: the answer of GET /decode/{id}. An IdmintError with status 404 if it is no id. */
-  async decode(text) {
-    return this.#asking.json("GET", `/decode/${encodeURIComponent(text)}`);
-  }
-
-  /** Appends to a ledger and gives the ids of the events. Done once, however often it must be sent. */
-  async append(ledger, events) {
+  /** Appends events to a ledger and returns their ids. Appends once, however often the request is sent. */
+  async append(ledger, events, options) {
     const headers = { "idempotency-key": await randomKey(), "content-type": "application/json" };
-    const body = JSON.stringify({ events });
-    return (await this.#asking.json("POST", `/ledgers/${encodeURIComponent(ledger)}/events`, headers, body)).ids;
+    const target = `/ledgers/${encodeURIComponent(ledger)}/events`;
+    const request = { method: "POST", target, headers, body: JSON.stringify({ events }), parse: textsOf(events.length) };
+    return this.#asking.send(request, options?.signal);
   }
 
-  /** The next number of a series without gaps, and its text. The same key is given the same for ever. */
-  async number(series, key) {
+  /** Returns the next number of a series without gaps, in decimal digits, and its text. The same key always gets the same number. */
+  async number(series, key, options) {
+    if (!VISIBLE_ASCII.test(key)) {
+      throw new TypeError("a key must be visible ASCII characters, at least one");
+    }
+    const parse = ({ number, text }) => ({ number: String(decimal(number)), text: textOf(text) });
     const target = `/numbers/${encodeURIComponent(series)}`;
-    const { number, text } = await this.#asking.json("POST", target, { "idempotency-key": key });
-    return { number: BigInt(number), text };
+    return this.#asking.send({ method: "POST", target, headers: { "idempotency-key": key }, parse }, options?.signal);
   }
 
-  /** Gives back what is open. Ids that were not handed out stay gaps. */
+  /** Ends what is under way. Ids that were not handed out stay gaps. */
   async close() {
     this.#asking.close();
     await Promise.all([this.#numbers.close(), this.#texts.close()]);
@@ -148,12 +165,13 @@ export class Ids {
 
   async #learn() {
     try {
-      this.#textOf = numberText(await this.#asking.json("GET", `/formats/${this.#format}`), this.#query);
-    } catch (refused) {
-      if (refused.isTransient || refused.status === undefined) {
-        throw refused;
+      const parse = (format) => numberText(format, this.#query);
+      this.#textOf = await this.#asking.send({ method: "GET", target: `/formats/${this.#format}`, parse });
+    } catch (failure) {
+      if (failure.code !== "refused") {
+        throw failure;
       }
-      // Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
+      // A token that may mint need not be allowed to read formats. The request for texts reports every other error.
       this.#textOf = null;
     } finally {
       this.#learning = null;
@@ -161,19 +179,61 @@ export class Ids {
   }
 
   async #fetchRows(count) {
-    const answer = await this.#asking.json("POST", this.#target(count), { accept: "application/vnd.idmint.rows+json" });
-    return answer.rows.map((row) => new Row(BigInt(row.first), BigInt(row.step), row.count));
+    const headers = { accept: "application/vnd.idmint.rows+json" };
+    return this.#asking.send({ method: "POST", target: this.#target(count), headers, count, parse: rowsOf(count) });
   }
 
   async #fetchTexts(count) {
-    return [new Texts(await this.mint(count))];
+    return [new Texts(await this.#asking.send({ method: "POST", target: this.#target(count), count, parse: textsOf(count) }))];
   }
 }
 
-/** What makes texts of the numbers of a format, where they are decimal, hex or base 36 and nothing more; else null. */
+function objectOf(answer) {
+  if (typeof answer !== "object" || answer === null || Array.isArray(answer)) {
+    throw new TypeError("no object");
+  }
+  return answer;
+}
+
+function textOf(value) {
+  if (typeof value !== "string" || value === "") {
+    throw new TypeError("no text");
+  }
+  return value;
+}
+
+function decimal(text) {
+  if (typeof text !== "string" || !/^[0-9]{1,39}$/.test(text)) {
+    throw new TypeError("no decimal number");
+  }
+  return BigInt(text);
+}
+
+const textsOf = (count) => ({ ids }) => {
+  if (!Array.isArray(ids) || ids.length !== count) {
+    throw new TypeError("not as many ids as were asked for");
+  }
+  return ids.map(textOf);
+};
+
+const rowsOf = (count) => (answer) => {
+  const rows = answer.rows.map((row) => {
+    const [first, step] = [decimal(row.first), decimal(row.step)];
+    if (!Number.isSafeInteger(row.count) || row.count < 1 || (step === 0n && row.count > 1) || (first + step * BigInt(row.count)) >> 128n) {
+      throw new TypeError("no row of ids");
+    }
+    return new Row(first, step, row.count);
+  });
+  if (rows.reduce((sum, row) => sum + row.count, 0) !== count) {
+    throw new TypeError("not as many ids as were asked for");
+  }
+  return rows;
+};
+
+/** Returns what makes a text of a number, or null unless the text is plain decimal, hexadecimal or base 36. */
 function numberText(format, query) {
   const encoding = format.encodings.find((some) => query.encoding === undefined || query.encoding === some.name);
-  // Only of sequenced formats numbers are to be had.
+  // The service returns numbers only for sequenced formats.
   if (format.rule !== "sequenced" || !format.minted || encoding === undefined || "prefix" in query) {
     return null;
   }
@@ -183,18 +243,18 @@ function numberText(format, query) {
       const length = encoding.length ?? 1;
       const lower = (number) => number.toString(radix).padStart(length, "0");
       const textOf = span < "A" || span > "a" ? lower : (number) => lower(number).toUpperCase();
-      // An alphabet in another order has the same pattern.
+      // An alphabet in another order has the same pattern, so compare the example.
       return textOf(BigInt(format.example.value)) === format.example.encodings[encoding.name] ? textOf : null;
     }
   }
   return null;
 }
 
-/** A row of numbers that is handed out. */
+/** A row of numbers. */
 class Row {
   taken = 0;
   expires = 0;
-  /** Whether more are to be fetched when it is begun. */
+  /** Whether more are fetched when it is begun. */
   isSecondHalf = false;
 
   constructor(first, step, count) {
@@ -210,7 +270,7 @@ class Row {
     return id;
   }
 
-  /** Cuts it behind so many; the rest. */
+  /** Keeps the first ids and returns the rest. */
   split(kept) {
     const rest = new Row(this.next + BigInt(kept) * this.step, this.step, this.count - kept);
     this.count = kept;
@@ -218,7 +278,7 @@ class Row {
   }
 }
 
-/** Texts that are handed out. */
+/** Texts of one response. */
 class Texts {
   taken = 0;
   expires = 0;
@@ -240,7 +300,7 @@ class Texts {
   }
 }
 
-/** Ids that are here already: when the second half is begun, more are fetched, by one request at a time. */
+/** Prefetched ids. One request at a time fetches more when the second half is begun. */
 class Stock {
   #fetch;
   #pieces = [];
@@ -248,26 +308,34 @@ class Stock {
   #countMin;
   #countMax;
   #validityMs;
+  #timeoutMs;
   #filledAt = -Infinity;
+  #growsAt = -Infinity;
   #filling = null;
+  #error;
+  #failures = 0;
+  #retryAt = -Infinity;
   #isClosed = false;
   piece = new Row(0n, 0n, 0);
 
-  constructor(fetch, count, countMax, validityMs) {
+  constructor(fetch, count, countMax, validityMs, timeoutMs) {
     this.#fetch = fetch;
     this.#count = this.#countMin = count;
     this.#countMax = countMax;
     this.#validityMs = validityMs;
+    this.#timeoutMs = timeoutMs;
   }
 
-  nextOfAnother() {
+  nextOfAnother(signal) {
     const id = this.#advance();
-    return id === undefined ? this.#waitForNext() : id;
+    return id === undefined ? this.#waitForNext(signal) : id;
   }
 
-  async #waitForNext() {
+  async #waitForNext(signal) {
+    const deadline = now() + this.#timeoutMs;
     for (;;) {
-      const error = await this.#filling;
+      // This waiting caller gets the error of the request that it waited for, however late its turn comes.
+      const error = await until(this.#filling, signal, deadline - now());
       const id = this.#takeIfFresh() ?? this.#advance(error);
       if (id !== undefined) {
         return id;
@@ -280,7 +348,7 @@ class Stock {
     return piece.taken < piece.count && now() < piece.expires ? piece.take() : undefined;
   }
 
-  /** The first id of the next piece that is not too old; with the second half, or none, more are fetched. */
+  /** Returns the first id of the next fresh piece, or undefined while more are fetched. */
   #advance(error) {
     if (this.#isClosed) {
       throw closed();
@@ -291,55 +359,68 @@ class Stock {
       this.piece = this.#pieces.shift();
       id = this.#takeIfFresh();
       if (id === undefined && this.piece.isSecondHalf) {
-        // Fewer are used than are fetched.
+        // The ids expired before use, so fetch fewer.
         this.#count = Math.max(this.#countMin, this.#count >> 1);
       }
     }
-    if (id === undefined && error) {
-      throw error;
+    const isWaiting = this.#filling === null && now() < this.#retryAt;
+    if (id === undefined && (error || isWaiting)) {
+      throw again(error ?? this.#error, false);
     }
-    if ((id === undefined || this.piece.isSecondHalf) && this.#filling === null) {
+    if ((id === undefined || this.piece.isSecondHalf) && this.#filling === null && !isWaiting) {
       if (wasUsedUp && now() - this.#filledAt < 1000) {
-        this.#count = Math.min(this.#countMax, this.#count * 2);
+        const most = now() < this.#growsAt ? Math.min(this.#countMax, BULK) : this.#countMax;
+        this.#count = Math.max(this.#count, Math.min(most, this.#count * 2));
       }
       this.#filling = this.#fill();
     }
     return id;
   }
 
-  /** Never rejects: what was wrong is what it gives. */
+  /** Never rejects; returns the error. */
   async #fill() {
     let error;
-    try {
-      const askedAt = now();
-      const pieces = halved(await this.#fetchAsManyAsThereAre());
-      for (const piece of pieces) {
-        piece.expires = askedAt + this.#validityMs;
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const [askedAt, count] = [now(), this.#count];
+      error = undefined;
+      try {
+        const pieces = halved(await this.#fetch(count));
+        for (const piece of pieces) {
+          piece.expires = askedAt + this.#validityMs;
+        }
+        if (!this.#isClosed) {
+          this.#pieces.push(...pieces);
+        }
+        break;
+      } catch (failure) {
+        error = failure instanceof IdmintError ? failure : new IdmintError("unavailable", `ids cannot be fetched: ${failure}`, { cause: failure });
+        if (!this.#asksForFewerAfter(error, count)) {
+          break;
+        }
       }
-      if (!this.#isClosed) {
-        this.#pieces.push(...pieces);
-      }
-    } catch (refused) {
-      error = refused;
     }
+    this.#failures = error ? this.#failures + 1 : 0;
+    this.#error = error;
     this.#filledAt = now();
+    this.#retryAt = this.#filledAt + backoff(this.#failures);
     this.#filling = null;
     return error;
   }
 
-  async #fetchAsManyAsThereAre() {
-    try {
-      return await this.#fetch(this.#count);
-    } catch (refused) {
-      const most = Number(refused.problem?.limit);
-      if (refused.status !== 422 || refused.reason !== "count" || !(most > 0 && most < this.#count)) {
-        throw refused;
-      }
-      // So many are never had at once: from now on as many as are.
+  #asksForFewerAfter({ status, reason, problem }, count) {
+    const most = Number(problem.limit);
+    if (status === 422 && reason === "count" && Number.isInteger(most) && most > 0 && most < count) {
+      // The service never grants this many at once, so ask for its limit from now on.
       this.#count = this.#countMax = most;
       this.#countMin = Math.min(this.#countMin, most);
-      return this.#fetch(most);
+      return true;
     }
+    if (status === 503 && count > BULK) {
+      this.#count = BULK;
+      this.#growsAt = now() + 60_000;
+      return true;
+    }
+    return false;
   }
 
   async close() {
@@ -350,7 +431,7 @@ class Stock {
   }
 }
 
-/** Cuts pieces so that one begins in the middle of all ids. */
+/** Splits pieces so that one begins in the middle of all ids. */
 function halved(pieces) {
   const all = pieces.reduce((sum, piece) => sum + piece.count, 0);
   let before = 0;
@@ -365,27 +446,30 @@ function halved(pieces) {
   return pieces;
 }
 
-/** Requests to whichever address answers. */
+/** Requests to any address that answers. */
 class Asking {
   #addresses;
-  #headers;
+  #headers = { ...AGENT };
+  #token;
   #timeoutMs;
-  /** Which answered last. */
+  /** The address that answered last. */
   #first = 0;
+  /** Whether a call timed out and no address has answered since. */
+  #isAway = false;
   #ended = new AbortController();
 
   constructor(urls, token, timeoutMs) {
     if (urls.length === 0) {
-      throw new RangeError("urls names no address");
+      throw new RangeError("urls has no address");
     }
-    this.#addresses = urls.map((given) => {
-      const url = given.includes("://") ? given : `http://${given}`;
-      if (!/^https?:\/\/[^/]/.test(url)) {
-        throw new RangeError(`${JSON.stringify(given)} is no http or https address`);
+    this.#addresses = urls.map((url) => ({ url: addressOf(url), failures: 0, notBefore: -Infinity, failure: undefined }));
+    if (token) {
+      this.#token = token.trim();
+      if (!VISIBLE_ASCII.test(this.#token)) {
+        throw new TypeError("token must be visible ASCII characters, at least one");
       }
-      return { url: url.replace(/\/+$/, ""), notBefore: -Infinity, refusal: undefined };
-    });
-    this.#headers = token ? { authorization: `Bearer ${token}` } : {};
+      this.#headers.authorization = `Bearer ${this.#token}`;
+    }
     this.#timeoutMs = timeoutMs;
   }
 
@@ -393,104 +477,194 @@ class Asking {
     this.#ended.abort();
   }
 
-  /** The answer to a request that may be sent more than once. */
-  async json(method, target, headers, body) {
+  /** Sends a request that may be repeated, until an address answers or the time is up. */
+  async send(request, signal) {
     const deadline = now() + this.#timeoutMs;
-    for (let pause = PAUSE_MIN_MS; ; pause = Math.min(pause * 2, PAUSE_MAX_MS)) {
+    for (let outcomeUnknown = false; ; ) {
       let error;
+      const first = this.#first;
       for (let place = 0; place < this.#addresses.length; place += 1) {
-        const at = (this.#first + place) % this.#addresses.length;
+        const at = (first + place) % this.#addresses.length;
         const address = this.#addresses[at];
-        if (now() < address.notBefore) {
-          error ??= address.refusal;
-          continue;
-        }
-        if (this.#ended.signal.aborted) {
-          throw closed();
-        }
-        try {
-          const answer = await this.#ask(address, method, target, headers, body, deadline);
-          this.#first = at;
-          return answer;
-        } catch (failure) {
-          if (this.#ended.signal.aborted) {
-            throw closed();
+        let { failure } = address;
+        if (!failure || now() >= address.notBefore) {
+          this.#throwIfEnded(signal, outcomeUnknown);
+          try {
+            const answer = await this.#attempt(address, request, signal, deadline);
+            this.#first = at;
+            this.#isAway = false;
+            Object.assign(address, { failures: 0, notBefore: -Infinity, failure: undefined });
+            return answer;
+          } catch (raised) {
+            failure = raised;
+            outcomeUnknown ||= failure.outcomeUnknown;
           }
-          if (!failure.isTransient) {
-            throw failure;
+          this.#throwIfEnded(signal, outcomeUnknown);
+          if (failure.code === "refused") {
+            Object.assign(address, { failures: 0, notBefore: -Infinity, failure: undefined });
+            throw again(failure, outcomeUnknown);
           }
+          address.failure = failure;
+          address.failures += 1;
+          address.notBefore = now() + Math.max(failure.retryAfterMs, backoff(address.failures));
+        }
+        if (!error || error.code === "bad-response") {
           error = failure;
-          address.notBefore = now() + failure.retryAfterMs;
-          address.refusal = failure;
         }
       }
-      const earliest = Math.min(...this.#addresses.map((address) => address.notBefore));
-      const wait = Math.max(earliest - now(), pause * (0.5 + Math.random() / 2));
-      if (now() + wait > deadline) {
-        throw error;
+      const wait = Math.min(...this.#addresses.map((address) => address.notBefore)) - now();
+      const isLate = now() + wait > deadline;
+      if (this.#isAway || isLate || error.code === "bad-response" || (error.status === 503 && request.count > BULK)) {
+        // From now on calls fail at once, until one of them finds that an address answers.
+        this.#isAway ||= isLate;
+        throw again(error, outcomeUnknown);
       }
-      await this.#sleep(wait);
+      await this.#sleep(wait, signal);
     }
   }
 
-  async #ask(address, method, target, headers, body, deadline) {
-    // Each address gets its share of the time.
+  #throwIfEnded(signal, outcomeUnknown) {
+    if (this.#ended.signal.aborted) {
+      throw closed(outcomeUnknown);
+    }
+    if (signal?.aborted) {
+      throw signal.reason;
+    }
+  }
+
+  async #attempt(address, { method, target, headers, body, parse }, signal, deadline) {
+    // Each address gets its share of the time. Meanwhile an address that has failed gets no second request.
     const share = Math.max(50, Math.min(this.#timeoutMs / (this.#addresses.length + 1), deadline - now()));
+    address.notBefore = now() + share;
     const attempt = new AbortController();
     const timer = setTimeout(() => attempt.abort(new Error(`no answer within ${Math.round(share)} ms`)), share);
     const end = () => attempt.abort();
-    this.#ended.signal.addEventListener("abort", end);
+    const signals = signal ? [signal, this.#ended.signal] : [this.#ended.signal];
+    signals.forEach((one) => one.addEventListener("abort", end));
     let response, text;
     try {
       const all = { ...this.#headers, ...headers };
-      response = await fetch(address.url + target, { method, headers: all, body, signal: attempt.signal, redirect: "error" });
-      text = await response.text();
+      response = await fetch(address.url + target, { method, headers: all, body, signal: attempt.signal, redirect: "manual" });
+      text = await bodyOf(response);
     } catch (failure) {
-      const why = failure.cause?.message ?? failure.message;
-      throw new IdmintError(`${address.url} does not answer: ${why}`, { cause: failure });
+      attempt.abort();
+      const why = failure.cause ?? failure;
+      const message = `${address.url} does not answer: ${why.message}`;
+      if (/CERT|ISSUER|LEAF_SIGNATURE/.test(why.code)) {
+        throw new IdmintError("refused", `${message}; set NODE_EXTRA_CA_CERTS to the certificate of its authority`, { cause: failure });
+      }
+      throw new IdmintError("unavailable", message, { cause: failure, outcomeUnknown: !NOT_SENT.includes(why.code) });
     } finally {
       clearTimeout(timer);
-      this.#ended.signal.removeEventListener("abort", end);
+      signals.forEach((one) => one.removeEventListener("abort", end));
     }
     if (!response.ok) {
-      throw refusal(address.url, response, text);
+      throw refusal(address.url, response, this.#token ? text.replaceAll(this.#token, "(token)") : text);
     }
     try {
-      return JSON.parse(text);
-    } catch {
-      throw new IdmintError(`what answers at ${address.url} is no idmint service`, { status: response.status });
+      return parse(JSON.parse(text));
+    } catch (cause) {
+      const details = { status: response.status, outcomeUnknown: true, cause };
+      throw new IdmintError("bad-response", `the server at ${address.url} is not an idmint service`, details);
     }
   }
 
-  #sleep(ms) {
+  #sleep(ms, signal) {
     return new Promise((resolve) => {
+      const signals = signal ? [signal, this.#ended.signal] : [this.#ended.signal];
       const end = () => {
         clearTimeout(timer);
-        this.#ended.signal.removeEventListener("abort", end);
+        signals.forEach((one) => one.removeEventListener("abort", end));
         resolve();
       };
       const timer = setTimeout(end, ms);
-      this.#ended.signal.addEventListener("abort", end);
+      signals.forEach((one) => one.addEventListener("abort", end));
     });
   }
 }
 
-function refusal(url, response, text) {
-  let problem = {};
+/** Checks an address. No message has its user name or password. */
+function addressOf(given) {
+  const url = given.includes("://") ? given : `http://${given}`;
+  const shown = JSON.stringify(given.replace(/^.*@/s, "…@"));
+  let parsed;
   try {
-    problem = JSON.parse(text) ?? {};
+    parsed = new URL(url);
+  } catch {
+    // Reported below.
+  }
+  if (!/^https?:$/.test(parsed?.protocol ?? "") || !VISIBLE_ASCII.test(url)) {
+    throw new RangeError(`${shown} is no http or https address`);
+  }
+  if (given.includes("@") || parsed.search || parsed.hash) {
+    throw new RangeError(`${shown} has a user name, a query or a fragment, which an address of idmint does not have`);
+  }
+  return url.replace(/\/+$/, "");
+}
+
+async function bodyOf(response) {
+  const [decoder, parts] = [new TextDecoder(), []];
+  const reader = response.body?.getReader();
+  let size = 0;
+  for (let part = await reader?.read(); part && !part.done; part = await reader.read()) {
+    size += part.value.length;
+    if (size > BODY_MAX) {
+      throw new Error("the body is too long");
+    }
+    parts.push(decoder.decode(part.value, { stream: true }));
+  }
+  return parts.join("") + decoder.decode();
+}
+
+function refusal(url, response, text) {
+  let problem;
+  try {
+    problem = JSON.parse(text);
   } catch {
     // Something else answers, such as a proxy.
   }
+  problem = typeof problem === "object" && problem !== null ? problem : {};
   const { status } = response;
+  // In a browser a redirect has no status.
+  const redirects = response.type === "opaqueredirect" || (status >= 300 && status < 400);
   const remedy = REMEDIES[status] ?? (problem.example && `this works: ${problem.example}`);
-  const message = `${url} answers ${status}: ${problem.detail ?? "no reason is given"}`;
-  const retryAfterMs = problem.retry_after_ms ?? (Number(response.headers.get("retry-after")) * 1000 || 0);
-  return new IdmintError(remedy ? `${message}; ${remedy}` : message, { status, problem, retryAfterMs });
+  const detail = problem.detail ?? (redirects ? "it redirects, which is not followed" : "no reason is given");
+  const message = `${url} answers ${status}: ${String(detail).slice(0, 1000)}`;
+  const wait = typeof problem.retry_after_ms === "number" ? problem.retry_after_ms : Number(response.headers.get("retry-after")) * 1000;
+  const retryAfterMs = wait > 0 ? Math.min(wait, RETRY_AFTER_MAX_MS) : 0;
+  const details = { status, problem, retryAfterMs, outcomeUnknown: status >= 500 && status !== 503 };
+  return new IdmintError(TRANSIENT.includes(status) ? "unavailable" : "refused", remedy ? `${message}; ${remedy}` : message, details);
 }
 
-function closed() {
-  return new IdmintError("this Ids is closed");
+function closed(outcomeUnknown = false) {
+  return new IdmintError("closed", "this Ids is closed", { outcomeUnknown });
+}
+
+/** Waits for a promise until the signal is aborted or the time is up. */
+function until(promise, signal, ms) {
+  return new Promise((resolve, reject) => {
+    const timer = ms === undefined ? undefined : setTimeout(end, ms, new IdmintError("unavailable", "no ids within the timeout"));
+    const abort = () => end(signal.reason);
+    function end(failure) {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      reject(failure);
+    }
+    if (signal?.aborted) {
+      abort();
+    }
+    signal?.addEventListener("abort", abort);
+    promise.then((value) => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      resolve(value);
+    }, end);
+  });
+}
+
+/** A pause that doubles with each failure, with jitter. */
+function backoff(failures) {
+  return failures ? Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** (failures - 1)) * (0.5 + Math.random() / 2) : 0;
 }
 
 function now() {

@@ -1,26 +1,33 @@
-"""Ids from an idmint service: https, failover, and a stock of ids, so that most cost no round trip.
+# SPDX-License-Identifier: Apache-2.0
+"""Client of an idmint service: https, failover, and a prefetched stock of ids, so that most ids cost no request.
 
-Copy this file. It needs Python 3.9 and nothing else:
+Install the package or copy this file. It needs Python 3.9 and nothing else:
 
     from idmint import Ids
-    ids = Ids(["http://10.0.0.1:8080", "http://10.0.0.2:8080"], "snowflake", token="…")
-    ids.next()                      # an int; any number of threads, and `await ids.anext()` in asyncio
-    ids.next_text()                 # the same as a text, for formats of any kind; `await ids.anext_text()`
-    ids.mint(1000), ids.decode("1573542478315782144"), ids.append("aa77f99c", [{"event": "Paid", "entities": {}}])
-    ids.number("acme-2026", "order-4711")  # the next of a series without gaps, always the same for an order: an int and a text
-    ids.close()                     # or `with Ids(…) as ids:`; `Refused` says what to mend, `Unavailable` passes
+    with Ids(["http://10.0.0.1:8080", "http://10.0.0.2:8080"], "snowflake", token="…") as ids:
+        ids.next()                      # an int, in any number of threads; `await ids.anext()` in asyncio
+        ids.next_text()                 # the same as a text, for formats of any kind; `await ids.anext_text()`
+        ids.mint(1000)                  # a list of texts, minted now
+        ids.decode("1573542478315782144")
+        ids.append("aa77f99c", [{"event": "Paid", "entities": {}}])
+        ids.number("acme-2026", "order-4711")  # the next number of a series without gaps, the same one for the same key
 
-One object for a process. After a fork each process has a stock of its own. Where a machine or container is copied while it runs
-(a snapshot that is restored twice), make the object after the copy: nothing in a process tells that it was copied.
+Every call ends within its timeout and raises an IdmintError if it fails: see Refused, Unavailable, BadResponse and Closed.
+
+Create one Ids per process. A forked child gets its own stock. If a machine or container is copied while it runs (a snapshot that
+is restored twice), create the Ids after the copy, because nothing signals the copy to a process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import functools
 import http.client
+import io
 import itertools
 import json
+import mmap
 import os
 import random
 import re
@@ -34,189 +41,249 @@ import urllib.parse
 import uuid
 import weakref
 from collections import deque
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
 
-__all__ = ["IdmintError", "Ids", "Refused", "Unavailable"]
+__all__ = ["BadResponse", "Closed", "IdmintError", "Ids", "Refused", "SeriesNumber", "Unavailable"]
+__version__ = "0.1.0"
 
-# Goes on while the machine sleeps, so that ids grow old then, too.
-_now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+T = TypeVar("T")
 
-# Whether one step of an iterator that is written in C is done before another thread goes on.
+# Loads what http.client and socket load during the first request, because a module that is being loaded while its process is forked
+# stays locked in the child.
+for _codec in ("ascii", "idna", "iso-8859-1", "utf-8"):
+    codecs.lookup(_codec)
+
+# Includes the time in which the machine sleeps, so that ids grow old then, too.
+_now: Callable[[], float] = time.monotonic
+if hasattr(time, "CLOCK_BOOTTIME"):
+    _now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+
+# `True` if one step of an iterator written in C is atomic among threads.
 _HAS_GIL = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 _TRANSIENT = (429, 502, 503, 504)
-_PAUSE_MIN, _PAUSE_MAX = 0.1, 5.0
+_PAUSE_MIN, _PAUSE_MAX, _RETRY_AFTER_MAX = 0.1, 5.0, 30.0
+# The service counts a request for more ids as bulk work, which it refuses first.
+_BULK = 1024
+_BODY_MAX = 64 << 20
+_VISIBLE_ASCII = re.compile(r"[!-~]+")
 
-# What the service cannot know: where the mistake is mended.
 _REMEDIES = {
     401: "set token= to a token that http.tokens of the service has",
     403: "the token does not cover this: its scopes and formats are in http.tokens of the service",
-    421: "ask by a name that the service answers for, or add this one to its http.hosts",
+    421: "use a host name of the service, or add this one to its http.hosts",
 }
 
 
 class IdmintError(Exception):
-    """No answer. `status`, `slug` (of /problems/{slug}) and `reason` are None where no service answered."""
+    """Base class of all errors of a call.
 
-    def __init__(self, message, status=None, problem=None, retry_after=None):
+    status, slug (of /problems/{slug}), reason and problem describe the response, if there was one. outcome_unknown is True if the
+    service may have done what was asked although the call failed. retry_after is in seconds.
+    """
+
+    def __init__(self, message: str, status: Optional[int] = None, problem: Optional[Mapping[str, Any]] = None,
+                 retry_after: Optional[float] = None, outcome_unknown: bool = False) -> None:
         super().__init__(message)
-        problem = problem or {}
-        self.status, self.problem, self.retry_after = status, problem, retry_after
-        self.slug = problem.get("type", "").rpartition("/")[2] or None
-        self.reason = problem.get("reason")
+        self.status, self.retry_after, self.outcome_unknown = status, retry_after, outcome_unknown
+        self.problem: Mapping[str, Any] = problem or {}
+        kind, reason = self.problem.get("type"), self.problem.get("reason")
+        self.slug = kind.rpartition("/")[2] if isinstance(kind, str) else None
+        self.reason = reason if isinstance(reason, str) else None
+
+    def _again(self, outcome_unknown: bool) -> IdmintError:
+        """A copy to raise, because one exception must not be raised by several calls."""
+        copied = type(self)(str(self), self.status, self.problem, self.retry_after, outcome_unknown)
+        copied.__cause__ = self.__cause__
+        return copied
 
 
 class Refused(IdmintError):
-    """The service would refuse again: the caller, the token or the configuration must change. Nothing was done."""
+    """The service would refuse the request again: change the request, the token or the configuration."""
 
 
 class Unavailable(IdmintError):
-    """No address answered in time, or each said that it cannot do it now. The same may work later."""
+    """No address answered in time, or each one is busy. The same call may succeed later."""
+
+
+class BadResponse(IdmintError):
+    """The response is not one of an idmint service: check the address."""
+
+
+class Closed(IdmintError):
+    """The Ids was closed before or during the call."""
+
+
+@dataclass(frozen=True)
+class SeriesNumber:
+    """A number of a series without gaps, and its text."""
+
+    number: int
+    text: str
 
 
 class Ids:
     """Ids of one format.
 
-    urls: one address, or several: another one is asked after a failure.
-    prefetch_count: how many ids are asked for at once; grows with the rate of use up to prefetch_count_max.
-    prefetch_validity: seconds for which an id may be handed out after it was asked for, so the longest outage that is bridged.
-    timeout: seconds after which a call gives up with Unavailable.
-    ca_file: whom to trust with https, as PEM, instead of those whom the system trusts.
-    query: what else the format needs, as {"type": "message"}.
+    urls: one address, or several of which another one is asked after a failure.
+    token: sent with each request. White space around it is removed.
+    prefetch_count: ids per request. It grows with the rate of use, up to prefetch_count_max.
+    prefetch_validity: the maximum age of an id in seconds, counted from its request, so the longest outage that is bridged.
+    timeout: seconds until a call fails with Unavailable.
+    ca_file: the PEM file of the authorities to trust with https, instead of those of the system.
+    query: parameters that the format needs, such as {"type": "message"}.
+
+    Raises ValueError if an argument is wrong. Sends nothing yet.
     """
 
-    def __init__(self, urls, format, token=None, prefetch_count=100, prefetch_validity=60.0, *,
-                 prefetch_count_max=10_000, timeout=10.0, ca_file=None, query=None):
+    next: Callable[[], int]
+
+    def __init__(self, urls: Union[str, Iterable[str]], format: str, token: Optional[str] = None, prefetch_count: int = 100,
+                 prefetch_validity: float = 60.0, *, prefetch_count_max: int = 10_000, timeout: float = 10.0,
+                 ca_file: Union[str, os.PathLike[str], None] = None, query: Optional[Mapping[str, str]] = None) -> None:
         if not 1 <= prefetch_count <= prefetch_count_max:
-            raise ValueError(f"prefetch_count is {prefetch_count}, it must be from 1 to prefetch_count_max ({prefetch_count_max})")
-        if prefetch_validity <= 0 or timeout <= 0:
-            raise ValueError("prefetch_validity and timeout are seconds above 0")
-        urls = [urls] if isinstance(urls, str) else list(urls)
-        self._http = _Http(urls, token, timeout, ca_file)
+            raise ValueError(f"prefetch_count must be from 1 to prefetch_count_max ({prefetch_count_max}), got {prefetch_count}")
+        if not (0 < prefetch_validity < float("inf") and 0 < timeout <= threading.TIMEOUT_MAX):
+            raise ValueError("prefetch_validity and timeout must be finite seconds above 0")
+        self._http = _Http([urls] if isinstance(urls, str) else list(urls), token, timeout, ca_file)
         self._format = urllib.parse.quote(format, safe="")
-        self._query = dict(query or {})
-        sizes = (prefetch_count, prefetch_count_max, prefetch_validity)
-        self._numbers = _Stock(self._fetch_rows, self._own, *sizes)
-        self._texts = _Stock(self._fetch_texts, self._own, *sizes)
-        # What makes a text of a number; None until that is known, False if only the service does.
-        self._text_of, self._learning = None, threading.Lock()
+        self._query, self._timeout = dict(query or {}), timeout
+        self._mark = _process_mark()
+        self._numbers: _Stock[int] = _Stock(self, self._fetch_rows, prefetch_count, prefetch_count_max, prefetch_validity)
+        self._texts: _Stock[str] = _Stock(self, self._fetch_texts, prefetch_count, prefetch_count_max, prefetch_validity)
+        # Makes a text of a number. None until the service has described the format; False if only the service makes texts.
+        self._text_of: Union[Callable[[int], str], bool, None] = None
+        self._learning = threading.Lock()
         self._pid = os.getpid()
-        self.next, self.anext = self._numbers.next, self._numbers.anext
+        self.next = self._numbers.next
         _all.add(self)
 
-    def next_text(self):
-        """The next id as a text. Waits only when there is none here."""
+    async def anext(self) -> int:
+        """Returns the next id. Other tasks run while the stock is empty."""
+        return await self._numbers.anext()
+
+    def next_text(self) -> str:
+        """Returns the next id as a text. Blocks only while the stock is empty."""
         if self._text_of is None:
             self._learn()
-        return self._text_of(self._numbers.next()) if self._text_of else self._texts.next()
+        return self._text_of(self._numbers.next()) if callable(self._text_of) else self._texts.next()
 
-    async def anext_text(self):
-        """The next id as a text. Lets other tasks run when there is none here."""
+    async def anext_text(self) -> str:
+        """Returns the next id as a text. Other tasks run while the stock is empty."""
         if self._text_of is None:
             await asyncio.get_running_loop().run_in_executor(None, self._learn)
-        return self._text_of(await self._numbers.anext()) if self._text_of else await self._texts.anext()
+        return self._text_of(await self._numbers.anext()) if callable(self._text_of) else await self._texts.anext()
 
-    def mint(self, count):
-        """So many ids as texts, minted now: all of them or none. A retry mints others, so no id comes twice."""
-        self._own()
-        return self._http.json("POST", self._target(count))["ids"]
+    def mint(self, count: int) -> List[str]:
+        """Mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice."""
+        return self._ask("POST", self._target(count), functools.partial(_texts, count))
 
-    def decode(self, text):
-        """What the text can be: the answer of GET /decode/{id}. Refused with status 404 if it is no id."""
-        self._own()
-        return self._http.json("GET", "/decode/" + urllib.parse.quote(text, safe=""))
+    def decode(self, text: str) -> Dict[str, Any]:
+        """Returns the response of GET /decode/{id}: the possible readings of a text. Raises Refused, status 404, if it is no id."""
+        return self._ask("GET", "/decode/" + urllib.parse.quote(text, safe=""), _object)
 
-    def append(self, ledger, events, key=None):
-        """Appends to a ledger and returns the ids of the events. Done once, however often it must be sent."""
-        self._own()
-        headers = {"Idempotency-Key": key or uuid.uuid4().hex, "Content-Type": "application/json"}
-        target = f"/ledgers/{urllib.parse.quote(ledger, safe='')}/events"
-        return self._http.json("POST", target, headers, json.dumps({"events": list(events)}))["ids"]
+    def append(self, ledger: str, events: Sequence[Mapping[str, Any]], key: Optional[str] = None) -> List[str]:
+        """Appends events to a ledger and returns their ids. The same key (default: a random one) appends once."""
+        headers = {"Idempotency-Key": _checked_key(uuid.uuid4().hex if key is None else key), "Content-Type": "application/json"}
+        target, body = f"/ledgers/{urllib.parse.quote(ledger, safe='')}/events", json.dumps({"events": list(events)})
+        return self._ask("POST", target, functools.partial(_texts, len(events)), headers, body.encode())
 
-    def number(self, series, key):
-        """The next number of a series without gaps, an int, and its text. The same key is given the same for ever."""
-        self._own()
-        target = f"/numbers/{urllib.parse.quote(series, safe='')}"
-        answer = self._http.json("POST", target, {"Idempotency-Key": key})
-        return int(answer["number"]), answer["text"]
+    def number(self, series: str, key: str) -> SeriesNumber:
+        """Returns the next number of a series without gaps. The same key always gets the same number."""
+        return self._ask("POST", f"/numbers/{urllib.parse.quote(series, safe='')}",
+                         lambda answer: SeriesNumber(_decimal(answer["number"]), _text(answer["text"])),
+                         {"Idempotency-Key": _checked_key(key)})
 
-    def close(self):
-        """Gives back what is open. Ids that were not handed out stay gaps."""
+    def close(self) -> None:
+        """Closes the connections. Ids that were not handed out stay gaps."""
         self._http.close()
         self._numbers.close()
         self._texts.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Ids:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]) -> None:
         self.close()
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a stock of ids cannot be copied or pickled: two owners would hand out the same ids; make another Ids")
 
-    def _target(self, count):
+    def _ask(self, method: str, target: str, parse: Callable[[Any], T], headers: Optional[Mapping[str, str]] = None,
+             body: Optional[bytes] = None, count: int = 1) -> T:
+        self._own()
+        return self._http.ask(method, target, parse, headers, body, count)
+
+    def _target(self, count: int) -> str:
         return f"/ids/{self._format}?" + urllib.parse.urlencode({**self._query, "count": count})
 
-    def _learn(self):
+    def _learn(self) -> None:
         self._own()
-        with self._learning:
+        if not self._learning.acquire(timeout=self._timeout):
+            raise Unavailable(f"the format was not described within {self._timeout:g} s")
+        try:
             if self._text_of is None:
-                try:
-                    self._text_of = _number_text(self._http.json("GET", "/formats/" + self._format), self._query)
-                except Refused:
-                    # Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
-                    self._text_of = False
+                self._text_of = self._ask("GET", "/formats/" + self._format, lambda answer: _number_text(answer, self._query))
+        except Refused:
+            # A token that may mint need not be allowed to read formats. The request for texts reports every other error.
+            self._text_of = False
+        finally:
+            self._learning.release()
 
-    def _fetch_rows(self, count):
-        answer = self._http.json("POST", self._target(count), {"Accept": "application/vnd.idmint.rows+json"})
-        rows = ((int(row["first"]), int(row["step"]), row["count"]) for row in answer["rows"])
-        ranges = [range(first, first + step * count, step) for first, step, count in rows]
-        return itertools.chain.from_iterable(ranges), sum(map(len, ranges))
+    def _fetch_rows(self, count: int) -> Iterator[int]:
+        rows = {"Accept": "application/vnd.idmint.rows+json"}
+        ranges = self._ask("POST", self._target(count), functools.partial(_ranges, count), rows, count=count)
+        return itertools.chain.from_iterable(ranges)
 
-    def _fetch_texts(self, count):
-        texts = self._http.json("POST", self._target(count))["ids"]
-        return iter(texts), len(texts)
+    def _fetch_texts(self, count: int) -> Iterator[str]:
+        return iter(self._ask("POST", self._target(count), functools.partial(_texts, count), count=count))
 
-    def _own(self):
-        """Lets a process that was forked begin anew, also where nothing told of the fork."""
+    def _own(self) -> None:
+        """Starts anew in a forked child, even if Python was not told of the fork."""
         if self._pid != os.getpid():
-            # A lock that is this process's alone: one that was copied may be held by a thread that was not.
+            # A new lock of this process, because a copied one may be held by a thread that was not copied.
             with _restarting.setdefault(os.getpid(), threading.Lock()):
                 if self._pid != os.getpid():
                     self._restart()
 
-    def _restart(self):
-        """Drops stock, locks and sockets, which the process that was copied keeps."""
-        was_closed, self._learning = self._numbers._is_closed, threading.Lock()
+    def _restart(self) -> None:
+        """Drops the stock, the locks and the connections, which belong to the parent."""
+        was_closed, self._learning = self._numbers.is_closed, threading.Lock()
         self._http.restart()
         self._numbers.restart()
         self._texts.restart()
         if was_closed:
             self.close()
-        # Last: who sees it finds all of the above.
-        self._pid = os.getpid()
+        # Last, so that another thread which sees them finds all of the above.
+        self._pid, self._mark[0] = os.getpid(), 1
 
 
-class _Stock:
-    """Ids that are here already, in pieces: when the last one is begun, more are fetched, by one request at a time."""
+class _Stock(Generic[T]):
+    """Prefetched ids in pieces. One request at a time fetches more when the last piece is begun."""
 
-    def __init__(self, fetch, own, count, count_max, validity):
-        self._fetch, self._own = fetch, own
+    def __init__(self, ids: Ids, fetch: Callable[[int], Iterator[T]], count: int, count_max: int, validity: float) -> None:
+        self._fetch, self._own, self._mark, self._timeout = fetch, ids._own, ids._mark, ids._timeout
         self._count_min, self._count_max, self._validity = count, count_max, validity
         self.restart()
 
-    def restart(self):
+    def restart(self) -> None:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        # What is handed out, and until when; and what comes after it.
-        self._piece, self._pieces = (iter(()), 0.0), deque()
-        self._count, self._filled_at, self._filler = self._count_min, None, None
-        self._error, self._tasks, self._is_closed = None, [], False
-        self._pid = os.getpid()
+        # The ids that are handed out and when they expire; then the pieces after them.
+        self._piece: Tuple[Iterator[T], float] = (iter(()), 0.0)
+        self._pieces: deque[Tuple[Iterator[T], float]] = deque()
+        self._count, self._filled_at, self._grows_at = self._count_min, 0.0, 0.0
+        self._filler: Optional[threading.Thread] = None
+        self._error: Optional[IdmintError] = None
+        self._failures, self._retry_at = 0, 0.0
+        self._tasks: List[Tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self.is_closed = False
 
-    def next(self, _getpid=os.getpid, _now=_now, _has_gil=_HAS_GIL):
-        """The next id. Waits only when there is none here."""
-        if _getpid() != self._pid:
+    def next(self, _now: Callable[[], float] = _now, _has_gil: bool = _HAS_GIL) -> T:
+        """Returns the next id. Blocks only while the stock is empty."""
+        if not self._mark[0]:
             self._own()
         values, expires = self._piece
         # The iterator is written in C, and so is what it goes over.
@@ -225,253 +292,463 @@ class _Stock:
                 return value
         return self._next_slowly()
 
-    def _next_slowly(self):
+    def _next_slowly(self) -> T:
+        deadline = _now() + self._timeout
         with self._lock:
             while True:
-                value = self._next_of_this_piece()
-                if value is not None:
-                    return value
-                value = self._next_of_another_piece()
+                value = self._next_of_stock()
                 if value is not None:
                     return value
                 filler = self._filler
-                while self._filler is filler and filler is not None:
-                    self._changed.wait()
-                self._raise_error_of(filler)
+                while self._filler is filler:
+                    left = deadline - _now()
+                    if left <= 0:
+                        raise Unavailable(f"no ids within {self._timeout:g} s")
+                    self._changed.wait(left)
 
-    async def anext(self):
-        """The next id. Lets other tasks run when there is none here."""
-        if os.getpid() != self._pid:
+    async def anext(self) -> T:
+        if not self._mark[0]:
             self._own()
+        deadline = _now() + self._timeout
         while True:
             with self._lock:
-                value = self._next_of_this_piece()
-                value = self._next_of_another_piece() if value is None else value
+                value = self._next_of_stock()
                 if value is not None:
                     return value
-                loop, filler = asyncio.get_running_loop(), self._filler
-                is_filled = loop.create_future()
+                loop = asyncio.get_running_loop()
+                is_filled: asyncio.Future[None] = loop.create_future()
                 self._tasks.append((loop, is_filled))
-            await is_filled
-            with self._lock:
-                if not self._pieces:
-                    self._raise_error_of(filler)
+            try:
+                await asyncio.wait_for(is_filled, deadline - _now())
+            except asyncio.TimeoutError:
+                raise Unavailable(f"no ids within {self._timeout:g} s") from None
 
-    def close(self):
+    def close(self) -> None:
         with self._lock:
-            filler, self._is_closed = self._filler, True
+            filler, self.is_closed = self._filler, True
             self._piece, self._pieces = (iter(()), 0.0), deque()
-        if filler not in (None, threading.current_thread()):
-            filler.join()
+        if filler is not None and filler is not threading.current_thread():
+            filler.join(self._timeout)
 
-    def _next_of_this_piece(self):
+    def _next_of_piece(self) -> Optional[T]:
         values, expires = self._piece
         return next(values, None) if _now() < expires else None
 
-    def _next_of_another_piece(self):
-        """The first id of the next piece that is not too old; with the last one, or none, more are fetched. Under the lock."""
-        if self._is_closed:
-            raise IdmintError("this Ids is closed")
-        value, was_used_up = None, _now() < self._piece[1]
+    def _next_of_stock(self) -> Optional[T]:
+        """Returns the next id, or None while more are fetched. Called under the lock."""
+        value = self._next_of_piece()
+        if value is not None:
+            return value
+        if self.is_closed:
+            raise _closed()
+        was_used_up = _now() < self._piece[1]
         while value is None and self._pieces:
             self._piece = self._pieces.popleft()
-            value = self._next_of_this_piece()
+            value = self._next_of_piece()
             if value is None and _now() >= self._piece[1]:
-                # Fewer are used than are fetched.
+                # The ids expired before use, so fetch fewer.
                 self._count = max(self._count_min, self._count // 2)
         if not self._pieces and self._filler is None:
+            if _now() < self._retry_at:
+                if value is None and self._error is not None:
+                    raise self._error._again(False)
+                return value
             if was_used_up and _now() - self._filled_at < 1.0:
-                self._count = min(self._count_max, self._count * 2)
-            # Not joined at the end of the program, which may come while a service is silent.
-            self._filler, self._error = threading.Thread(target=self._fill, name="idmint", daemon=True), None
+                most = self._count_max if _now() >= self._grows_at else min(self._count_max, _BULK)
+                self._count = max(self._count, min(most, self._count * 2))
+            # A daemon, because the program may end while a service is silent.
+            self._filler = threading.Thread(target=self._fill, name="idmint", daemon=True)
             try:
                 self._filler.start()
-            except RuntimeError:  # The program ends: no thread begins any more.
+            except RuntimeError as failure:  # No thread can be started, as when the program ends.
                 self._filler = None
                 if value is None:
-                    raise
+                    raise Unavailable(f"no thread can be started: {failure}") from failure
         return value
 
-    def _fill(self):
-        asked_at, pieces, error = _now(), (), None
-        try:
-            values, count = self._fetch(self._count)
-            expires = asked_at + self._validity
-            pieces = ((itertools.islice(values, count // 2), expires), (values, expires))
-        except IdmintError as refused:
-            error = refused
-            most = refused.problem.get("limit", "")
-            if refused.status == 422 and refused.reason == "count" and most.isdigit() and 0 < int(most) < self._count:
-                # So many are never had at once: from now on as many as are.
-                self._count = self._count_max = int(most)
-                self._count_min = min(self._count_min, self._count)
-                return self._fill()
-        except Exception as unexpected:  # Whoever waits must hear of it.
-            error = unexpected
+    def _fill(self) -> None:
+        pieces: Tuple[Tuple[Iterator[T], float], ...] = ()
+        error: Optional[IdmintError] = None
+        for _ in range(2):
+            asked_at, count = _now(), self._count
+            try:
+                values = self._fetch(count)
+                expires, error = asked_at + self._validity, None
+                pieces = ((itertools.islice(values, count // 2), expires), (values, expires))
+                break
+            except IdmintError as failure:
+                error = failure
+                if not self._asks_for_fewer_after(failure, count):
+                    break
+            except Exception as failure:  # A waiting caller must get some error.
+                error = Unavailable(f"ids cannot be fetched: {failure!r}")
+                error.__cause__ = failure
+                break
         with self._lock:
-            if not self._is_closed:
+            if not self.is_closed:
                 self._pieces.extend(pieces)
-            self._filled_at, self._error = _now(), (self._filler, error)
+            self._failures = self._failures + 1 if error else 0
+            self._filled_at = _now()
+            self._error, self._retry_at = error, self._filled_at + _backoff(self._failures)
             self._filler = None
             self._changed.notify_all()
             tasks, self._tasks = self._tasks, []
         for loop, is_filled in tasks:
             try:
                 loop.call_soon_threadsafe(_finish, is_filled)
-            except RuntimeError:  # The loop was closed meanwhile.
+            except RuntimeError:  # The loop has been closed.
                 pass
 
-    def _raise_error_of(self, filler):
-        if self._error is not None and self._error[0] is filler and self._error[1] is not None and not self._pieces:
-            raise self._error[1]
+    def _asks_for_fewer_after(self, error: IdmintError, count: int) -> bool:
+        limit = error.problem.get("limit")
+        if (error.status, error.reason) == (422, "count") and isinstance(limit, str) and re.fullmatch("[0-9]{1,9}", limit):
+            # The service never grants this many at once, so ask for its limit from now on.
+            if 0 < int(limit) < count:
+                self._count = self._count_max = int(limit)
+                self._count_min = min(self._count_min, self._count)
+                return True
+        if error.status == 503 and count > _BULK:
+            self._count, self._grows_at = _BULK, _now() + 60
+            return True
+        return False
+
+
+class _Address:
+    """One address of the service, and the time before which it gets no request."""
+
+    def __init__(self, url: str) -> None:
+        given = url if "://" in url else "http://" + url
+        # Without the user name and the password.
+        shown = re.sub(r"^.*@", "…@", url, flags=re.DOTALL)
+        try:
+            parts = urllib.parse.urlsplit(given)
+            self.port = parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError:
+            raise ValueError(f"{shown!r} is no http or https address") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or not _VISIBLE_ASCII.fullmatch(given):
+            raise ValueError(f"{shown!r} is no http or https address")
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError(f"{shown!r} has a user name, a query or a fragment, which an address of idmint does not have")
+        self.url, self.is_secure, self.host, self.path = given.rstrip("/"), parts.scheme == "https", parts.hostname, parts.path.rstrip("/")
+        self.restart()
+
+    def restart(self) -> None:
+        self.failures, self.not_before = 0, 0.0
+        self.error: Optional[IdmintError] = None
+        self.idle: List[_Connection] = []
+
+    def fails(self, error: IdmintError) -> None:
+        self.failures, self.error = self.failures + 1, error
+        self.not_before = _now() + max(error.retry_after or 0.0, _backoff(self.failures))
+
+    def answers(self) -> None:
+        self.failures, self.not_before, self.error = 0, 0.0, None
 
 
 class _Http:
-    """Requests to whichever address answers."""
+    """Requests to any address that answers."""
 
-    def __init__(self, urls, token, timeout, ca_file):
+    def __init__(self, urls: List[str], token: Optional[str], timeout: float, ca_file: Union[str, os.PathLike[str], None]) -> None:
+        self._addresses = [_Address(url) for url in urls]
         if not urls:
-            raise ValueError("urls names no address")
-        self._urls = [urllib.parse.urlsplit(url if "://" in url else "http://" + url) for url in urls]
-        for url in self._urls:
-            if url.scheme not in ("http", "https") or not url.hostname:
-                raise ValueError(f"{url.geturl()!r} is no http or https address")
-        is_secure = any(url.scheme == "https" for url in self._urls)
+            raise ValueError("urls has no address")
+        self._headers, self._secret, self._timeout = {"User-Agent": f"idmint-python/{__version__}"}, b"", timeout
+        if token:
+            token = token.strip()
+            if not _VISIBLE_ASCII.fullmatch(token):
+                raise ValueError("token must be visible ASCII characters, at least one")
+            self._headers["Authorization"], self._secret = f"Bearer {token}", token.encode()
+        is_secure = any(address.is_secure for address in self._addresses)
         self._context = ssl.create_default_context(cafile=ca_file) if is_secure else None
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._timeout = timeout
+        self._open: set[_Connection] = set()
         self.restart()
 
-    def restart(self):
-        for connection in getattr(self, "_open", ()):
-            connection.close()
+    def restart(self) -> None:
+        """Leaves the connections to the parent. Closes their descriptors alone, because their locks may be held there."""
+        for connection in list(self._open):
+            _abandoned.append(connection)
+            if connection.sock is not None:
+                os.close(connection.sock.sock.detach())
         self._lock = threading.Lock()
-        self._first, self._not_before, self._refusals = 0, [0.0] * len(self._urls), {}
-        self._idle, self._open = [[] for _ in self._urls], set()
+        self._first, self._is_away, self._open = 0, False, set()
+        for address in self._addresses:
+            address.restart()
         self._is_closed = threading.Event()
 
-    def close(self):
+    def close(self) -> None:
         self._is_closed.set()
         with self._lock:
             for connection in self._open:
                 # Ends what another thread waits for.
                 if connection.sock is not None:
                     try:
-                        connection.sock.shutdown(socket.SHUT_RDWR)
+                        connection.sock.sock.shutdown(socket.SHUT_RDWR)
                     except OSError:
                         pass
-            for idle in self._idle:
-                while idle:
-                    connection = idle.pop()
+            for address in self._addresses:
+                while address.idle:
+                    connection = address.idle.pop()
                     self._open.discard(connection)
-                    connection.close()
+                    connection.end()
 
-    def json(self, method, target, headers=None, body=None):
-        """The answer to a request that may be sent more than once."""
-        deadline, pause = _now() + self._timeout, _PAUSE_MIN
+    def ask(self, method: str, target: str, parse: Callable[[Any], T], headers: Optional[Mapping[str, str]], body: Optional[bytes],
+            count: int) -> T:
+        """Sends a request that may be repeated, until an address answers or the time is up."""
+        deadline, outcome_unknown = _now() + self._timeout, False
         while True:
-            error = None
-            for place in range(len(self._urls)):
-                at = (self._first + place) % len(self._urls)
-                if self._not_before[at] > _now():
-                    error = error or self._refusals.get(at)
-                    continue
-                if self._is_closed.is_set():
-                    raise IdmintError("this Ids is closed")
-                try:
-                    status, retry_after, answer = self._exchange(at, method, target, headers, body, deadline)
-                except ssl.SSLCertVerificationError as failure:
-                    said = f"{self._urls[at].geturl()} is not trusted: {failure.verify_message}"
-                    raise Refused(f"{said}; set ca_file= to the certificate of its authority") from failure
-                except (OSError, http.client.HTTPException) as failure:
-                    error = Unavailable(f"{self._urls[at].geturl()} does not answer: {failure!r}")
-                    error.__cause__ = failure
-                else:
-                    if status < 300:
-                        self._first = at
-                        return _parsed(answer, self._urls[at])
-                    error = _error(status, retry_after, answer, self._urls[at])
-                    if status not in _TRANSIENT:
-                        raise error
-                    self._put_off(at, error)
-            now = _now()
-            wait = max(min(self._not_before) - now, pause * random.uniform(0.5, 1.0))
-            if now + wait > deadline:
-                raise error
+            error: Optional[IdmintError] = None
+            first = self._first
+            for place in range(len(self._addresses)):
+                at = (first + place) % len(self._addresses)
+                address = self._addresses[at]
+                failure = address.error
+                if failure is None or _now() >= address.not_before:
+                    if self._is_closed.is_set():
+                        raise _closed(outcome_unknown)
+                    # Each address gets its share of the time. Meanwhile an address that has failed gets no second request.
+                    until = _now() + max(0.05, min(self._timeout / (len(self._addresses) + 1), deadline - _now()))
+                    address.not_before = until
+                    try:
+                        answer = self._attempt(address, method, target, parse, headers, body, until)
+                    except Refused as refused:
+                        address.answers()
+                        raise refused._again(refused.outcome_unknown or outcome_unknown) from refused.__cause__
+                    except IdmintError as raised:
+                        failure, outcome_unknown = raised, outcome_unknown or raised.outcome_unknown
+                        address.fails(failure)
+                    else:
+                        address.answers()
+                        self._first, self._is_away = at, False
+                        return answer
+                if error is None or isinstance(error, BadResponse):
+                    error = failure
+            assert error is not None
+            wait = max(0.0, min(address.not_before for address in self._addresses) - _now())
+            is_late = _now() + wait > deadline
+            if self._is_away or is_late or isinstance(error, BadResponse) or (error.status == 503 and count > _BULK):
+                # From now on calls fail at once, until one of them finds that an address answers.
+                self._is_away = self._is_away or is_late
+                raise error._again(outcome_unknown)
             if self._is_closed.wait(wait):
-                raise IdmintError("this Ids is closed")
-            pause = min(pause * 2, _PAUSE_MAX)
+                raise _closed(outcome_unknown)
 
-    def _put_off(self, at, error):
-        self._refusals[at] = error
-        self._not_before[at] = _now() + (error.retry_after or 0.0)
+    def _attempt(self, address: _Address, method: str, target: str, parse: Callable[[Any], T], headers: Optional[Mapping[str, str]],
+                 body: Optional[bytes], until: float) -> T:
+        response, answer = self._exchange(address, method, target, {**self._headers, **(headers or {})}, body, until)
+        if 200 <= response.status < 300:
+            try:
+                return parse(json.loads(answer))
+            except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as failure:
+                raise BadResponse(f"the server at {address.url} is not an idmint service", response.status,
+                                  outcome_unknown=True) from failure
+        if self._secret:
+            answer = answer.replace(self._secret, b"(token)")
+        raise _error(address.url, response.status, response.getheader("Retry-After"), answer)
 
-    def _exchange(self, at, method, target, headers, body, deadline):
-        # Each address gets its share of the time.
-        share = max(0.05, min(self._timeout / (len(self._urls) + 1), deadline - _now()))
+    def _exchange(self, address: _Address, method: str, target: str, headers: Mapping[str, str], body: Optional[bytes],
+                  until: float) -> Tuple[http.client.HTTPResponse, bytes]:
+        is_sent, was_idle = False, True
         while True:
             with self._lock:
-                was_idle = bool(self._idle[at])
-                connection = self._idle[at].pop() if was_idle else self._connect(at)
+                was_idle = was_idle and bool(address.idle)
+                connection = address.idle.pop() if was_idle else _Connection(address, self._context)
                 self._open.add(connection)
-            connection.timeout = share
-            if connection.sock is not None:
-                connection.sock.settimeout(share)
             try:
-                connection.request(method, self._urls[at].path.rstrip("/") + target, body, {**self._headers, **(headers or {})})
+                connection.until = until
+                if connection.sock is None:
+                    connection.connect()
+                is_sent = True
+                connection.request(method, address.path + target, body, headers)
                 response = connection.getresponse()
-                answer = response.read()
-            except (OSError, http.client.HTTPException) as failure:
+                answer = _body(response)
+            except ssl.SSLCertVerificationError as failure:
                 self._drop(connection)
-                # The service may close a connection on which nothing happened; another one tells whether it is there.
-                if was_idle and not isinstance(failure, socket.timeout) and not self._is_closed.is_set():
+                raise Refused(f"{address.url} is not trusted: {failure.verify_message}; set ca_file= to the certificate of its "
+                              "authority") from failure
+            except (OSError, ValueError, http.client.HTTPException) as failure:
+                self._drop(connection)
+                if self._is_closed.is_set():
+                    raise _closed(is_sent) from failure
+                # The service may have closed an idle connection, so try a new one.
+                if was_idle and not isinstance(failure, socket.timeout):
+                    was_idle = False
                     continue
-                raise
+                kind = type(failure).__name__ if isinstance(failure, http.client.HTTPException) else str(failure)
+                raise Unavailable(f"{address.url} does not answer: {kind}", outcome_unknown=is_sent) from failure
             with self._lock:
                 keeps = not response.will_close and not self._is_closed.is_set()
                 if keeps:
-                    self._idle[at].append(connection)
+                    address.idle.append(connection)
             if not keeps:
                 self._drop(connection)
-            return response.status, response.getheader("Retry-After"), answer
+            return response, answer
 
-    def _connect(self, at):
-        url = self._urls[at]
-        if url.scheme == "https":
-            return http.client.HTTPSConnection(url.hostname, url.port, context=self._context)
-        return http.client.HTTPConnection(url.hostname, url.port)
-
-    def _drop(self, connection):
+    def _drop(self, connection: _Connection) -> None:
         with self._lock:
             self._open.discard(connection)
-        connection.close()
+        connection.end()
 
 
-def _parsed(answer, url):
-    try:
-        return json.loads(answer)
-    except ValueError as failure:
-        raise Refused(f"what answers at {url.geturl()} is no idmint service") from failure
+class _Connection(http.client.HTTPConnection):
+    """A connection whose exchange ends at one time, however slowly the bytes come."""
+
+    sock: Optional[_Socket]
+
+    def __init__(self, address: _Address, context: Optional[ssl.SSLContext]) -> None:
+        super().__init__(address.host, address.port)
+        self._context, self.until = context if address.is_secure else None, 0.0
+        if address.is_secure:
+            self.default_port = 443
+
+    def close(self) -> None:
+        """Does nothing, because http.client closes a connection before the last body is read."""
+
+    def end(self) -> None:
+        super().close()
+
+    def connect(self) -> None:
+        # One attempt for each address of the name; the last one may take all of the time.
+        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        for left, (family, kind, protocol, _, address) in zip(range(len(found), 0, -1), found):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.settimeout(_left(self.until) / left)
+                sock.connect(address)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if self._context is not None:
+                    sock.settimeout(_left(self.until))
+                    sock = self._context.wrap_socket(sock, server_hostname=self.host)
+                self.sock = _Socket(self, sock)
+                return
+            except OSError:
+                sock.close()
+                if left == 1:
+                    raise
 
 
-def _error(status, retry_after, answer, url):
+class _Socket:
+    """What http.client needs of a socket, within the time of the connection."""
+
+    def __init__(self, connection: _Connection, sock: socket.socket) -> None:
+        self._connection, self.sock, self.close = connection, sock, sock.close
+
+    def within_time(self) -> socket.socket:
+        self.sock.settimeout(_left(self._connection.until))
+        return self.sock
+
+    def sendall(self, data: bytes) -> None:
+        self.within_time().sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self))
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, sock: _Socket) -> None:
+        self._sock = sock
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._sock.within_time().recv_into(buffer)
+
+
+def _closed(outcome_unknown: bool = False) -> Closed:
+    return Closed("this Ids is closed", outcome_unknown=outcome_unknown)
+
+
+def _left(until: float) -> float:
+    left = until - _now()
+    if left <= 0:
+        raise socket.timeout("timed out")
+    return left
+
+
+def _body(response: http.client.HTTPResponse) -> bytes:
+    """Reads a body. One that is cut short must not pass for a shorter one, so its length must be known."""
+    if response.length is None and not response.chunked:
+        raise http.client.IncompleteRead(b"")
+    body = bytearray()
+    while True:
+        part = response.read(65536)
+        body += part
+        if len(body) > _BODY_MAX:
+            raise http.client.HTTPException("the body is too long")
+        if not part:
+            break
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    return bytes(body)
+
+
+def _error(url: str, status: int, header: Optional[str], answer: bytes) -> IdmintError:
     try:
         problem = json.loads(answer)
-        problem = problem if isinstance(problem, dict) else {}
-    except ValueError:
-        problem = {}
-    wait = problem.get("retry_after_ms")
-    wait = wait / 1000 if wait is not None else float(retry_after) if (retry_after or "").isdigit() else None
-    remedy = _REMEDIES.get(status) or (f"this works: {problem['example']}" if "example" in problem else None)
-    said = f"{url.geturl()} answers {status}: {problem.get('detail', 'no reason is given')}"
-    kind = Unavailable if status in _TRANSIENT else Refused
-    return kind(f"{said}; {remedy}" if remedy else said, status, problem, wait)
+    except (ValueError, RecursionError):
+        problem = None
+    problem = problem if isinstance(problem, dict) else {}
+    retry_after, exact = None, problem.get("retry_after_ms")
+    if isinstance(exact, (int, float)) and exact >= 0:
+        retry_after = min(exact, _RETRY_AFTER_MAX * 1000) / 1000
+    elif header is not None and re.fullmatch("[0-9]{1,20}", header):
+        retry_after = min(float(header), _RETRY_AFTER_MAX)
+    detail = problem.get("detail") or ("it redirects, which is not followed" if 300 <= status < 400 else "no reason is given")
+    example = problem.get("example")
+    remedy = _REMEDIES.get(status) or (f"this works: {example}" if example else None)
+    message = f"{url} answers {status}: {detail}"[:1000]
+    kind = Unavailable if status in _TRANSIENT else Refused if status >= 300 else BadResponse
+    outcome_unknown = status < 300 or (status >= 500 and status != 503)
+    return kind(f"{message}; {remedy}" if remedy else message, status, problem, retry_after, outcome_unknown)
 
 
-def _number_text(format, query):
-    """What makes texts of the numbers of a format, where they are decimal, hex or base 36 and nothing more; else False."""
+def _object(answer: Any) -> Dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise TypeError("no object")
+    return answer
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError("no text")
+    return value
+
+
+def _decimal(value: Any) -> int:
+    if not re.fullmatch("[0-9]{1,39}", value):
+        raise ValueError("no decimal number")
+    return int(value)
+
+
+def _texts(count: int, answer: Any) -> List[str]:
+    texts = [_text(text) for text in answer["ids"]]
+    if len(texts) != count or not isinstance(answer["ids"], list):
+        raise ValueError("not as many ids as were asked for")
+    return texts
+
+
+def _ranges(count: int, answer: Any) -> List[range]:
+    ranges = []
+    for row in answer["rows"]:
+        first, step, length = _decimal(row["first"]), _decimal(row["step"]), row["count"]
+        if type(length) is not int or not 1 <= length <= count or (step == 0 and length > 1) or first + step * length >> 128:
+            raise ValueError("no row of ids")
+        ranges.append(range(first, first + max(1, step) * length, max(1, step)))
+    if sum(map(len, ranges)) != count:
+        raise ValueError("not as many ids as were asked for")
+    return ranges
+
+
+def _checked_key(key: str) -> str:
+    if not _VISIBLE_ASCII.fullmatch(key):
+        raise ValueError("a key must be visible ASCII characters, at least one")
+    return key
+
+
+def _number_text(format: Any, query: Mapping[str, str]) -> Union[Callable[[int], str], bool]:
+    """Returns what makes a text of a number, or False unless the text is plain decimal, hexadecimal or base 36."""
     encoding = next((some for some in format["encodings"] if query.get("encoding") in (None, some["name"])), None)
-    # Only of sequenced formats numbers are to be had.
+    # The service returns numbers only for sequenced formats.
     if format["rule"] != "sequenced" or not format["minted"] or encoding is None or "prefix" in query:
         return False
     length = encoding["length"] or 0
@@ -480,13 +757,13 @@ def _number_text(format, query):
         fixed, free = f"^[0-9{span}]{{{length}}}$", rf"\^\(\?:0\|\[1-9{span}\]\[0-9{span}\]\{{0,\d+\}}\)\$"
         if encoding["pattern"] == fixed or re.fullmatch(free, encoding["pattern"]):
             text_of = functools.partial(_in_digits, string.digits + letters, length)
-            # An alphabet in another order has the same pattern.
-            is_same = text_of(int(format["example"]["value"])) == format["example"]["encodings"][encoding["name"]]
+            # An alphabet in another order has the same pattern, so compare the example.
+            is_same = text_of(_decimal(format["example"]["value"])) == format["example"]["encodings"][encoding["name"]]
             return (str if text_of.args == (string.digits, 0) else text_of) if is_same else False
     return False
 
 
-def _in_digits(digits, length, number):
+def _in_digits(digits: str, length: int, number: int) -> str:
     if len(digits) == 16:
         text = format(number, "x" if digits[-1] == "f" else "X")
     elif len(digits) == 10:
@@ -499,16 +776,47 @@ def _in_digits(digits, length, number):
     return text.rjust(max(1, length), "0")
 
 
-def _finish(future):
+def _backoff(failures: int) -> float:
+    """Returns a pause that doubles with each failure, with jitter."""
+    return min(_PAUSE_MAX, _PAUSE_MIN * 2.0 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0) if failures else 0.0
+
+
+def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-_all = weakref.WeakSet()
-_restarting = {}
+class _Pid:
+    """A mark of a process where memory cannot be wiped by a fork."""
+
+    def __init__(self) -> None:
+        self[0] = 1
+
+    def __getitem__(self, _: int) -> int:
+        return os.getpid() == self._pid
+
+    def __setitem__(self, _: int, value: int) -> None:
+        self._pid = os.getpid()
 
 
-def _after_fork_in_child():
+def _process_mark() -> Union[mmap.mmap, _Pid]:
+    """Returns a mark whose first byte is 0 in a forked child. Reading it is faster than getpid()."""
+    try:
+        mark = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        mark.madvise(18)  # MADV_WIPEONFORK of Linux.
+        mark[0] = 1
+        return mark
+    except (AttributeError, OSError, ValueError):
+        return _Pid()
+
+
+_all: weakref.WeakSet[Ids] = weakref.WeakSet()
+_restarting: Dict[int, threading.Lock] = {}
+# Connections of the parent. Freeing one would wait for its lock.
+_abandoned: List[_Connection] = []
+
+
+def _after_fork_in_child() -> None:
     for ids in list(_all):
         ids._restart()
 

@@ -1,11 +1,12 @@
-//! The command line: which command, and with which code it ends.
+//! The command line: parses the arguments, runs the command and returns the exit code.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::conjunction::{Cdm, Conjunction};
-use super::decode::{Decode, Encode, Formats, Inspect, Range};
+use super::decode::{Decode, Encode, Formats, HYPHEN_MARK, Inspect, Range};
 use super::exit::Exit;
 use super::fleet::Fleet;
 use super::ledger::Ledger;
@@ -16,7 +17,7 @@ use super::numbers::Numbers;
 use super::print::complain;
 use super::token::Token;
 
-/// Mints ids of many layouts and reads them back; no id is ever minted twice.
+/// Mints ids of many layouts and decodes them; no id is ever minted twice.
 #[derive(Debug, Parser)]
 #[command(name = "idmint", version, arg_required_else_help = true)]
 struct Cli {
@@ -24,29 +25,32 @@ struct Cli {
     command: Command,
 }
 
+/// The maximum number of letters after the hyphen in a short option.
+const OPTION_LEN_MAX: usize = 6;
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the service.
     Serve(Serve),
     /// Mint ids at a running service.
     Mint(Mint),
-    /// Say what ids can be, offline.
+    /// Decode ids, offline.
     Decode(Decode),
-    /// Say what the ids of files are, all of them together, offline.
+    /// Find the common format of the ids in files, offline.
     Inspect(Inspect),
-    /// Write the id of given fields in every encoding, offline; nothing is minted.
+    /// Write the id of given fields in every encoding, offline; this mints nothing.
     Encode(Encode),
-    /// Say the least and the greatest id of a time span, offline.
+    /// Print the lowest and the highest id of a time span, offline.
     Range(Range),
-    /// Say which formats there are, or everything about one, offline.
+    /// List the formats, or describe one, offline.
     Formats(Formats),
     /// Put conjunction ids into Conjunction Data Messages, offline or at a running service.
     Cdm(Cdm),
     /// Work with the conjunctions that a service stores.
     Conjunction(Conjunction),
-    /// Copy what a running node keeps.
+    /// Copy the data of a running node.
     Backup(Backup),
-    /// Check a configuration and print what it means.
+    /// Check a configuration and print its effect.
     Check(Check),
     /// Work with ledgers of events.
     Ledger(Ledger),
@@ -56,22 +60,45 @@ enum Command {
     Fleet(Fleet),
     /// Make tokens for the callers of a service.
     Token(Token),
-    /// Say whether a running service mints: exit code 0 or 1.
+    /// Check if a running service mints: exit code 0 or 1.
     Health(Health),
-    /// Say how a running service is, and what to do about what is wrong: exit code 0, 1 or 69.
+    /// Show the state of a running service, and how to fix problems: exit code 0, 1 or 69.
     Status(Status),
-    /// Print what completes these commands in a shell.
+    /// Print the shell completions of these commands.
     Completions(Completions),
     /// Write the manual, a page for each command.
     Man(Man),
 }
 
-/// Runs the command that the arguments name, and says with which code to exit.
+/// Marks the ids among the arguments of `decode` that begin with a hyphen, which would otherwise be
+/// options: negative numbers, and push ids of Firebase.
+fn mark_ids(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.get(1).is_none_or(|command| command != "decode") {
+        return args;
+    }
+    for arg in args.iter_mut().skip(2).take_while(|arg| *arg != "--") {
+        let is_id = arg
+            .to_str()
+            .and_then(|arg| arg.strip_prefix('-'))
+            .is_some_and(|rest| {
+                let is_number = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+                is_number || rest.len() > OPTION_LEN_MAX && !rest.starts_with('-')
+            });
+        if is_id {
+            let mut marked = OsString::from(HYPHEN_MARK);
+            marked.push(&*arg);
+            *arg = marked;
+        }
+    }
+    args
+}
+
+/// Runs the command that the arguments name and returns its exit code.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(mark_ids(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no mistakes.
+            // Help and version are not errors.
             let code = if error.use_stderr() {
                 Exit::Usage
             } else {

@@ -1,35 +1,35 @@
-//! Exit codes, as `sysexits.h` has them.
+//! Exit codes. They follow `sysexits.h`.
 
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::client::ClientError;
-use crate::cluster::AdoptionError;
 use crate::server::config::ConfigError;
 use crate::server::{
     AccessError, AssemblyError, CatalogError, InheritedError, OtherGeneratorError, RunError,
 };
-use crate::storage::{FailureKind, StoreError, WithCauses};
+use idmint_client::ClientError;
+use idmint_storage::{FailureKind, StoreError, WithCauses};
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It did what it should.
+    /// The command succeeded.
     Ok,
-    /// The answer is no: an id that is none, a service that is not ready.
+    /// The answer is negative, for example because a text is not an id or a service is not ready.
     No,
-    /// The command line is wrong (`EX_USAGE`).
+    /// The command line is invalid (`EX_USAGE`).
     Usage,
-    /// Stored data is damaged, or data that was to be read or checked (`EX_DATAERR`).
+    /// Stored data or input data is invalid (`EX_DATAERR`).
     Damaged,
-    /// The service cannot be reached (`EX_UNAVAILABLE`).
+    /// The service is unreachable (`EX_UNAVAILABLE`).
     Unavailable,
     /// A file, a disk or a socket failed (`EX_IOERR`).
     Io,
-    /// Somebody else holds it, or the service cannot do it now; later it may work (`EX_TEMPFAIL`).
+    /// Another process holds the resource, or the service is busy. The same command may succeed
+    /// later (`EX_TEMPFAIL`).
     Busy,
-    /// The configuration is wrong (`EX_CONFIG`).
+    /// The configuration is invalid (`EX_CONFIG`).
     Config,
 }
 
@@ -48,7 +48,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed, and the code that says so.
+/// The error message of a command, and its exit code.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
@@ -56,7 +56,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with a message for people.
+    /// Creates a failure with a message.
     pub fn new(exit: Exit, message: impl fmt::Display) -> Failure {
         Failure {
             exit,
@@ -64,12 +64,17 @@ impl Failure {
         }
     }
 
-    /// A failure that is this error, told with its causes.
+    /// Creates the failure of reading or writing the file with this name.
+    pub fn io(name: impl fmt::Display, error: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Io, format!("{name}: {error}"))
+    }
+
+    /// Creates a failure whose message is this error with its causes.
     pub fn of(exit: Exit, error: &dyn Error) -> Failure {
         Failure::new(exit, WithCauses(error))
     }
 
-    /// The same with more to say.
+    /// Appends a sentence to the message of this failure.
     #[must_use]
     pub fn and(self, more: impl fmt::Display) -> Failure {
         Failure {
@@ -78,7 +83,7 @@ impl Failure {
         }
     }
 
-    /// The code.
+    /// Returns the exit code.
     pub fn exit(&self) -> Exit {
         self.exit
     }
@@ -90,72 +95,51 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Failure {
-        Failure::of(Exit::Config, &error)
+/// An error that can end a command.
+pub trait CommandError: Error {
+    /// Returns the exit code for this error. The default is [`Exit::Config`].
+    fn exit(&self) -> Exit {
+        Exit::Config
     }
 }
 
-impl From<InheritedError> for Failure {
-    fn from(error: InheritedError) -> Failure {
-        Failure::of(Exit::Config, &error)
+impl<E: CommandError> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::of(error.exit(), &error)
     }
 }
 
-impl From<CatalogError> for Failure {
-    fn from(error: CatalogError) -> Failure {
-        Failure::of(Exit::Config, &error)
-    }
-}
+impl CommandError for AccessError {}
+impl CommandError for AssemblyError {}
+impl CommandError for CatalogError {}
+impl CommandError for ConfigError {}
+impl CommandError for InheritedError {}
+impl CommandError for OtherGeneratorError {}
 
-impl From<AssemblyError> for Failure {
-    fn from(error: AssemblyError) -> Failure {
-        Failure::of(Exit::Config, &error)
-    }
-}
-
-impl From<OtherGeneratorError> for Failure {
-    fn from(error: OtherGeneratorError) -> Failure {
-        Failure::of(Exit::Config, &error)
-    }
-}
-
-impl From<AccessError> for Failure {
-    fn from(error: AccessError) -> Failure {
-        Failure::of(Exit::Config, &error)
-    }
-}
-
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Failure {
-        let exit = match error {
+impl CommandError for ClientError {
+    fn exit(&self) -> Exit {
+        match self {
             ClientError::Refused(_) => Exit::No,
             ClientError::Busy(_) => Exit::Busy,
             ClientError::Unreachable { .. }
+            | ClientError::Untrusted { .. }
             | ClientError::NotIdmint(_)
             | ClientError::EventsMissing => Exit::Unavailable,
             ClientError::NoToken | ClientError::NotPem(_) | ClientError::Tls(_) => Exit::Damaged,
             ClientError::NotAnAddress(_) | ClientError::NoKey => Exit::Usage,
-        };
-        Failure::of(exit, &error)
+        }
     }
 }
 
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        Failure::of(error.failure_kind().into(), &error)
+impl CommandError for RunError {
+    fn exit(&self) -> Exit {
+        self.failure_kind().into()
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Failure {
-        Failure::of(error.failure_kind().into(), &error)
-    }
-}
-
-impl From<AdoptionError> for Failure {
-    fn from(error: AdoptionError) -> Failure {
-        Failure::of(error.failure_kind().into(), &error)
+impl CommandError for StoreError {
+    fn exit(&self) -> Exit {
+        self.failure_kind().into()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `idmint completions` and `idmint man`: what shells and pagers know of the commands.
+//! `idmint completions` and `idmint man`: shell completions and manual pages.
 
 use std::fs;
 use std::io;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::print::print;
-use crate::time::built_at;
+use idmint_core::time::built_at;
 
-/// Print what completes the commands in a shell.
+/// Print the shell completions of the commands.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
     /// The shell: bash, elvish, fish, powershell or zsh.
@@ -20,10 +20,10 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    /// Prints the script for these commands.
+    /// Prints the completion script of these commands.
     ///
     /// # Errors
-    /// 74.
+    /// Returns exit code 74 if the output fails.
     pub(super) fn run(self, mut commands: Command) -> Result<(), Failure> {
         let (name, mut script) = (commands.get_name().to_owned(), Vec::new());
         clap_complete::generate(self.shell, &mut commands, name, &mut script);
@@ -34,21 +34,20 @@ impl Completions {
 /// Write the manual, a page for each command.
 #[derive(Debug, Args)]
 pub(super) struct Man {
-    /// Where to, such as /usr/local/share/man/man1; made if it is not there.
+    /// The folder, such as /usr/local/share/man/man1; created if it does not exist.
     folder: PathBuf,
 }
 
 impl Man {
-    /// Writes the pages of these commands.
+    /// Writes the manual pages of these commands.
     ///
     /// # Errors
-    /// 74.
+    /// Returns exit code 74 if a page cannot be written.
     pub(super) fn run(self, commands: Command) -> Result<(), Failure> {
         let mut commands = commands.disable_help_subcommand(true);
         commands.build();
         let written = make_folder(&self.folder).and_then(|()| write_pages(&commands, &self.folder));
-        written
-            .map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.folder.display())))
+        written.map_err(|error| Failure::io(self.folder.display(), error))
     }
 }
 
@@ -60,7 +59,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// The page of a command and those of its subcommands.
+/// Writes the manual page of a command and the pages of its subcommands.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command says that it writes these files"

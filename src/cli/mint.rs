@@ -8,14 +8,14 @@ use super::conjunction::GroupedOffline;
 use super::exit::{Exit, Failure};
 use super::running_service::{AccessArgs, ask_once, service_url};
 use super::settings::Settings;
-use crate::client::MintQuery;
-use crate::conjunction::{Report, ReportError};
 use crate::server::config::ConjunctionMode;
-use crate::wire::ReportRequest;
+use idmint_client::MintQuery;
+use idmint_records::conjunction::{Report, ReportError};
+use idmint_wire::ReportRequest;
 
 /// Mint ids at a running service, one a line.
 ///
-/// With conjunction.mode = "pure" the id of a report is made of the report alone, and without --server no service is asked.
+/// With conjunction.mode = "pure" the id follows from the report alone, and without --server no service is used.
 #[derive(Debug, Args)]
 pub(super) struct Mint {
     /// The format, such as snowflake.
@@ -26,18 +26,18 @@ pub(super) struct Mint {
     /// The encoding; the canonical one if absent.
     #[arg(long)]
     encoding: Option<String>,
-    /// What stands before each id, where the format has prefixes.
+    /// The prefix of each id, if the format has prefixes.
     #[arg(long)]
     prefix: Option<String>,
-    /// The type, where the format has types.
+    /// The type, if the format has types.
     #[arg(long = "type", value_name = "TYPE")]
     of_type: Option<String>,
-    /// The domain, where the format has domains.
+    /// The domain, if the format has domains.
     #[arg(long)]
     domain: Option<String>,
     #[command(flatten)]
     report: Option<ReportArgs>,
-    /// Where the service listens; on this machine if absent.
+    /// The address of the service; on this machine if absent.
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     server: Option<String>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(super) struct Mint {
     settings: Settings,
 }
 
-/// What a conjunction id is made of: all three, for a format that is minted from reports.
+/// The parts of a conjunction id: all three, for a format that is minted from reports.
 #[derive(Debug, Args)]
 #[group(requires_all = ["tca", "primary", "secondary"])]
 struct ReportArgs {
@@ -65,13 +65,14 @@ impl Mint {
     /// Prints the ids.
     ///
     /// # Errors
-    /// 1 when the service refuses, 69 when it cannot be reached; without a service 64 for a format or an encoding that there
-    /// is not, 65 for a report that makes no id, and 78.
+    /// Returns exit code 1 if the service refuses the request, and 69 if it is unreachable. Without
+    /// a service, returns 64 if the format or encoding is unknown, 65 if the report has no id, and
+    /// 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         if let (None, Some(report)) = (&self.server, &self.report)
             && let Some(id) = self.mint_offline(report)?
         {
-            // Whoever reads may have seen enough.
+            // The reader of the output may have closed the pipe, which is not an error.
             let _ = writeln!(io::stdout(), "{id}");
             return Ok(());
         }
@@ -98,12 +99,13 @@ impl Mint {
         let ids = ask_once(self.access.client(&server)?, async |client| {
             client.mint(&self.format, query, report.as_ref()).await
         })?;
-        // Whoever reads may have seen enough.
+        // The reader of the output may have closed the pipe, which is not an error.
         let _ = io::stdout().write_all(&ids);
         Ok(())
     }
 
-    /// The id of a report where conjunctions are not stored; `None` where only a service knows it.
+    /// Mints the id of a report without a service. Returns `None` if the service stores
+    /// conjunctions, so that only the service knows the id.
     fn mint_offline(&self, report: &ReportArgs) -> Result<Option<String>, Failure> {
         let config = self.settings.load(toml::Table::new())?;
         if config.conjunction.mode != ConjunctionMode::Pure {

@@ -1,25 +1,32 @@
-//! Writing to standard output, and to standard error why a command failed, or how far it is.
+//! Input and output of commands. Results go to standard output, and errors and progress to standard error.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 
-/// A shorter file is appended before anyone could look at a bar.
+/// The minimum length, in bytes, of a file whose append shows a progress bar. A shorter file is
+/// appended too quickly for a progress bar.
 pub(super) const SENT_SHOWN_FROM_LEN: u64 = 8 * 1024 * 1024;
 
-/// A shorter file is read, and its events or ids checked, before anyone could look at a bar.
+/// The minimum length, in bytes, of a file that is read and checked with a progress bar. A shorter
+/// file is read too quickly for a progress bar.
 pub(super) const READ_SHOWN_FROM_LEN: u64 = 64 * 1024 * 1024;
 
-/// How long a command that failed waits for somebody to read why.
+/// The time limit for writing the error message, in case nobody reads standard error.
 const COMPLAINT_MAX: Duration = Duration::from_secs(1);
 
-/// Writes why a command failed to standard error; if nobody reads there, the exit code says it alone.
+/// Writes the error message to standard error. If nobody reads standard error, only the exit code
+/// reports the error.
 pub(super) fn complain(failure: &Failure) {
     let complaint = format!("idmint: {failure}\n");
     let (written, is_written) = mpsc::channel();
@@ -32,29 +39,52 @@ pub(super) fn complain(failure: &Failure) {
     }
 }
 
-/// Writes the text, all of it, to standard output; if nobody reads it any more, that is no failure.
+/// Writes the whole text to standard output. A closed pipe is not an error.
 ///
 /// # Errors
-/// 74.
+/// Returns exit code 74 if the output fails.
 pub(super) fn print(text: fmt::Arguments<'_>) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_fmt(text).and_then(|()| out.flush()) {
-        // Whoever reads may have seen enough.
+        // The reader of the output may have closed the pipe, which is not an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => {
-            written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}")))
-        }
+        written => written.map_err(|error| Failure::io("standard output", error)),
     }
 }
 
-/// Standard output, line by line, until nobody reads it any more, which is no failure.
+/// Returns a value as JSON, on one line without a line end.
+pub(super) fn json(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).expect("texts and numbers always serialize")
+}
+
+/// Opens a file, or standard input if `file` is `None`. Also returns the name of the input, for
+/// messages.
+///
+/// # Errors
+/// Returns exit code 74 if the file cannot be opened.
+pub(super) fn open_input(file: Option<&Path>) -> Result<(String, File), Failure> {
+    let (name, opened) = match file {
+        Some(path) => (path.display().to_string(), File::open(path)),
+        None => {
+            let stdin = io::stdin().as_fd().try_clone_to_owned();
+            ("standard input".to_owned(), stdin.map(File::from))
+        }
+    };
+    match opened {
+        Ok(file) => Ok((name, file)),
+        Err(error) => Err(Failure::io(name, error)),
+    }
+}
+
+/// A writer of lines to standard output. If the reader closes the pipe, the writer discards further
+/// lines without an error.
 pub(super) struct Lines {
     out: BufWriter<StdoutLock<'static>>,
     are_read: bool,
 }
 
 impl Lines {
-    /// With no line yet.
+    /// Creates a writer of lines that holds the lock of standard output.
     pub(super) fn begin() -> Lines {
         Lines {
             out: BufWriter::new(io::stdout().lock()),
@@ -62,7 +92,7 @@ impl Lines {
         }
     }
 
-    /// Whether somebody may still read.
+    /// Returns `true` as long as the reader has not closed the pipe.
     pub(super) fn are_read(&self) -> bool {
         self.are_read
     }
@@ -70,16 +100,16 @@ impl Lines {
     /// Writes a line.
     ///
     /// # Errors
-    /// 74.
+    /// Returns exit code 74 if the output fails.
     pub(super) fn write(&mut self, line: &str) -> Result<(), Failure> {
         let written = writeln!(self.out, "{line}");
         self.note(written)
     }
 
-    /// Writes what has not been written yet.
+    /// Flushes the output.
     ///
     /// # Errors
-    /// 74.
+    /// Returns exit code 74 if the output fails.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         let flushed = self.out.flush();
         self.note(flushed)
@@ -91,14 +121,34 @@ impl Lines {
                 self.are_read = false;
                 Ok(())
             }
-            written => {
-                written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}")))
-            }
+            written => written.map_err(|error| Failure::io("standard output", error)),
         }
     }
 }
 
-/// A bar for a file of at least `shown_from_len` bytes, if standard error is a terminal.
+/// Writes a line for each item on all pages of a list. `page` takes a cursor, and returns the items
+/// after the cursor and the cursor of the next page.
+pub(super) async fn write_pages<T>(
+    lines: &mut Lines,
+    page: impl AsyncFn(Option<String>) -> Result<(Vec<T>, Option<String>), Failure>,
+    line: impl Fn(&T) -> String,
+) -> Result<(), Failure> {
+    let mut after = None;
+    while lines.are_read() {
+        let (items, next) = page(after).await?;
+        for item in &items {
+            lines.write(&line(item))?;
+        }
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a progress bar for a file of `len` bytes. The bar is visible only if the file has at
+/// least `shown_from_len` bytes and standard error is a terminal.
 pub(super) fn progress_bar(len: u64, shown_from_len: u64) -> ProgressBar {
     if len < shown_from_len {
         return ProgressBar::hidden();
@@ -109,7 +159,8 @@ pub(super) fn progress_bar(len: u64, shown_from_len: u64) -> ProgressBar {
     ProgressBar::new(len).with_style(style.expect("a template of known keys"))
 }
 
-/// A bar for `count` conjunctions, or for nobody knows how many, if standard error is a terminal.
+/// Returns a progress bar for `count` conjunctions, or for an unknown number of them if `count` is
+/// `None`. The bar is visible only if standard error is a terminal.
 pub(super) fn conjunction_bar(count: Option<u64>) -> ProgressBar {
     let template = if count.is_some() {
         "{bar:40} {human_pos} of {human_len}, {eta} left"

@@ -1,4 +1,4 @@
-//! Where the settings of a command come from.
+//! The configuration for a command.
 
 use std::path::PathBuf;
 
@@ -16,20 +16,21 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads the configuration, with `flags` over everything else.
+    /// Reads the configuration. The values in `flags` override all other layers.
     ///
     /// # Errors
-    /// Exit code 78, naming the setting and where it was found.
+    /// Returns exit code 78, naming the invalid setting and its origin.
     pub(super) fn load(&self, flags: toml::Table) -> Result<Config, Failure> {
         Ok(self.read(flags)?)
     }
 
-    /// As [`load`](Self::load), for callers that go on if it fails.
+    /// Reads the configuration like [`load`](Self::load). Unlike `load`, returns the error itself,
+    /// so that the caller can continue.
     ///
     /// # Errors
-    /// [`ConfigError`].
+    /// Returns [`ConfigError`] if the configuration is invalid.
     pub(super) fn read(&self, flags: toml::Table) -> Result<Config, ConfigError> {
-        // A variable that is no UTF-8 is none of ours: every setting is text.
+        // The value of every setting is UTF-8, so other variables are ignored.
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });

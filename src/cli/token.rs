@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::http::{Scope, TokenEntry, TokenText};
 use crate::server::Catalog;
-use crate::time::UnixTime;
+use idmint_core::time::{Clock, UnixTime};
+use idmint_http::{Scope, TokenEntry, TokenText};
 
 /// Make tokens for the callers of a service.
 #[derive(Debug, Args)]
@@ -22,45 +22,42 @@ pub(super) struct Token {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a token, shown this once, and its entry for the file that http.tokens names.
-    New(New),
-}
-
-#[derive(Debug, Args)]
-struct New {
-    /// Whose it is, such as billing.
-    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    name: String,
-    /// What it is good for: mint, ledger, decode, metrics, import, number.
-    #[arg(long, value_delimiter = ',', required = true)]
-    scopes: Vec<Scope>,
-    /// Only these formats.
-    #[arg(long, value_delimiter = ',')]
-    formats: Option<Vec<String>>,
-    /// Only these ledgers.
-    #[arg(long, value_delimiter = ',')]
-    ledgers: Option<Vec<String>>,
-    /// Only these series of numbers, or those that begin so: acme-*.
-    #[arg(long, value_delimiter = ',')]
-    series: Option<Vec<String>>,
-    /// The instant from which it is not accepted any more, such as 2027-01-01T00:00:00Z.
-    #[arg(long, value_name = "INSTANT")]
-    expires: Option<UnixTime>,
-    /// The file to add the entry to; made if it is not there. Without it the entry is printed below the token.
-    #[arg(long)]
-    file: Option<PathBuf>,
-    /// The configuration whose formats may be named.
-    #[command(flatten)]
-    settings: Settings,
+    /// Make a token, printed only once, and its entry for the file that http.tokens names.
+    New {
+        /// The owner of the token, such as billing.
+        #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        name: String,
+        /// The scopes of the token: mint, ledger, decode, metrics, import, number.
+        #[arg(long, value_delimiter = ',', required = true)]
+        scopes: Vec<Scope>,
+        /// Only these formats.
+        #[arg(long, value_delimiter = ',')]
+        formats: Option<Vec<String>>,
+        /// Only these ledgers.
+        #[arg(long, value_delimiter = ',')]
+        ledgers: Option<Vec<String>>,
+        /// Only these series of numbers, or a prefix with a star, such as acme-*.
+        #[arg(long, value_delimiter = ',')]
+        series: Option<Vec<String>>,
+        /// The instant at which it expires, such as 2027-01-01T00:00:00Z.
+        #[arg(long, value_name = "INSTANT")]
+        expires: Option<UnixTime>,
+        /// The file to add the entry to, created if it does not exist. By default the entry is printed below the token.
+        #[arg(long)]
+        file: Option<PathBuf>,
+        /// The configuration whose formats may be named.
+        #[command(flatten)]
+        settings: Settings,
+    },
 }
 
 impl Token {
     /// Prints the token.
     ///
-    /// # Errors
-    /// 64 for a format that there is not, 74 without randomness, and when the token or its entry cannot be written, 78.
+    /// Returns exit code 64 if a format is unknown or `--expires` has passed, 74 if there is no randomness or if the token or
+    /// its entry cannot be written, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TokenCommand::New(New {
+        let TokenCommand::New {
             name,
             scopes,
             formats,
@@ -69,11 +66,17 @@ impl Token {
             expires,
             file,
             settings,
-        }) = self.command;
+        } = self.command;
         check_formats(formats.as_deref().unwrap_or_default(), &settings)?;
         let failed =
             |error| Failure::new(Exit::Io, format!("the system has no randomness: {error}"));
         let token = TokenText::random().map_err(failed)?;
+        if let Some(past) = expires.filter(|at| *at <= Clock::system().now().into()) {
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("--expires {past} has passed: give a later instant, or omit --expires"),
+            ));
+        }
         let expires = expires.map(|instant| instant.to_string());
         let entry = TokenEntry {
             name,
@@ -95,7 +98,8 @@ impl Token {
     }
 }
 
-/// That there are formats of these names: a service would not start with the entry.
+/// Checks that the named formats exist. A service whose token file names an unknown format does not
+/// start.
 fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
     let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
     let known: Vec<_> = catalog
@@ -108,14 +112,14 @@ fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
         Some(name) => Err(Failure::new(
             Exit::Usage,
             format!(
-                "--formats {name}: there is {}; --config FILE for those of a configuration",
+                "--formats {name}: choose from {}; use --config FILE for configured formats",
                 known.join(", ")
             ),
         )),
     }
 }
 
-/// Adds an entry to the end of a file, which others cannot read if it is new.
+/// Appends an entry to a file. If the file is new, other users get no access to it.
 #[expect(
     clippy::disallowed_methods,
     reason = "the command says that it writes this file"
@@ -136,7 +140,8 @@ fn add(path: &Path, entry: &str) -> Result<(), Failure> {
     })
 }
 
-/// A token that nobody has seen is lost, so this may fail.
+/// Prints the token. Unlike in other commands, a closed pipe is a failure, because the token is
+/// lost unless it is printed.
 fn print(text: &str) -> Result<(), Failure> {
     let printed = io::stdout()
         .write_all(text.as_bytes())

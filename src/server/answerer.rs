@@ -1,4 +1,4 @@
-//! Who answers at the addresses of a process, under which terms.
+//! Sets up the HTTP servers of a process: routes, limits, access control and metrics.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,17 +11,20 @@ use tracing::info;
 
 use super::access::Access;
 use super::assembly::AssemblyError;
+use super::named_callers::named_callers;
 use super::telemetry::Audit;
-use crate::http::{self, Guard, HostName, HostPolicy, HttpMetrics};
-use crate::minting::Refusal;
-use crate::net::{Callers, Drained, Limits, OpenConnections, Terms, Tls, serve};
 use crate::server::config::Config;
-use crate::service::Service;
+use idmint_core::minting::Refusal;
+use idmint_http::{AnswerBody, Auditor, Guard, HostName, HostPolicy, HttpMetrics};
+use idmint_net::{
+    Callers, Dispatch, Drained, Limits, OpenConnections, Security, Terms, Tls, serve,
+};
+use idmint_service::Service;
 
-/// How long requests that have arrived may take once the process is told to end.
+/// The time limit for requests in flight after the process is told to shut down.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(25);
 
-/// Answers callers and probes.
+/// The HTTP servers for the API and for the probes.
 pub(super) struct Answerer<'a> {
     config: &'a Config,
     service: &'a Arc<Service>,
@@ -29,12 +32,17 @@ pub(super) struct Answerer<'a> {
     guard: Option<Arc<Guard>>,
     tls: Option<Arc<Tls>>,
     callers: Callers,
+    /// `true` if the caller must be attached to each request even without TLS, for rate limits or
+    /// the audit trail.
     names_callers: bool,
+    auditor: Option<Auditor>,
 }
 
 impl<'a> Answerer<'a> {
+    /// Creates an answerer and registers its metrics.
+    ///
     /// # Errors
-    /// [`AssemblyError::Metrics`].
+    /// Returns [`AssemblyError::Metrics`] if the metrics cannot be registered.
     pub(super) fn new(
         config: &'a Config,
         service: &'a Arc<Service>,
@@ -43,7 +51,8 @@ impl<'a> Answerer<'a> {
         audit: Option<&Arc<Audit>>,
     ) -> Result<Answerer<'a>, AssemblyError> {
         let metrics = Arc::new(
-            HttpMetrics::register(registry, &http::paths()).map_err(AssemblyError::Metrics)?,
+            HttpMetrics::register(registry, &idmint_http::paths())
+                .map_err(AssemblyError::Metrics)?,
         );
         let (guard, tls) = (access.guard(), access.tls());
         let auditor = audit.map(|audit| audit.auditor());
@@ -51,9 +60,7 @@ impl<'a> Answerer<'a> {
             auditor.is_some() || guard.as_ref().is_some_and(|guard| guard.counts_requests());
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
         let (load, is_test) = (service.load().clone(), service.clock().is_standing());
-        let callers = Callers::new(load, trusted)
-            .of_test(is_test)
-            .audited_by(auditor);
+        let callers = Callers::new(load, trusted).of_test(is_test);
         Ok(Answerer {
             config,
             service,
@@ -62,10 +69,11 @@ impl<'a> Answerer<'a> {
             tls,
             callers,
             names_callers,
+            auditor,
         })
     }
 
-    /// Answers all requests, until `ending` completes.
+    /// Serves all routes until `ending` completes. Then drains the connections.
     pub(super) async fn answer(
         &self,
         listener: TcpListener,
@@ -74,23 +82,25 @@ impl<'a> Answerer<'a> {
         let (service, metrics) = (Arc::clone(self.service), Arc::clone(&self.metrics));
         let host_policy = self.host_policy(&listener);
         let api = match &self.guard {
-            Some(guard) => http::Api::guarded_by(Arc::clone(guard), service, metrics, host_policy),
-            None => http::Api::new(service, metrics, host_policy),
+            Some(guard) => {
+                idmint_http::Api::guarded_by(Arc::clone(guard), service, metrics, host_policy)
+            }
+            None => idmint_http::Api::new(service, metrics, host_policy),
         };
         let open = OpenConnections::shown_by(self.service.load().connections.clone());
         serve(listener, api, self.terms(open), ending, DRAIN_MAX).await
     }
 
-    /// Answers requests for metrics and health alone, until `ending` completes.
+    /// Serves only the metrics and health routes until `ending` completes.
     pub(super) async fn answer_probes(
         &self,
         listener: TcpListener,
         ending: impl Future<Output = ()>,
     ) {
         let (address, scheme) = (address_of(&listener), self.config.http.scheme());
-        info!(%address, "metrics and health are also told on {scheme}://{address}");
+        info!(%address, "metrics and health are also served on {scheme}://{address}");
         let (service, metrics) = (Arc::clone(self.service), Arc::clone(&self.metrics));
-        let api = http::Api::of_probes(
+        let api = idmint_http::Api::of_probes(
             self.guard.clone(),
             service,
             metrics,
@@ -114,14 +124,15 @@ impl<'a> Answerer<'a> {
             .with_page(http.page)
     }
 
-    fn terms(&self, open: OpenConnections) -> Terms {
+    fn terms(&self, open: OpenConnections) -> Terms<AnswerBody> {
         let http = &self.config.http;
+        let connections_max = http.connections_max();
         Terms {
             limits: Limits {
-                connections_max: http.connections_max,
+                connections_max,
                 connections_per_peer: http
                     .connections_per_peer
-                    .unwrap_or(http.connections_max.div_ceil(2)),
+                    .unwrap_or(connections_max.div_ceil(2)),
                 connection_age_max: http.connection_age_max,
                 header_timeout: http.header_timeout,
                 idle_timeout: http.idle_timeout,
@@ -129,30 +140,40 @@ impl<'a> Answerer<'a> {
             callers: self.callers.clone(),
             open,
             obstacle: obstacle(self.service),
-            tls: self.tls.clone(),
-            names_callers: self.names_callers,
+            dispatch: Dispatch {
+                refuse: idmint_http::turn_away,
+                is_probe: idmint_http::is_probe,
+            },
+            security: match &self.tls {
+                Some(tls) => Security::Tls(Arc::clone(tls), named_callers(self.auditor.clone())),
+                None if self.names_callers => {
+                    Security::Observed(named_callers(self.auditor.clone()))
+                }
+                None => Security::Plain,
+            },
         }
     }
 }
 
-/// Where this socket listens.
+/// Returns the local address of a listener.
 pub(super) fn address_of(listener: &TcpListener) -> SocketAddr {
     listener
         .local_addr()
         .expect("a bound socket has an address")
 }
 
-/// The library that speaks HTTP panics where it has to write a date before 1970, so it must not get a connection then.
+/// Returns a check that refuses connections while the clock shows a date before 1970. The HTTP
+/// library panics when it writes such a date, so it must not get a connection then.
 fn obstacle(service: &Service) -> Box<dyn Fn() -> Option<Bytes> + Send + Sync> {
     let clock = Arc::clone(service.clock());
     Box::new(move || {
-        Some(http::unserved(Refusal::ClockJumped {
+        Some(idmint_http::unserved(Refusal::ClockJumped {
             shown: clock.shown_before_1970()?,
         }))
     })
 }
 
-/// The name that this machine has, if hosts can be named so.
+/// Returns the name of this machine, if it is a valid host name.
 fn machine_name() -> Option<HostName> {
     let machine = rustix::system::uname();
     machine.nodename().to_str().ok().and_then(HostName::parse)

@@ -1,4 +1,4 @@
-//! From a configuration to a service that is ready to begin.
+//! Assembles a service from a configuration. The assembled service is ready to start.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter;
@@ -8,42 +8,43 @@ use std::time::Duration;
 
 use prometheus::Registry;
 
-use super::formats::{Catalog, CatalogError};
-use crate::conjunction::GroupedMinter;
-use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
-use crate::minting::{
+use super::catalog::{Catalog, CatalogError};
+use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Engine};
+use idmint_core::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
+use idmint_core::minting::{
     LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, SlotLanes,
 };
-use crate::server::config::{
-    AssignmentKind, Config, ConjunctionMode, Engine, Lanes as ConfiguredLanes,
-};
-use crate::service::{
+use idmint_core::time::{Clock, Tick, format_duration};
+use idmint_records::conjunction::GroupedMinter;
+use idmint_service::{
     Conjunctions, Decoding, Formats, IdSource, Load, RequestLimits, ServedFormat, Service,
     ServiceCounters, ServiceParts, SiqDefaults,
 };
-use crate::storage::KeptFormat;
-use crate::time::{Clock, Tick, format_duration};
-use crate::wire::KnownDomains;
+use idmint_storage::KeptFormat;
+use idmint_wire::KnownDomains;
 
-/// A long request may always wait this long for its turn, whatever callers are willing to wait for their ids.
+/// The minimum time that a request may wait for its turn in the fair scheduling, even if
+/// `mint.wait_max` is shorter.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// Lanes that a node has in each format, where they fit and nobody chose its slot.
+/// The maximum number of lanes per format, each of which has its own worker number, if the node's
+/// slot is not configured. A format that has room for fewer lanes gets fewer.
 const LANES_MAX: u32 = 8;
 
-/// The longest tick that tells two stored conjunctions of a pair apart.
+/// The longest tick with which two stored conjunctions of a pair still get different ids.
 const GROUPED_TICK_MAX: Duration = Duration::from_secs(1);
 
-/// The configuration makes no service.
+/// An error in the configuration that prevents assembly.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// The formats are wrong.
+    /// The format definitions are invalid.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The worker numbers do not fit.
+    /// The configured worker numbers do not fit into a format.
     #[error(transparent)]
     Lanes(#[from] LaneError),
-    /// Two conjunctions of one pair, more than a second apart, would have one id.
+    /// The tick of a grouped format is too long. Two conjunctions of one pair that are over a
+    /// second apart could share an id.
     #[error(
         "format `{format}` has a tick of {tick}: with conjunction.mode = \"grouped\" a grouped format has ticks of at most \
          1s; use \"pure\", or a finer tick"
@@ -51,60 +52,63 @@ pub enum AssemblyError {
     CoarseTick {
         /// The format.
         format: String,
-        /// Its tick.
+        /// The tick of the format.
         tick: Tick,
     },
-    /// A start could find its horizon further ahead of the clock than it may be, and hold back every format.
+    /// After a crash, the horizon could be further ahead of the clock than a start accepts. Every
+    /// format would then wait for the clock.
     #[error(
         "{what} is above clock.max_ahead = {}: after a kill every format would wait until the clock has caught up; set \
          clock.max_ahead = \"{needed}\" at least, or {advice}", format_duration(*.max_ahead)
     )]
     BeyondMaxAhead {
-        /// The setting, with its value.
+        /// The setting and its value.
         what: String,
-        /// What is configured.
+        /// The configured `clock.max_ahead`.
         max_ahead: Duration,
-        /// The least that would do.
+        /// The smallest sufficient `clock.max_ahead`.
         needed: String,
-        /// What else to change.
+        /// An alternative remedy.
         advice: &'static str,
     },
-    /// A node of the last slot would have no worker number in some formats.
+    /// Some formats have no worker number for a node with the last slot.
     #[error(
-        "worker.slots = {slots}: slot {} has no worker number in {}; lower worker.slots, which cannot be changed once ids were \
-         minted, or turn these off: formats.enabled lists those that are on", .slots - 1, .formats.join(", ")
+        "worker.slots = {slots}: slot {} has no worker number in {}; lower worker.slots, which cannot be changed once \
+         ids were minted, or disable these formats in formats.enabled", .slots - 1, .formats.join(", ")
     )]
     Slots {
-        /// As configured.
+        /// The configured number of slots.
         slots: u32,
-        /// The formats that have fewer slots, each with how many.
+        /// The formats that have room for fewer slots, each with its number of slots.
         formats: Vec<String>,
     },
-    /// A domain cannot be hashed.
-    #[error("siq.domains: `{domain}` is no domain ({cause}): write it in ASCII, in its xn-- form")]
+    /// A configured domain cannot be hashed.
+    #[error(
+        "siq.domains: `{domain}` is not a domain ({cause}): write it in ASCII, in its xn-- form"
+    )]
     Domain {
-        /// As written.
+        /// The domain as configured.
         domain: String,
-        /// Why not.
+        /// The reason why the domain is invalid.
         cause: Rejection,
     },
-    /// The default type is none of a SIQ.
-    #[error("siq.type = `{given}` is not a type of SIQ; there is {}", .known.join(", "))]
+    /// The default type is not a type of SIQ.
+    #[error("siq.type = `{given}` is not a type of SIQ; choose from {}", .known.join(", "))]
     Type {
-        /// As written.
+        /// The type as configured.
         given: String,
-        /// Those there are.
+        /// The existing types.
         known: Vec<String>,
     },
-    /// Two metrics of one name: a bug in this build.
+    /// Two metrics have the same name, which is a bug in this build.
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
 }
 
-/// Puts the service together. Nothing sequenced is minted before [`begin`](super::start::begin).
+/// Assembles the service. It mints no sequenced ids before [`begin`](super::start::begin).
 ///
 /// # Errors
-/// [`AssemblyError`] names the setting, the value and the bound.
+/// Returns [`AssemblyError`], which names the setting, the value and the bound.
 pub fn assemble(
     config: &Config,
     clock: Arc<Clock>,
@@ -149,7 +153,7 @@ pub fn assemble(
     Ok(Arc::new(service))
 }
 
-/// Every format, with what mints it.
+/// Adds every format with its minter.
 fn serve_formats(
     config: &Config,
     catalog: &Catalog,
@@ -189,10 +193,11 @@ fn serve_formats(
     ))
 }
 
-/// What reads ids with this configuration; it knows the numbers that are minted with.
+/// Returns the decoder for a configuration. The decoder knows the worker numbers, the shard and the
+/// domains with which this deployment mints.
 ///
 /// # Errors
-/// [`AssemblyError`] names the setting that is wrong.
+/// Returns [`AssemblyError`], which names the invalid setting.
 pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     let catalog = Catalog::of(config)?;
     let own = own_numbers(config, &catalog)?;
@@ -204,11 +209,14 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     ))
 }
 
-/// Ids are minted to the end of a tick as soon as it has begun, and a busy node reserves a window: after a kill the horizon
-/// may be as far ahead as that.
+/// Checks that after a crash the horizon is never more than `clock.max_ahead` ahead of the clock.
+///
+/// The horizon, which is the reserved time, covers a tick to its end as soon as the tick begins, so
+/// it can be a whole tick ahead. A busy node also reserves a whole `storage.window`.
 fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
     let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
-    // In a fleet a node that starts takes a slot whose horizon has passed.
+    // Fleets are exempt, because a starting node of a fleet takes a slot whose horizon has already
+    // passed.
     if window > max_ahead && config.storage.engine != Engine::Etcd {
         let (what, needed) = (
             format!("storage.window = {}", format_duration(window)),
@@ -243,7 +251,11 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     }
 }
 
-/// Stored conjunctions of a pair are more than a second apart, or an id that was kept is of another tick than the others.
+/// Checks that the ticks of grouped formats are at most one second long, so that no two
+/// conjunctions of a pair share an id.
+///
+/// Stored conjunctions of a pair are more than a second apart, unless a report kept an id that it
+/// already had. Such an id has a different tick from the ids of the other conjunctions.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     let grouped = catalog
         .formats
@@ -266,29 +278,26 @@ fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     }
 }
 
-/// Whether the slot comes from the coordinator of a fleet.
+/// Returns `true` if the slot is leased from the fleet's coordinator.
 fn is_leased(config: &Config) -> bool {
     config.worker.assignment().kind == AssignmentKind::Leased
 }
 
-/// How many slots there are.
+/// Returns the number of slots among which the nodes are distributed, `worker.slots`.
 fn slots_of(config: &Config) -> NonZeroU32 {
     NonZeroU32::new(config.worker.assignment().slots)
         .expect("at least 1, checked when the configuration was loaded")
 }
 
-/// Which worker numbers this node has in each format; in a fleet, those of the first slot.
+/// Returns the rule that determines the worker numbers of this node in each format. In a fleet, the
+/// slot is not known yet, so the rule is for slot 0.
 pub fn lane_rule(config: &Config) -> LaneRule {
     let assignment = config.worker.assignment();
     let lanes = match (config.worker.lanes, assignment.kind) {
-        (ConfiguredLanes::Count(lanes), _) => LaneCount::Exactly(lanes.get()),
-        (ConfiguredLanes::Auto, AssignmentKind::Alone | AssignmentKind::Leased) => {
-            LaneCount::UpTo(LANES_MAX)
-        }
-        // One lane: the worker is then first_worker + slot, whatever `slots` says.
-        (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => {
-            LaneCount::UpTo(1)
-        }
+        (Some(lanes), _) => LaneCount::Exactly(lanes.get()),
+        (None, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
+        // With one lane, the worker number is `first_worker + slot`, whatever `slots` is.
+        (None, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule {
         slot: assignment.slot,
@@ -298,10 +307,11 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     }
 }
 
-/// That a node of every slot could mint every format: for whoever has not minted yet, and can still choose.
+/// Checks that a node could mint every format, whatever its slot is. This must be called before the
+/// first mint, because `worker.slots` cannot change after it.
 ///
 /// # Errors
-/// [`AssemblyError::Slots`].
+/// Returns [`AssemblyError::Slots`] if a format has too few worker numbers.
 pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), AssemblyError> {
     let rule = lane_rule(config);
     let last_slot = LaneRule {
@@ -339,7 +349,8 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
     }
 }
 
-/// The numbers that all nodes of this deployment together mint with.
+/// Returns the worker numbers, the shard and the domains with which this deployment mints, counting
+/// the worker numbers of all its nodes.
 fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, AssemblyError> {
     let (rule, slots) = (lane_rule(config), config.worker.assignment().slots);
     let mut workers = BTreeMap::new();
@@ -367,9 +378,12 @@ fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, Assembl
     })
 }
 
-/// What the store keeps of each format and of each of its encodings, so that under one name nothing else is ever minted. Two
-/// programs that differ in a sequenced format could mint one id twice; in a grouped one, mint a second id for a conjunction that is
-/// stored; in an encoding, give two ids one text.
+/// Returns a description of each format and encoding, which the store keeps. At a later start, each
+/// description must equal the kept one of the same name, because a difference could do harm:
+///
+/// - in a sequenced format, an id could be minted twice
+/// - in a grouped format, a stored conjunction could get a second id
+/// - in an encoding, two ids could be written as the same text
 pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
     let kept = |served: &ServedFormat| {
         let mut description = served.format().identity();
@@ -420,10 +434,10 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
     })
 }
 
-/// The configured domains by their hashes, to name them in ids that are read.
+/// Returns the configured domains, indexed by hash, so that decoded ids can name their domain.
 ///
 /// # Errors
-/// [`AssemblyError::Domain`].
+/// Returns [`AssemblyError::Domain`] if a domain cannot be hashed.
 pub fn known_domains(config: &Config) -> Result<KnownDomains, AssemblyError> {
     Ok(domain_hashes(config)?
         .into_iter()

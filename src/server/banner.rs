@@ -1,15 +1,15 @@
-//! What a start prints: where it listens, what it mints, and one request to paste.
+//! The banner at the start: the address, the formats, and a request to paste into a terminal.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use crate::id::Format;
-use crate::minting::Lanes;
 use crate::server::config::{AssignmentKind, Config, Engine};
-use crate::service::{Conjunctions, IdSource, ServedFormat, Service};
+use idmint_core::id::Format;
+use idmint_core::minting::Lanes;
+use idmint_service::{Conjunctions, IdSource, ServedFormat, Service};
 
-/// The lines that a start prints.
+/// Returns the banner for a service that listens on `listen`.
 pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String {
     let state = match config.storage.engine {
         Engine::Memory => "nowhere: a restart may repeat ids (storage.engine = memory)".to_owned(),
@@ -24,8 +24,10 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
         }
     };
     let mut text = format!(
-        "idmint {} listens on {scheme}://{listen}\n{slot}, state in {state}\n\n{}",
+        "idmint {} listens on {scheme}://{listen}\n{slot}, state in {state}\n\
+         at most {} connections\n\n{}",
         env!("CARGO_PKG_VERSION"),
+        config.http.connections_max(),
         formats_table(service)
     );
     let _ = write!(
@@ -36,8 +38,8 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
     text
 }
 
-/// One line for each format that is minted: its worker numbers, ids a second, and its last day. Then those that are only
-/// read.
+/// Returns a table with one row per minted format: its worker numbers, its ids per second and its
+/// last day. A final line lists the decode-only formats.
 pub fn formats_table(service: &Service) -> String {
     let mut text = format!(
         "{:<16} {:<22} {:>14}  {}\n",
@@ -73,12 +75,12 @@ pub fn formats_table(service: &Service) -> String {
         .map(|served| served.format().name.as_str())
         .collect();
     if !names.is_empty() {
-        let _ = writeln!(text, "only read        {}", names.join(" "));
+        let _ = writeln!(text, "decode only      {}", names.join(" "));
     }
     text
 }
 
-/// Ascending numbers, those in a row as one: `0-31`, or `0 32 64`.
+/// Formats ascending numbers and joins consecutive ones: `0-31`, or `0 32 64`.
 fn workers_text(numbers: &[u32]) -> String {
     let rows = numbers.chunk_by(|before, after| before.checked_add(1) == Some(*after));
     let texts: Vec<_> = rows
@@ -90,7 +92,8 @@ fn workers_text(numbers: &[u32]) -> String {
     texts.join(" ")
 }
 
-/// What all lanes can mint in a second, of the first type where a format has several.
+/// Returns the number of ids per second that all lanes of the node, which are its worker numbers,
+/// mint together. If the format has several types, the number is for the first type.
 fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
     let per_worker = format
         .per_second(&format.variants[0].layout)
@@ -98,7 +101,8 @@ fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
     per_worker * u128::try_from(lanes.workers().len()).expect("lanes are few")
 }
 
-/// Where a service that listens on `listen` is reached from the same machine.
+/// Returns the address with which clients on the same machine reach a service that listens on
+/// `listen`.
 pub fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),

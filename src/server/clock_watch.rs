@@ -1,18 +1,20 @@
-//! Looks at the wall clock all the time, so that a clock that was set is reported and the estimate stays near it.
+//! Watches the wall clock: logs steps of the wall clock, and keeps the clock estimate close to it.
+//! The estimate is the time that minting uses.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::warn;
 
-use crate::service::Service;
-use crate::time::WallStep;
+use idmint_core::time::{WallStep, format_seconds};
+use idmint_service::Service;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Watches until it is dropped.
+/// Watches the wall clock until the future is dropped.
 ///
-/// `ahead_max`: how far ahead the wall clock may be and still be followed.
+/// The service's clock estimate follows the wall clock while the wall clock is at most `ahead_max`
+/// ahead of the estimate.
 pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
     let clock = service.clock();
     let mut was_too_far_ahead = false;
@@ -24,18 +26,20 @@ pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
             Some(WallStep::Back(by)) => {
                 warn!(
                     step_s = by.as_secs_f64(),
-                    "the wall clock was set back by {by:?}; minting goes on by the time since boot"
+                    "the wall clock was set back by {}; minting continues by the time since boot",
+                    format_seconds(by)
                 );
             }
             Some(WallStep::Ahead(by)) => warn!(
                 step_s = by.as_secs_f64(),
-                "the wall clock was set ahead by {by:?}"
+                "the wall clock was set ahead by {}",
+                format_seconds(by)
             ),
             None => {}
         }
         if observation.too_far_ahead && !was_too_far_ahead {
             warn!(
-                "the wall clock is more than {ahead_max:?} ahead and is not followed; if it is right, restart this node"
+                "the wall clock is more than {ahead_max:?} ahead and is ignored; if it is right, restart this node"
             );
         }
         was_too_far_ahead = observation.too_far_ahead;

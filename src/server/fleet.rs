@@ -1,111 +1,67 @@
-//! How a node of a fleet begins: it leases a slot from the coordinator, and mints while it has one.
+//! The start of a fleet node. The node leases a slot from the fleet's coordinator, which is an
+//! etcd, and mints while it has one.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::assembly::{AssemblyError, check_all_slots, kept_formats};
+use super::assembly::kept_formats;
 use super::start::{
-    StartError, StartRule, keep_clear, records_failed, serve_records, wait_for_clock,
-};
-use crate::cluster::{
-    ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName, SlotShare,
+    RunOptions, StartError, StartRule, keep_clear, records_failed, serve_agreed_records,
+    wait_for_clock,
 };
 use crate::server::config::Config;
-use crate::service::{Reserver, Service};
-use crate::storage::{
-    AppendJournal, Coordinator, EngineChoice, EtcdSettings, FleetFolder, FleetRecords, KnownFleet,
-    Namespace, Opened, Revision, Room, StoreError,
+use idmint_core::time::built_at;
+use idmint_fleet::{AppendJournal, Coordinator, FleetRecords, KnownFleet, Revision, Room};
+use idmint_fleet::{
+    ClockLimits, Entropy, FleetKeys, Founding, KeptHighWater, LeaseRule, NodeName, SlotKeeper,
 };
-use crate::time::{UnixNanos, built_at};
+use idmint_service::Service;
+use idmint_storage::{
+    EtcdSettings, FailureKind, FleetFolder, Namespace, Records, Reserver, SlotShare, StoreError,
+};
 
-/// Where the state of a process is.
-pub(super) enum State {
-    /// In a store of its own, where its slot is its own too.
-    Own(Opened),
-    /// In the coordinator of a fleet.
-    Shared(Box<Fleet>),
-}
-
-impl State {
-    /// Opens the store, or makes a client of the fleet's.
-    ///
-    /// # Errors
-    /// [`StoreError`]; its kind says whose it is.
-    pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
-        match config.engine_choice() {
-            EngineChoice::Etcd(settings) => {
-                Ok(State::Shared(Box::new(Fleet::of_etcd(&settings, config)?)))
-            }
-            EngineChoice::Own(engine) => Ok(State::Own(
-                engine.open(config.worker.assignment().slot, floor)?,
-            )),
-        }
-    }
-
-    /// The slot of a process that has one for good.
-    pub(super) fn slot(&self, config: &Config) -> Option<u32> {
-        match self {
-            State::Own(_) => Some(config.worker.assignment().slot),
-            State::Shared(_) => None,
-        }
-    }
-
-    /// The same, unless nothing was minted with it yet and a node of the last slot could not mint every format.
-    ///
-    /// # Errors
-    /// [`AssemblyError::Slots`].
-    pub(super) fn for_all_slots(
-        self,
-        config: &Config,
-        floor: Option<UnixNanos>,
-        service: &Service,
-    ) -> Result<State, AssemblyError> {
-        let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
-        if is_new && floor.is_none() {
-            check_all_slots(config, service)?;
-        }
-        Ok(self)
-    }
-
-    /// The horizon that was found, if there was one.
-    pub(super) fn horizon(&self) -> Option<UnixNanos> {
-        match self {
-            State::Own(opened) => opened.horizon(),
-            State::Shared(_) => None,
-        }
-    }
-}
-
-/// How often the members of the coordinator are asked how full they are.
+/// The interval at which the coordinator's members are queried for their used space.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
-/// How often a start that waits for the coordinator looks whether it has answered.
+/// The interval at which a start retries or checks if the coordinator has responded.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A fleet whose slots this node may lease.
+/// A fleet from which this node may lease a slot.
 pub(super) struct Fleet {
     coordinator: Arc<dyn Coordinator>,
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
-    /// Where the node keeps what it was told, if anywhere, and what keeps other processes out.
+    /// The folder for the node's records of the fleet, with the lock that keeps other processes out
+    /// of the folder.
     data_dir: Option<(PathBuf, FleetFolder)>,
-    /// The bytes at which a member of the coordinator takes no more, where it does not tell.
+    /// The quota of a coordinator member in bytes. It is used if the member does not report its own
+    /// quota.
     quota: u64,
+    /// The operator's statement about earlier mints in the namespace, for the case that it has no
+    /// fleet yet.
+    founding: Founding,
 }
 
 impl Fleet {
-    /// The fleet of this etcd. Nothing is asked yet: a node may start before its coordinator.
+    /// Opens the fleet in this etcd. No request is sent yet, because a node may start before its
+    /// coordinator does.
     ///
     /// # Errors
-    /// [`StoreError`]: another process or a single node has the folder, a file cannot be read, or this build has no etcd.
-    fn of_etcd(settings: &EtcdSettings, config: &Config) -> Result<Fleet, StoreError> {
+    /// Returns [`StoreError`] if another process uses the folder, if the folder belongs to a single
+    /// node, if a file cannot be read or a later version has written it, or if this build has no etcd.
+    pub(super) fn of_etcd(
+        settings: &EtcdSettings,
+        config: &Config,
+        options: RunOptions,
+    ) -> Result<Fleet, StoreError> {
         let (dir, namespace) = (&config.storage.data_dir, settings.namespace.clone());
         let folder = FleetFolder::open(dir, &namespace.to_string())?;
-        let coordinator = settings.connect()?;
+        let coordinator = idmint_fleet::connect(settings)?;
         let high_water = KeptHighWater::of(dir, &namespace).locked_by(folder.lock());
+        high_water.check_version()?;
         let (share, data_dir) = (config.slot_share(), Some((dir.clone(), folder)));
         Ok(Fleet {
             coordinator,
@@ -114,22 +70,28 @@ impl Fleet {
             high_water,
             data_dir,
             quota: settings.quota,
+            founding: match options.new_fleet {
+                true => Founding::First,
+                false => Founding::Again(config.storage.window()),
+            },
         })
     }
 
-    /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
-    /// it; sequenced ids are minted whenever there is a slot.
+    /// Waits until the clock is plausible, then starts looking for a slot. Serves the fleet's
+    /// records once this node's formats and series agree with those of the fleet. Mints sequenced
+    /// ids while the node has a slot.
     ///
     /// # Errors
-    /// [`StartError`]: this node may not mint in this fleet.
+    /// Returns [`StartError`] if this node may not mint in this fleet.
     pub(super) async fn begin(
         self,
         service: &Service,
         rule: StartRule,
         listen: SocketAddr,
-    ) -> Result<(), StartError> {
+    ) -> Result<Arc<SlotKeeper>, StartError> {
         wait_for_clock(service, rule, None).await;
-        // While a slot is looked for the clock may be set back, though not to before this program was built.
+        // The clock may step back while the node looks for a slot, but not to a time before this
+        // program was built.
         keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
@@ -150,7 +112,7 @@ impl Fleet {
             kept_formats(service),
             node,
             clock,
-            rule.founding,
+            self.founding,
         );
         let (known, room) = (Arc::<KnownFleet>::default(), Arc::new(Room::default()));
         tokio::spawn(watch_room(
@@ -159,12 +121,17 @@ impl Fleet {
             Arc::clone(&room),
             self.quota,
         ));
-        service.lease_slots(
+        let cold_starts = service.counters().horizon_cold_starts.clone();
+        let keeper = Arc::new(SlotKeeper::start(
+            Arc::clone(service.mint_of_sessions()),
             Arc::clone(&self.coordinator),
             lease_rule,
             Arc::clone(&known),
             self.high_water,
-        );
+            Entropy::of_kernel(),
+            move || cold_starts.inc(),
+        ));
+        service.begin_leasing(Arc::clone(&keeper) as Arc<dyn Reserver>);
         let has_agreed = async {
             while known
                 .meta()
@@ -175,7 +142,7 @@ impl Fleet {
         };
         tokio::select! {
             () = has_agreed => {}
-            error = disagreement(service) => return Err(error),
+            error = keeper.disagrees() => return Err(StartError::Formats(error)),
         }
         let process = instance.low_bits();
         let records = FleetRecords::new(self.coordinator, &self.namespace, known, room, process);
@@ -184,12 +151,44 @@ impl Fleet {
             AppendJournal::of(&dir, &self.namespace, move || failures.inc())
                 .locked_by(folder.lock())
         });
-        serve_records(service, Arc::new(records.with_journal(journal)));
-        Ok(())
+        let records: Records = Arc::new(records.with_journal(journal));
+        tokio::select! {
+            agreed = agree_on_kinds(service, &records) => agreed?,
+            error = keeper.disagrees() => return Err(StartError::Formats(error)),
+        }
+        serve_agreed_records(service, records);
+        Ok(keeper)
     }
 }
 
-/// Asks the members of the coordinator now and then how full they are, for as long as the process runs.
+/// Checks that the configured kinds of number series (`gapless` or `blocks`) equal those of earlier
+/// starts in this fleet. Retries while etcd is full or does not respond.
+async fn agree_on_kinds(service: &Service, records: &Records) -> Result<(), StoreError> {
+    loop {
+        let (kinds, asked) = (service.number_rules().kinds(), Arc::clone(records));
+        let agree = move || match asked.obstacle() {
+            Some(_) => asked.reopen().and_then(|()| asked.agree_on_kinds(&kinds)),
+            None => asked.agree_on_kinds(&kinds),
+        };
+        let agreed = tokio::task::spawn_blocking(agree)
+            .await
+            .expect("it does not panic, and nobody aborts it");
+        match agreed {
+            Err(error)
+                if matches!(
+                    error.failure_kind(),
+                    FailureKind::Unreachable | FailureKind::Full
+                ) =>
+            {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            agreed => return agreed,
+        }
+    }
+}
+
+/// Queries the coordinator's members for their used space at intervals, as long as the process
+/// runs.
 fn watch_room(
     service: &Service,
     coordinator: Arc<dyn Coordinator>,
@@ -200,30 +199,24 @@ fn watch_room(
     async move {
         loop {
             let asked = Arc::clone(&coordinator);
-            // A thread that panicked has said so; the room is what it was.
+            // If the query panicked, the panic has already been logged, and the last known space is
+            // kept.
             let members = tokio::task::spawn_blocking(move || asked.members())
                 .await
                 .unwrap_or_default();
             if let Some(space) = room.see(&members, quota) {
-                gauges.set(space);
+                gauges.set(space.used, space.quota);
             }
             tokio::time::sleep(ASK_EVERY).await;
         }
     }
 }
 
-/// Returns when this node may not mint in its fleet, and never otherwise: without a slot it looks for another one.
-async fn disagreement(service: &Service) -> StartError {
-    match service.reserver() {
-        Some(Reserver::Slot(keeper)) => StartError::Formats(keeper.disagrees().await),
-        Some(Reserver::Horizon(_)) | None => panic!("a node of a fleet leases its slot"),
-    }
-}
-
-/// Returns when a node of a fleet can go on no more.
-pub(super) async fn failure(service: &Service) -> StartError {
+/// Waits until this node must end, and returns the reason: its formats differ from the fleet's, or
+/// its records cannot be used.
+pub(super) async fn failure(service: &Service, keeper: &SlotKeeper) -> StartError {
     tokio::select! {
-        error = disagreement(service) => error,
+        error = keeper.disagrees() => StartError::Formats(error),
         kind = records_failed(service) => StartError::RecordsFailed(kind),
     }
 }
@@ -236,12 +229,12 @@ mod tests {
     use prometheus::{Registry, TextEncoder};
 
     use super::*;
-    use crate::cluster::Founding;
-    use crate::minting::{Randomness, Refusal};
     use crate::server::assembly::assemble;
     use crate::server::config::{Engine, WorkerConfig};
-    use crate::storage::MemoryCoordinator;
-    use crate::time::ManualClock;
+    use idmint_core::minting::{Randomness, Refusal};
+    use idmint_core::time::{ManualClock, UnixNanos};
+    use idmint_fleet::MemoryCoordinator;
+    use idmint_records::ledger::{NumberBounds, NumberRequest, SeriesName};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
     const RULE: StartRule = StartRule {
@@ -250,7 +243,6 @@ mod tests {
         lead_max: Duration::from_millis(5),
         skew_max: Duration::from_secs(5),
         run_ahead: false,
-        founding: Founding::First,
     };
     const LISTEN: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
@@ -262,22 +254,22 @@ mod tests {
         config
     }
 
-    /// A node of the fleet in this store, which looks for a slot.
+    /// Creates a node of the fleet in this store. The node looks for a slot.
     async fn node(
         store: &Arc<MemoryCoordinator>,
         config: &Config,
         hand: &ManualClock,
-    ) -> (Result<(), StartError>, Arc<Service>) {
+    ) -> (Result<Arc<SlotKeeper>, StartError>, Arc<Service>) {
         node_by(RULE, store, config, hand).await
     }
 
-    /// The same by another rule.
+    /// Creates a node like `node`, with a different start rule.
     async fn node_by(
         rule: StartRule,
         store: &Arc<MemoryCoordinator>,
         config: &Config,
         hand: &ManualClock,
-    ) -> (Result<(), StartError>, Arc<Service>) {
+    ) -> (Result<Arc<SlotKeeper>, StartError>, Arc<Service>) {
         let service = assemble(
             config,
             Arc::new(hand.clock()),
@@ -294,8 +286,9 @@ mod tests {
             high_water,
             data_dir: None,
             quota: 2 << 30,
+            founding: Founding::First,
         };
-        // A founder asks others who would be one, and waits for their answers.
+        // A node that founds a fleet looks for other founders and waits for their responses.
         let begun = tokio::select! {
             begun = fleet.begin(&service, rule, LISTEN) => begun,
             () = pass_until(hand, || false) => unreachable!("it is never so"),
@@ -379,7 +372,7 @@ mod tests {
         assert_eq!(ids.len(), 3, "no id twice");
     }
 
-    /// Lets a node renew its slot until the horizon of it is a minute ahead of the clock.
+    /// Lets a node renew its slot until the slot's horizon is a minute ahead of the clock.
     async fn reserve_a_minute(store: &MemoryCoordinator, service: &Service, hand: &ManualClock) {
         let keys = FleetKeys::below(Namespace::default().key_prefix());
         let horizon = || {
@@ -402,7 +395,8 @@ mod tests {
         }
     }
 
-    /// A slot is used no further ahead than 50 s after its renewal was sent, and may be taken while its horizon is 60 s ahead.
+    /// A node mints at most 50 s ahead of the last renewal of its slot, but another node can take
+    /// the slot while its horizon is 60 s ahead.
     #[tokio::test]
     async fn a_node_whose_slot_was_used_further_ahead_than_it_may_reserve_is_ready_when_it_can_mint()
      {
@@ -424,7 +418,7 @@ mod tests {
                 pass_until(&hand, || service.readiness().slot.is_some()).await;
                 let told = service.readiness().horizon;
                 match (told, mint(&service).await) {
-                    // Or it has become ready a moment ago.
+                    // The node may also have become ready a moment ago.
                     (Ok(_) | Err(Refusal::SlotAhead { .. }), Ok(id)) => break id,
                     (Err(Refusal::SlotAhead { .. }), Err(Refusal::SlotAhead { .. })) => {
                         has_waited = true
@@ -442,6 +436,31 @@ mod tests {
             service.release_slot().await;
         }
         assert!(ids[0] < ids[1]);
+    }
+
+    #[tokio::test]
+    async fn a_node_that_changes_the_kind_of_a_series_with_numbers_is_told_to_end() {
+        let (store, hand) = (
+            Arc::new(MemoryCoordinator::default()),
+            ManualClock::at(NOON),
+        );
+        let (begun, first) = node(&store, &config(""), &hand).await;
+        begun.expect("it is the first");
+        let series = SeriesName::from_text("acme").expect("a name");
+        let bounds = NumberBounds::default();
+        let request = NumberRequest::new(series, NonZeroU32::MIN, bounds, "a", None);
+        first.give_numbers(request).await.expect("a number");
+        let blocks = |pattern| {
+            config(&format!(
+                "[numbers.b]\npattern = '{pattern}'\nkind = 'blocks'"
+            ))
+        };
+        let (begun, _other) = node(&store, &blocks("other"), &hand).await;
+        begun.expect("its series has no numbers");
+        let (begun, _third) = node(&store, &blocks("acme"), &hand).await;
+        let problem = begun.expect_err("the series is gapless");
+        assert_eq!(problem.failure_kind(), FailureKind::Disagrees);
+        assert!(problem.to_string().contains("the series acme"), "{problem}");
     }
 
     #[tokio::test]

@@ -1,39 +1,49 @@
-//! What SIGHUP does: the files that may change while a node runs are read again.
+//! Handles SIGHUP by rereading the files that may change while a node runs.
 
 use std::sync::Arc;
 
 use tracing::{error, info};
 
 use super::access::Access;
+use super::expiries::{read_etcd_expiries, warn_of_expiries};
 use super::telemetry::{Act, Audit, AuditError};
 use crate::server::config::{Config, ConfigError};
-use crate::service::Service;
-use crate::storage::WithCauses;
+use idmint_service::Service;
+use idmint_storage::{EtcdTls, WithCauses};
 
-/// What takes in what was read again.
+/// The parts of a process that a reload affects.
 pub(super) struct Reload {
     service: Arc<Service>,
     access: Access,
     audit: Option<Arc<Audit>>,
+    etcd: Option<EtcdTls>,
 }
 
 impl Reload {
-    pub(super) fn of(service: Arc<Service>, access: Access, audit: Option<Arc<Audit>>) -> Reload {
+    pub(super) fn of(
+        service: Arc<Service>,
+        access: Access,
+        audit: Option<Arc<Audit>>,
+        etcd: Option<EtcdTls>,
+    ) -> Reload {
         Reload {
             service,
             access,
             audit,
+            etcd,
         }
     }
 
-    /// Reads everything again. What is wrong changes nothing, and where there is an audit trail that cannot be told of it,
-    /// nothing is read.
+    /// Rereads all files. An invalid file changes nothing. The reload is first recorded in the
+    /// audit trail. If that fails, nothing is reread.
     pub(super) fn read_again(&mut self, read: impl Fn() -> Result<Config, ConfigError>) {
         if let Err(error) = self.audit.as_deref().map_or(Ok(()), announce) {
-            return error!("SIGHUP: nothing is read again: {}", WithCauses(&error));
+            return error!("SIGHUP: nothing is reloaded: {}", WithCauses(&error));
         }
         let config = read_object_rules(&self.service, read);
-        self.access.read_again(config.as_ref());
+        self.access.read_again(config.as_ref(), &self.service);
+        read_etcd_expiries(&self.service, self.etcd.as_ref());
+        warn_of_expiries(&self.service);
         if let Some(audit) = &self.audit {
             let guard = self.access.guard();
             audit.tell_after(&Act::Reloaded {
@@ -50,7 +60,8 @@ fn announce(audit: &Audit) -> Result<(), AuditError> {
     audit.tell(&Act::Reload)
 }
 
-/// Reads the configuration again; one that is wrong changes nothing.
+/// Rereads the configuration and applies its object rules. An invalid configuration changes
+/// nothing.
 fn read_object_rules(
     service: &Service,
     read: impl Fn() -> Result<Config, ConfigError>,
@@ -65,13 +76,13 @@ fn read_object_rules(
             info!(
                 catalogs,
                 designators,
-                "SIGHUP: conjunction.catalogs, conjunction.designators and tokens are read again, and certificates, but nothing else"
+                "SIGHUP: reloading conjunction.catalogs, conjunction.designators, tokens and certificates, but nothing else"
             );
             Some(config)
         }
         Err(error) => {
             error!(
-                "SIGHUP: the configuration is wrong, nothing of it is taken: {}",
+                "SIGHUP: the configuration is wrong, nothing is reloaded: {}",
                 WithCauses(&error)
             );
             None

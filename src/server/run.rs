@@ -1,4 +1,4 @@
-//! A process from its start to its end: open, bind, serve, drain.
+//! The lifecycle of a process: open, bind, serve, drain.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,8 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use prometheus::Registry;
+use sd_notify::NotifyState;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -17,39 +19,43 @@ use super::access::{Access, AccessError};
 use super::answerer::{Answerer, DRAIN_MAX, address_of};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
-use super::fleet::State;
-use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor};
+use super::expiries::{etcd_tls, read_etcd_expiries};
+#[cfg(feature = "etcd")]
+use super::fleet;
+use super::process::{BackupSocket, Hangups, InheritedSocket, Signals};
 use super::reload::Reload;
 use super::start::{RunOptions, StartError, StartRule, begin};
+use super::state::State;
 use super::telemetry::{Act, Audit, AuditError, Telemetry, registry};
-use super::{clock_watch, fleet, warnings::warn_of};
-use crate::server::config::{AssignmentKind, Config, ConfigError};
-use crate::service::{Reserver, Service};
-use crate::storage::{EngineChoice, FailureKind, OwnEngine, StoreError};
-use crate::time::Clock;
+use super::{clock_watch, expiries, free_space, warnings::warn_of};
+use crate::server::config::{AssignmentKind, Config, ConfigError, Engine, EngineChoice};
+use idmint_core::time::Clock;
+use idmint_service::Service;
+use idmint_storage::{FailureKind, OwnEngine, StoreError};
 
-/// Why a process ended, or did not begin.
+/// The reason why a process ended or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The configuration makes no service.
+    /// The configuration is invalid.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),
-    /// Other machines could mint and nobody said that they may.
+    /// Other machines could mint without credentials, which the operator has not allowed.
     #[error(
-        "http.listen = {listen} is reachable from other machines, and callers need neither token nor certificate: list tokens in \
-         a file and name it in http.tokens, ask for certificates by http.tls.client_ca, listen on 127.0.0.1, or say \
-         --insecure-public (IDMINT_INSECURE_PUBLIC=1) if the network itself keeps strangers out"
+        "http.listen = {listen} is reachable from other machines, and callers need neither token nor certificate: \
+         list tokens in a file and name it in http.tokens, require certificates with http.tls.client_ca, listen on \
+         127.0.0.1, or use --insecure-public (IDMINT_INSECURE_PUBLIC=1) if the network itself keeps strangers out"
     )]
     Public {
         /// The address.
         listen: SocketAddr,
     },
-    /// Other machines are served, so another node may serve them too, and would have the same slot.
+    /// The service is reachable from other machines, and nothing keeps a second node from using the
+    /// same slot.
     #[error(
-        "http.listen = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: started \
-         alike with a folder of its own it would mint the same ids. Set worker.exclusive = true if this is the only node \
-         that ever runs with slot {slot} (give each node its own worker.slot, of the same worker.slots); let nodes share \
-         slots by etcd (storage.engine); or listen on 127.0.0.1"
+        "http.listen = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: with \
+         a folder of its own it would mint the same ids. Set worker.exclusive = true if this is the only node \
+         that ever runs with slot {slot} (give each node its own worker.slot, of the same worker.slots); let etcd \
+         assign the slots (storage.engine); or listen on 127.0.0.1"
     )]
     SharedSlot {
         /// The address.
@@ -57,42 +63,42 @@ pub enum RunError {
         /// The slot.
         slot: u32,
     },
-    /// The tokens of callers cannot be had, or TLS cannot be spoken.
+    /// The tokens cannot be read or TLS cannot be set up.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// There is to be an audit trail and it cannot be written.
+    /// The configured audit trail cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// The store cannot be used.
     #[error(transparent)]
     Open(#[from] StoreError),
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error(
         "cannot listen on {listen}; another process may have it, or it is not an address of this machine"
     )]
     Bind {
         /// The address.
         listen: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// The process cannot be told to end.
+    /// The signals for a shutdown cannot be received.
     #[error("cannot wait for signals")]
     Signals(#[source] io::Error),
     /// Minting did not begin.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The horizon could not be made durable any more.
-    #[error("the store failed while running, the log says how: look at the disk, then start again")]
+    /// The horizon can no longer be made durable.
+    #[error("the store failed while running; see the log, check the disk, then start again")]
     StorageFailed,
-    /// The records of ids with memory could not be read or written any more.
-    #[error("the ledgers and conjunctions cannot be read or written any more, the log says why")]
+    /// The records of ledgers, conjunctions and numbers can no longer be read or written.
+    #[error("the ledgers and conjunctions cannot be read or written any more; see the log")]
     RecordsFailed(FailureKind),
 }
 
 impl RunError {
-    /// What kind of failure this is.
+    /// Returns the kind of this failure.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
             RunError::Assembly(_)
@@ -110,27 +116,30 @@ impl RunError {
     }
 }
 
-/// A service that is listening.
+/// A service whose address is bound.
 pub struct Running {
-    /// The service behind the routes.
+    /// The service that handles the requests.
     pub service: Arc<Service>,
     listener: TcpListener,
-    /// For metrics and health alone.
+    /// The listener for metrics and health alone.
     admin_listener: Option<TcpListener>,
     state: State,
     rule: StartRule,
     registry: Registry,
     access: Access,
-    /// `None` if nobody wants one.
+    /// `None` if no audit trail is configured.
     audit: Option<Arc<Audit>>,
 }
 
-/// Runs the service until it is told to end: on this socket if there is one, else where the configuration says. Told again,
-/// it ends at once. SIGHUP lets it `reload` the configuration, of which what designators stand for takes effect, and the tokens of
-/// callers, certificates and what they are good for, but nothing else.
+/// Runs the service until it receives SIGTERM or SIGINT. A second signal ends it at once.
+///
+/// The service listens on `socket` if there is one, and otherwise on the configured address. On
+/// SIGHUP, `reload` returns the new configuration. Only its object designators, tokens,
+/// certificates and scopes of certificates take effect.
 ///
 /// # Errors
-/// [`RunError`]; [`RunError::failure_kind`] says whose it is.
+/// Returns [`RunError`] if the start or the service fails. [`RunError::failure_kind`] classifies
+/// the error.
 pub async fn run(
     config: &Config,
     options: RunOptions,
@@ -138,7 +147,8 @@ pub async fn run(
     telemetry: &Telemetry,
     reload: impl Fn() -> Result<Config, ConfigError>,
 ) -> Result<(), RunError> {
-    // Before anything is said: whoever reads the address may at once tell the process to end.
+    // The signals are set up before the banner is written. A process that reads the address from
+    // the banner may send a signal immediately.
     let mut signals = Signals::wait().map_err(RunError::Signals)?;
     let mut hangups = Hangups::wait().map_err(RunError::Signals)?;
     let running = open(config, options, socket, Arc::new(options.clock())).await?;
@@ -157,7 +167,7 @@ pub async fn run(
     let told_twice = async {
         let name = signals.next().await;
         info!("{name}: draining");
-        supervisor::tell_stopping();
+        notify_systemd(NotifyState::Stopping);
         let _ = tell.send(());
         signals.next().await
     };
@@ -166,6 +176,7 @@ pub async fn run(
         Arc::clone(&running.service),
         running.access.clone(),
         audit.clone(),
+        etcd_tls(config),
     );
     let reloading = async {
         loop {
@@ -177,7 +188,7 @@ pub async fn run(
         outcome = running.serve(config, async { _ = told.await }) => outcome,
         () = reloading => Ok(()),
         name = told_twice => {
-            warn!("{name} again: ending at once, answers that are not complete are cut");
+            warn!("{name} again: stopping at once, incomplete responses are cut");
             Ok(())
         }
     };
@@ -188,10 +199,11 @@ pub async fn run(
     outcome
 }
 
-/// Whether this node may have its slot where it listens.
+/// Checks that this node may use its slot. A node that other machines can reach must have a slot
+/// that no second node can use.
 ///
 /// # Errors
-/// [`RunError::SharedSlot`].
+/// Returns [`RunError::SharedSlot`] if a second node could use the same slot.
 pub fn check_slot(config: &Config) -> Result<(), RunError> {
     let is_leased = config.worker.assignment().kind == AssignmentKind::Leased;
     if !config.http.is_public() || config.worker.exclusive || is_leased {
@@ -203,11 +215,14 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
     })
 }
 
-/// Everything up to the first connection: the service is assembled, its store is open and its address bound. A socket that
-/// was inherited is listened on instead; `http.listen` is then its address.
+/// Assembles the service, opens its store and binds its address. These are all steps before the
+/// first connection.
+///
+/// An inherited `socket` replaces the configured address. In that case `http.listen` contains the
+/// address of the socket.
 ///
 /// # Errors
-/// [`RunError`]: nothing is left behind but the data directory.
+/// Returns [`RunError`] if a step fails. After a failure, nothing but the data folder is left.
 pub async fn open(
     config: &Config,
     options: RunOptions,
@@ -229,8 +244,7 @@ pub async fn open(
         .map(|path| Audit::open(path, Arc::clone(service.clock())))
         .transpose()?;
     let assignment = config.worker.assignment();
-    let state =
-        State::open(config, options.floor)?.for_all_slots(config, options.floor, &service)?;
+    let state = State::open(config, options)?.for_all_slots(config, options.floor, &service)?;
     if let Some(audit) = &audit {
         audit.tell(&Act::Start {
             version: env!("CARGO_PKG_VERSION"),
@@ -270,15 +284,16 @@ pub async fn open(
 }
 
 impl Running {
-    /// Where it listens.
+    /// Returns the address at which the service listens.
     pub fn address(&self) -> SocketAddr {
         address_of(&self.listener)
     }
 
-    /// Serves until `told` to end or until nothing can be minted any more; every request that has arrived is answered.
+    /// Serves until `told` completes or minting fails permanently. Every request that has arrived
+    /// gets a response.
     ///
     /// # Errors
-    /// [`RunError`] when it was not told.
+    /// Returns [`RunError`] if the service ends before `told` completes.
     pub async fn serve(
         self,
         config: &Config,
@@ -296,11 +311,18 @@ impl Running {
         } = self;
         let listen = address_of(&listener);
         let answerer = Answerer::new(config, &service, &registry, &access, audit.as_ref())?;
+        let etcd = etcd_tls(config);
+        read_etcd_expiries(&service, etcd.as_ref());
         warn_of(&service, config);
-        let watching = tokio::spawn(clock_watch::watch(
+        let has_data_dir = config.storage.engine != Engine::Memory;
+        let data_dir = has_data_dir.then(|| config.storage.data_dir.clone());
+        let mut watching = JoinSet::new();
+        watching.spawn(clock_watch::watch(
             Arc::clone(&service),
             config.clock.skew_max,
         ));
+        watching.spawn(free_space::watch(Arc::clone(&service), data_dir));
+        watching.spawn(expiries::watch(Arc::clone(&service), etcd, sleep));
         let mut outcome = Ok(());
         let ending = async {
             let mut failure = pin!(mint_until_failure(&service, state, rule, listen));
@@ -310,7 +332,7 @@ impl Running {
                 error = &mut failure => outcome = Err(error),
             }
             service.drain();
-            // Whoever sends connections here may learn of it first; what has failed does not wait.
+            // Load balancers get time to notice the shutdown. After a failure there is no delay.
             if outcome.is_ok() && !config.http.drain_delay.is_zero() {
                 tokio::select! {
                     () = sleep(config.http.drain_delay) => {}
@@ -339,14 +361,15 @@ impl Running {
                 None => std::future::pending().await,
             }
         };
-        // Probes learn to the end how the service is.
+        // Probes are served until the end, so that they can report the state of the service.
         let serving = async { tokio::join!(answering, answering_probes).0 };
         let drained = tokio::select! {
             drained = serving => drained,
             () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
         };
-        watching.abort();
-        // After the last answer: another node may have the slot from here on.
+        drop(watching);
+        // The slot is released after the last response, because another node may use it from here
+        // on.
         service.release_slot().await;
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),
@@ -356,7 +379,7 @@ impl Running {
     }
 }
 
-/// The folder of this node, if it has one.
+/// Returns the data folder of this node, if it has one.
 fn data_dir_of(config: &Config) -> Option<PathBuf> {
     match config.engine_choice() {
         EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Some(data_dir),
@@ -364,7 +387,14 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// Begins to mint, and mints until that fails.
+/// Starts minting, and returns the error once the start or the minting fails.
+#[cfg_attr(
+    not(feature = "etcd"),
+    expect(
+        unused_variables,
+        reason = "only a fleet lists the addresses of its nodes"
+    )
+)]
 async fn mint_until_failure(
     service: &Arc<Service>,
     state: State,
@@ -373,26 +403,33 @@ async fn mint_until_failure(
 ) -> RunError {
     let store = match state {
         State::Own(store) => store,
+        #[cfg(feature = "etcd")]
         State::Shared(fleet) => {
-            if let Err(error) = fleet.begin(service, rule, listen).await {
-                return error.into();
-            }
-            supervisor::tell_ready();
-            return fleet::failure(service).await.into();
+            let keeper = match fleet.begin(service, rule, listen).await {
+                Ok(keeper) => keeper,
+                Err(error) => return error.into(),
+            };
+            notify_systemd(NotifyState::Ready);
+            return fleet::failure(service, &keeper).await.into();
         }
     };
-    if let Err(error) = begin(service, store, rule).await {
-        return error.into();
-    }
-    supervisor::tell_ready();
-    let Some(Reserver::Horizon(horizon)) = service.reserver() else {
-        panic!("a horizon is kept once minting has begun")
+    let horizon = match begin(service, store, rule).await {
+        Ok(keeper) => keeper,
+        Err(error) => return error.into(),
     };
+    notify_systemd(NotifyState::Ready);
     let records = service
-        .record_keeper()
+        .record_writer_handle()
         .expect("records are served before minting begins");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,
         kind = records.failed() => RunError::RecordsFailed(kind),
+    }
+}
+
+/// Reports a state to systemd (`sd_notify(3)`). Does nothing if `NOTIFY_SOCKET` is not set.
+fn notify_systemd(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        warn!("cannot notify systemd (NOTIFY_SOCKET): {error}");
     }
 }

@@ -1,4 +1,5 @@
-//! How a session begins: not before the clock can be right, and not below anything that was minted before.
+//! The start of a minting session. It waits until the clock is plausible, and begins after every
+//! time for which ids were minted before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,90 +8,85 @@ use tracing::{info, warn};
 
 use super::assembly::kept_formats;
 use super::config::Config;
-use super::formats::{OtherGeneratorError, check_start_after, exclude_ids};
-use crate::cluster::Founding;
-use crate::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
-use crate::service::{Conjunctions, Service};
-use crate::storage::{
-    FailureKind, FormatsError, HorizonKeeper, Opened, RecordKeeper, Records, StoreError,
+use super::other_generator::{OtherGeneratorError, check_start_after, exclude_ids};
+use idmint_core::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
+use idmint_core::time::{Clock, UnixNanos};
+use idmint_service::{Conjunctions, Service};
+use idmint_storage::{
+    FailureKind, FormatsError, HorizonWriterHandle, Opened, RecordWriterHandle, Records, Reserver,
+    StoreError,
 };
-use crate::time::{Clock, UnixNanos};
 
-/// How often a start that waits for its clock looks at it.
+/// The interval at which a waiting start checks its clock.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A lead is at least one tick, which then is shorter than 100 ms; and one clock may be read a little differently by two runs.
+/// The time added to `lead_max` to get the wait of a start that finds no record of an earlier run.
+///
+/// The actual lead can exceed `lead_max`, because it is at least one tick. A tick that exceeds
+/// `lead_max` is shorter than 100 ms. In addition, two runs may read the same clock slightly
+/// differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
-/// A clock further ahead of the last record than this is worth a word: nodes are rarely idle for so long.
+/// A clock that is further ahead of the last record than this is logged, because nodes are rarely
+/// idle for so long.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
-/// What an operator decides for one start, and not for good.
+/// The options that an operator sets for a single start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunOptions {
-    /// No id was ever issued at or above this instant; used only where the horizon is damaged, missing or another slot's.
+    /// A time at or after which no id was ever minted. It is used only if the horizon, which is the
+    /// time reserved by earlier runs, is damaged, missing or belongs to another slot.
     pub floor: Option<UnixNanos>,
-    /// Begin at the horizon, however far it is ahead of the clock.
+    /// `true` to begin at the horizon, however far the horizon is ahead of the clock.
     pub run_ahead: bool,
-    /// Listen to other machines although callers show neither token nor certificate.
+    /// `true` to serve other machines although callers need neither token nor certificate.
     pub insecure_public: bool,
-    /// Nobody has minted in this namespace of etcd, in which there is no fleet yet.
+    /// `true` if the namespace in etcd has no fleet yet and nobody has ever minted in it.
     pub new_fleet: bool,
-    /// The service is one to test against: the same ids come of the same requests.
+    /// The settings of a test service. With them, the same requests return the same ids.
     pub test: Option<TestRun>,
 }
 
-/// A service to test against, in memory: where its clock stands, and what its random bits are drawn from.
+/// The settings of a test service in memory: its fixed clock and the seed of its random bits.
 #[derive(Debug, Clone, Copy)]
 pub struct TestRun {
-    /// The instant at which the clock stands until ids take it further.
+    /// The time at which the clock stands still until minted ids advance it.
     pub at: UnixNanos,
-    /// Another seed gives other random bits.
+    /// The seed of the random bits.
     pub seed: u64,
 }
 
 impl RunOptions {
-    /// The clock to run by.
+    /// Returns the clock of the process.
     pub(super) fn clock(&self) -> Clock {
         self.test
             .map_or_else(Clock::system, |test| Clock::standing_at(test.at))
     }
 
-    /// Where random bits come from.
+    /// Returns the source of random bits.
     pub(super) fn randomness(&self) -> Randomness {
         self.test
             .map_or(Randomness::Thread, |test| Randomness::seeded(test.seed))
     }
-
-    /// What is known of a namespace without a fleet, whose nodes reserve so far ahead.
-    pub(super) fn founding(&self, window: Duration) -> Founding {
-        if self.new_fleet {
-            Founding::First
-        } else {
-            Founding::Again(window)
-        }
-    }
 }
 
-/// What a start needs to know.
+/// The settings of a start.
 #[derive(Debug, Clone, Copy)]
 pub struct StartRule {
-    /// How many slots there can be.
+    /// The number of slots.
     pub slots: u32,
-    /// How far the horizon may be ahead of the clock.
+    /// The maximum time by which the horizon may be ahead of the clock.
     pub max_ahead: Duration,
-    /// How far the time in an id may be ahead of the clock: `mint.lead_max`.
+    /// The maximum time by which an id's time may be ahead of the clock: `mint.lead_max`.
     pub lead_max: Duration,
-    /// How far the clock may be from the median of a fleet's clocks.
+    /// The maximum difference between the clock and the median of the fleet's clocks.
     pub skew_max: Duration,
-    /// Begin at the horizon however far it is ahead: an operator's decision.
+    /// `true` if the operator decided to begin at the horizon, however far ahead it is.
     pub run_ahead: bool,
-    /// What is known of a namespace without a fleet.
-    pub founding: Founding,
 }
 
 impl StartRule {
-    /// What a configuration and an operator say, where there can be so many slots.
+    /// Returns the rule for a configuration and its options, with this number of slots.
     pub(super) fn of(config: &Config, options: RunOptions, slots: u32) -> StartRule {
         StartRule {
             slots,
@@ -98,30 +94,29 @@ impl StartRule {
             lead_max: config.mint.lead_max,
             skew_max: config.clock.skew_max,
             run_ahead: options.run_ahead,
-            founding: options.founding(config.storage.window()),
         }
     }
 }
 
-/// Nothing was minted, and nothing can be: the process ends.
+/// The reason why a start failed permanently. The process ends, and nothing was minted.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A format, or the number of slots, differs from what was minted before.
+    /// A format or the number of slots differs from earlier starts.
     #[error(transparent)]
     Formats(#[from] FormatsError),
     /// The first horizon could not be made durable, or the records cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The ids of another generator are ahead of the clock, or cannot be read.
+    /// The ids of another generator are too far ahead of the clock or cannot be read.
     #[error(transparent)]
     OtherGenerator(#[from] OtherGeneratorError),
-    /// The records could not be read or written any more while the clock was waited for.
-    #[error("the ledgers and conjunctions cannot be read or written any more, the log says why")]
+    /// The records could no longer be read or written while the start was waiting for the clock.
+    #[error("the ledgers and conjunctions cannot be read or written any more; see the log")]
     RecordsFailed(FailureKind),
 }
 
 impl StartError {
-    /// What kind of failure this is.
+    /// Returns the kind of this failure.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
             StartError::Formats(error) => error.failure_kind(),
@@ -132,18 +127,20 @@ impl StartError {
     }
 }
 
-/// Begins to mint: waits until the clock can be right, makes the first horizon durable, and opens the mint.
+/// Starts minting: waits until the clock is plausible, makes the first reservation of time (the
+/// horizon) durable, and lets requests mint.
 ///
-/// Meanwhile callers are refused with the reason, and ids are decoded. Where a horizon was found, the records are served at
-/// once: a chain goes on above its own last event and grouping needs no clock, so they do not wait for it.
+/// Meanwhile, mint requests are refused with the reason, and ids can be decoded. If the store has a
+/// horizon, its records are served at once. Records need no clock, because a chain continues above
+/// its own last event and grouping does not depend on the current time.
 ///
 /// # Errors
-/// [`StartError`]: the process should end.
+/// Returns [`StartError`] if the start fails permanently. The process should end then.
 pub async fn begin(
     service: &Arc<Service>,
     opened: Opened,
     rule: StartRule,
-) -> Result<(), StartError> {
+) -> Result<Arc<HorizonWriterHandle>, StartError> {
     let formats = kept_formats(service);
     let (store, session, start) = match opened {
         Opened::First(first) => {
@@ -155,17 +152,17 @@ pub async fn begin(
             let (reserved, durable) = first.reserve(plan)?;
             raise(service, &session, &durable);
             let store = reserved.agree_on_formats(rule.slots, &formats)?;
-            serve_records(service, store.records()?);
+            serve_records(service, store.records()?)?;
             (store, session, start)
         }
         Opened::Again(restart) => {
             let (horizon, floor) = (restart.horizon(), restart.floor());
             if obstacle(service.clock(), &rule, Some(horizon)).is_none() {
-                // Before anything is kept of this start.
+                // This check is made before the store is changed by this start.
                 check_start_after(service, rule.max_ahead)?;
             }
             let agreed = restart.agree_on_formats(rule.slots, &formats)?;
-            serve_records(service, agreed.records()?);
+            serve_records(service, agreed.records()?)?;
             tokio::select! {
                 () = wait_for_clock(service, rule, Some(horizon)) => {}
                 kind = records_failed(service) => return Err(StartError::RecordsFailed(kind)),
@@ -180,13 +177,15 @@ pub async fn begin(
             (store, session, start)
         }
     };
-    let keeper = HorizonKeeper::start(Arc::clone(&session), Arc::clone(service.clock()), store);
-    service.begin(session, keeper);
+    let writer =
+        HorizonWriterHandle::start(Arc::clone(&session), Arc::clone(service.clock()), store);
+    let writer = Arc::new(writer);
+    service.begin(session, Arc::clone(&writer) as Arc<dyn Reserver>);
     info!(start = %start, "minting begins at {start}");
-    Ok(())
+    Ok(writer)
 }
 
-/// Keeps what is minted from now on clear of the ids of other generators: every session begins at `from` or later.
+/// Makes this process avoid ids of other generators. Minting must not begin before `from`.
 pub(super) async fn keep_clear(
     service: &Service,
     rule: &StartRule,
@@ -196,28 +195,37 @@ pub(super) async fn keep_clear(
     Ok(exclude_ids(service, from).await?)
 }
 
-pub(super) fn serve_records(service: &Service, records: Records) {
+/// Checks that the kinds of number series equal those of earlier starts, then serves the records of
+/// ledgers, conjunctions and numbers.
+fn serve_records(service: &Service, records: Records) -> Result<(), StoreError> {
+    records.agree_on_kinds(&service.number_rules().kinds())?;
+    serve_agreed_records(service, records);
+    Ok(())
+}
+
+pub(super) fn serve_agreed_records(service: &Service, records: Records) {
     let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
     };
-    service.serve_records(RecordKeeper::start(
+    service.serve_records(RecordWriterHandle::start(
         records,
         Arc::clone(service.clock()),
         retention,
     ));
 }
 
-/// Returns when the records cannot be served any more, and never otherwise.
+/// Waits until the records of ledgers, conjunctions and numbers can no longer be served, and
+/// returns the kind of failure.
 pub(super) async fn records_failed(service: &Service) -> FailureKind {
     service
-        .record_keeper()
+        .record_writer_handle()
         .expect("they are served")
         .failed()
         .await
 }
 
-/// The sequences from `start` on, and the first horizon above them.
+/// Prepares a minting session that begins at `start`, and plans its first reservation of time.
 fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan) {
     let session = service.prepare(start);
     let plan = session.plan_extension(service.clock().now(), session.horizon());
@@ -228,12 +236,13 @@ fn raise(service: &Service, session: &Session, durable: &Durable<HorizonPlan>) {
     session.raise(durable, service.clock().now());
 }
 
-/// Waits until the clock can be right, and is not too far behind the horizon that was found.
+/// Waits until the clock is plausible and at most `max_ahead` behind the horizon in the store.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
     loop {
-        // Nothing was minted yet, so the estimate may follow the wall clock wherever it is set.
+        // Nothing was minted yet, so the clock estimate may follow the wall clock in both
+        // directions.
         clock.anchor_to_wall();
         let refusal = match obstacle(clock, &rule, found) {
             Some(refusal) => refusal,
@@ -242,8 +251,10 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
         if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal))
         {
             warn!("not minting yet: {refusal}");
-            if let Refusal::ClockBehind { behind } = refusal {
-                service.counters().count_regression(behind);
+            if let (Refusal::ClockBehind { .. }, Some(horizon)) = (&refusal, found) {
+                service
+                    .counters()
+                    .count_regression(horizon.since(clock.now()));
             }
         }
         service.wait_for(refusal);
@@ -251,7 +262,7 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
     }
 }
 
-/// Why the clock cannot be right.
+/// Returns the reason why the clock is implausible, if there is one.
 fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option<Refusal> {
     let now = clock.now();
     if clock.is_before_build() {
@@ -262,8 +273,8 @@ fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option
     (!behind.is_zero()).then_some(Refusal::ClockBehind { behind })
 }
 
-/// Whether a clock is right that shows a much later time than the last record, nobody can tell here; what is minted by it
-/// cannot be taken back. So it is said before it is made durable.
+/// Warns if the clock is much later than the last record, before this time is made durable. The
+/// node cannot know if such a clock is right, and ids minted with it cannot be revoked.
 fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
     let ahead = now.since(horizon);
     if ahead > FAR_AHEAD {
@@ -276,8 +287,12 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
     }
 }
 
-/// Without a record nothing is known of what was minted before; whoever minted was not far ahead of the clock. Begins where the
-/// clock stands when that has had time to pass them: ahead of it, the next such start would begin at the same instant.
+/// Waits until ids of an unrecorded earlier run lie in the past, and returns the time at which to
+/// begin.
+///
+/// Such ids were only slightly ahead of the clock, so a short wait is enough. The session begins at
+/// the clock and not ahead of it. Otherwise, the next start without a record would begin at the
+/// same time.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
@@ -301,7 +316,8 @@ async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     if rule.slots > 1 {
         return clock.now();
     }
-    // At the begin of a second each of the usual ticks begins.
+    // Common tick lengths divide a second, so each of these ticks has a boundary at every whole
+    // second.
     let start = clock.now().ceil_to_second();
     loop {
         let left = start.since(clock.now());
@@ -322,14 +338,16 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::conjunction::{NotedRule, Report, SentReport};
-    use crate::ledger::{Event, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of};
-    use crate::minting::{Denied, Minter};
     use crate::server::assembly::assemble;
     use crate::server::config::OnExhausted;
-    use crate::service::{IdSource, ServedFormat, ServiceError};
-    use crate::storage::{Appended, OwnEngine, RecordError, SimulatedDisk, SimulatedHorizon};
-    use crate::time::{ManualClock, UnixTime};
+    use idmint_core::minting::{Denied, Minter};
+    use idmint_core::time::{ManualClock, UnixTime};
+    use idmint_records::conjunction::{NotedRule, Report, SentReport};
+    use idmint_records::ledger::{
+        Event, KeyHash, LedgerId, LedgerRequest, RequestMark, SeriesName, digest_of,
+    };
+    use idmint_service::{IdSource, ServedFormat, ServiceError};
+    use idmint_storage::{Appended, OwnEngine, RecordError, SimulatedDisk, SimulatedHorizon};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
     const RULE: StartRule = StartRule {
@@ -338,31 +356,38 @@ mod tests {
         lead_max: Duration::from_millis(5),
         skew_max: Duration::from_secs(5),
         run_ahead: false,
-        founding: Founding::First,
     };
 
-    /// A service that has begun to mint on `dir`, as after a kill: nothing of an earlier one is closed.
+    /// Returns a service that mints with `dir`. No earlier service is shut down first, as after a
+    /// crash.
     async fn begun(dir: &Path, hand: &ManualClock) -> Arc<Service> {
         let (service, starting) = beginning(dir, hand);
         starting.await.expect("no panic").expect("a start");
         service
     }
 
-    /// A service that is beginning to mint on `dir`, and may have to wait.
+    /// Returns a service that is about to mint with `dir` and may have to wait.
     fn beginning(
         dir: &Path,
         hand: &ManualClock,
-    ) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
+    ) -> (
+        Arc<Service>,
+        JoinHandle<Result<Arc<HorizonWriterHandle>, StartError>>,
+    ) {
         beginning_at(dir, hand, None, RULE)
     }
 
-    /// The same, with an operator's floor and by another rule.
+    /// Returns a service like `beginning`, with a floor from the operator and a different start
+    /// rule.
     fn beginning_at(
         dir: &Path,
         hand: &ManualClock,
         floor: Option<UnixNanos>,
         rule: StartRule,
-    ) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
+    ) -> (
+        Arc<Service>,
+        JoinHandle<Result<Arc<HorizonWriterHandle>, StartError>>,
+    ) {
         let engine = OwnEngine::Embedded {
             data_dir: dir.to_owned(),
         };
@@ -447,7 +472,8 @@ mod tests {
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
-    /// Another node may have held the slot until just now, and have been ahead of the clock by as much as it may.
+    /// Another node may have held the slot until now, and minted as far ahead as `max_ahead`
+    /// allows.
     #[tokio::test]
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -538,11 +564,11 @@ mod tests {
         while !matches!(service.session(), Err(Refusal::ClockBehind { .. })) {
             tokio::task::yield_now().await;
         }
-        assert_eq!(
-            service.counters().clock_regressions(),
-            1,
-            "a start that finds it counts it"
-        );
+        let (count, seconds) = service.counters().clock_regressions();
+        assert_eq!(count, 1, "a start that finds it counts it");
+        // The last start reserved a few seconds beyond its clock.
+        let back = seconds - (ten_years.as_secs_f64() - 1.0);
+        assert!((0.0..10.0).contains(&back), "{seconds} s");
         starting.abort();
         assert!(starting.await.is_err(), "the store is closed");
         drop(service);
@@ -586,7 +612,7 @@ mod tests {
         service.formats().named(name).expect("a built-in format")
     }
 
-    /// An append of one event, by its own key.
+    /// Appends one event with its own idempotency key.
     async fn append(
         service: &Service,
         ledger: LedgerId,
@@ -617,7 +643,7 @@ mod tests {
         summary.head.id.ledger()
     }
 
-    /// The id of a report of this second.
+    /// Returns the id of a report whose time of closest approach is `second`.
     async fn group(service: &Service, second: i64) -> u128 {
         let served = served(service, "conjunction");
         let IdSource::Reports(minter) = served.source() else {
@@ -649,6 +675,10 @@ mod tests {
         let ledger = create_ledger(&service).await;
         let first = append(&service, ledger, "first").await.expect("appended");
         let known = group(&service, 1_900_000_000).await;
+        let rows = SeriesName::from_text("rows").expect("a name");
+        let ten = NonZeroU32::new(10).expect("not zero");
+        let block = async |service: &Service| service.give_block(&rows, NonZeroU32::MIN, ten).await;
+        assert_eq!(block(&service).await.expect("a number"), 1);
         drop(service);
 
         hand.set_wall(NOON.before(Duration::from_secs(3600)));
@@ -657,6 +687,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(service.readiness().records, Ok(()));
+        assert_eq!(block(&service).await.expect("it contains no time"), 11);
         let replayed = append(&service, ledger, "first")
             .await
             .expect("answered before");
@@ -683,7 +714,7 @@ mod tests {
         assert_ne!(group(&service, 1_900_000_500).await, known);
         assert!(
             matches!(service.session(), Err(Refusal::ClockBehind { .. })),
-            "no id is minted by number"
+            "no sequenced id is minted"
         );
 
         assert!(
@@ -751,12 +782,16 @@ mod tests {
             .expect("the clock is right");
     }
 
-    /// How long each sync of a slow disk takes, how many nodes have one, and how many ids each of them is asked for.
-    const SYNC: Duration = Duration::from_millis(400);
+    /// The duration of a sync on the slow disk.
+    const SYNC: Duration = Duration::from_millis(40);
+    /// The maximum wait for a mint. It is shorter than a sync, and far shorter than the limit for
+    /// reserving time.
+    const WAIT_MAX: Duration = Duration::from_millis(10);
     const NODES: usize = 100;
     const MINTS: usize = 10;
 
-    /// A node on a disk each sync of which takes 400 ms, by its clock too; it mints one id every five seconds. Returns how many.
+    /// Runs a node on a disk whose syncs take 40 ms, also on the node's clock. The node mints one
+    /// id every five seconds. Returns the number of ids.
     async fn mint_now_and_then(config: &Config) -> usize {
         let hand = ManualClock::at(NOON);
         let passing = hand.clone();
@@ -793,14 +828,15 @@ mod tests {
         ids.len()
     }
 
-    /// Whoever mints seldom finds no time reserved and waits for two syncs: longer than `mint.wait_max`, within a bound of its own.
+    /// A node that mints rarely never has time reserved, so each of its ids waits for two syncs.
+    /// That is longer than `mint.wait_max`, but reserving time has its own limit.
     #[test]
     fn a_thousand_lone_ids_are_all_minted_though_each_waits_for_a_slow_disk() {
         let minted: usize = std::thread::scope(|scope| {
             let node = |number: usize| {
                 let mut config = Config::default();
                 match number % 3 {
-                    0 => {}
+                    0 => config.mint.wait_max = WAIT_MAX,
                     1 => config.mint.wait_max = Duration::ZERO,
                     _ => config.mint.on_exhausted = OnExhausted::Refuse,
                 }

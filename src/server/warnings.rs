@@ -1,19 +1,21 @@
-//! What an operator should know although everything works.
+//! Warnings for operators about a valid configuration.
 
 use std::time::Duration;
 
 use tracing::warn;
 
-use crate::id::{FieldKind, Format, PRESETS};
+use super::expiries::warn_of_expiries;
 use crate::server::config::Config;
-use crate::service::Service;
-use crate::time::UnixTime;
+use idmint_core::id::{FieldKind, Format, PRESETS};
+use idmint_core::time::UnixTime;
+use idmint_service::Service;
 
-/// A format that ends sooner than this is warned of at every start.
+/// Every start warns of the formats whose last id time is within this period.
 const END_WARNED: Duration = Duration::from_secs(365 * 86_400);
 
-/// What is odd about a configuration that is sound: formats that mint nothing yet, or any more, or end within a year, or are not
-/// what their name says elsewhere; settings of the file that the environment goes over.
+/// Returns warnings about a valid configuration: formats that have not begun, have ended, end
+/// within a year, or differ from the built-in format of their name; series that write equal texts;
+/// and settings that the environment overrides.
 pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let now = service.clock().now();
     let (soon, now) = (now.after(END_WARNED).into(), now.into());
@@ -28,19 +30,28 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
             .is_some_and(|table| table.contains_key("fields"));
         if is_built_in && has_other_fields {
             warnings.push(format!(
-                "{} is not the built-in format of that name, but the one configured",
+                "{} is not the built-in format of that name, but a configured one",
                 format.name
             ));
         }
     }
+    for rule in service.number_rules().with_equal_texts() {
+        warnings.push(format!(
+            "numbers.{} writes the same text for different series, because its text does not name the series: put {{series}} \
+             into the text",
+            rule.name
+        ));
+    }
     warnings
 }
 
-/// Logs what is odd about the configuration, and which ids will belong to no domain.
+/// Logs the warnings about a configuration, the credentials that expire soon, and the formats whose
+/// ids will contain no domain.
 pub(super) fn warn_of(service: &Service, config: &Config) {
     warnings(service, config)
         .iter()
         .for_each(|text| warn!("{text}"));
+    warn_of_expiries(service);
     for format in without_domain(service) {
         warn!(
             format,
@@ -49,7 +60,7 @@ pub(super) fn warn_of(service: &Service, config: &Config) {
     }
 }
 
-/// Formats whose ids belong to no domain, since none is configured.
+/// Returns the formats whose ids contain no domain, because no domain is configured.
 fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
     let has_none = service.siq().domains.is_empty();
     let formats = service
@@ -57,7 +68,7 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
         .iter()
         .map(|served| served.format())
         .filter(move |format| {
-            // The objects of other rules are no domains.
+            // The object field of a format that is minted from reports does not contain a domain.
             let has_object = format.variants[0]
                 .layout
                 .field_of(FieldKind::Object)

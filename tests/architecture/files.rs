@@ -1,89 +1,24 @@
-//! How a file and a folder must look: a purpose, a length one can read, a name that says something.
+//! Rules for every file: a purpose on its first line, a name that says something, and the lints that guard the clock and
+//! the disk.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use proc_macro2::{TokenStream, TokenTree};
-use syn::Item;
+use crate::{crates, read, rust_files};
 
-use crate::plan::{EMPTY_NAMES, ENTRANCES, LISTED_MAX, SOURCE_LINES_MAX, TEST_LINES_MAX};
-use crate::source::{Source, sources};
-use crate::survey::SURVEY;
-use crate::test_only::is_test_only;
+const ALL: [&str; 4] = ["src", "crates", "tests", "benches"];
 
-const ALL: [&str; 3] = ["src", "tests", "benches"];
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 7] = [
+    "utils", "util", "helpers", "helper", "common", "misc", "shared",
+];
 
-/// The lines of a file without its inline test modules.
-fn lines_beside_tests(source: &Source) -> usize {
-    let file =
-        syn::parse_file(&source.text).unwrap_or_else(|error| panic!("{}: {error}", source.path));
-    source.text.lines().count() - file.items.iter().map(lines_of_tests).sum::<usize>()
-}
+/// The lint that keeps other crates from reading the wall clock and writing files.
+const LINT: &str = "clippy::disallowed_methods";
 
-/// The lines of an item that is an inline test module, from its first attribute to its last brace.
-fn lines_of_tests(item: &Item) -> usize {
-    let Item::Mod(module) = item else { return 0 };
-    match (&module.content, module.attrs.first()) {
-        (Some((brace, _)), Some(first)) if is_test_only(&module.attrs) => {
-            brace.span.close().end().line - first.pound_token.span.start().line + 1
-        }
-        _ => 0,
-    }
-}
-
-/// Why a file is too long, if it is.
-fn length_objection(source: &Source, is_test: bool) -> Option<String> {
-    let (lines, max) = if is_test {
-        (source.text.lines().count(), TEST_LINES_MAX)
-    } else {
-        (lines_beside_tests(source), SOURCE_LINES_MAX)
-    };
-    (lines > max).then(|| format!("{}: {lines} lines, at most {max}", source.path))
-}
-
-/// The folders that list too many names, by the paths of all files below them.
-fn crowded_folders<'a>(paths: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut listed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for mut path in paths {
-        while let Some((folder, name)) = path.rsplit_once('/') {
-            let names = listed.entry(folder).or_default();
-            if name != "mod.rs"
-                && !(folder == "src" && ENTRANCES.contains(&name))
-                && !names.contains(&name)
-            {
-                names.push(name);
-            }
-            path = folder;
-        }
-    }
-    let crowded = listed
-        .into_iter()
-        .filter(|(_, names)| names.len() > LISTED_MAX);
-    crowded
-        .map(|(folder, names)| {
-            format!("{folder} lists {} names, at most {LISTED_MAX}", names.len())
-        })
-        .collect()
-}
-
-/// The lines in which a path goes up twice.
-fn climbing_lines(tokens: TokenStream) -> Vec<usize> {
-    let mut lines = Vec::new();
-    let mut last_super = None;
-    for (at, token) in tokens.into_iter().enumerate() {
-        match token {
-            TokenTree::Group(group) => lines.extend(climbing_lines(group.stream())),
-            TokenTree::Ident(ident) if ident == "super" => {
-                // Two colons stand between.
-                if last_super.is_some_and(|last| last + 3 == at) {
-                    lines.push(ident.span().start().line);
-                }
-                last_super = Some(at);
-            }
-            _ => {}
-        }
-    }
-    lines
+fn states_its_purpose(text: &str) -> bool {
+    text.strip_prefix("//! ")
+        .and_then(|rest| rest.lines().next())
+        .is_some_and(|purpose| !purpose.trim().is_empty())
 }
 
 fn has_empty_name(path: &str) -> bool {
@@ -94,159 +29,72 @@ fn has_empty_name(path: &str) -> bool {
 }
 
 #[test]
-fn no_file_is_longer_than_one_can_read() {
-    let sources = sources(&ALL);
-    println!("{} files", sources.len());
-    let is_test = |path: &String| !path.starts_with("src/") || SURVEY.test_files.contains(path);
-    let wrong: Vec<_> = sources
+fn every_file_states_its_purpose_and_has_a_name_that_says_something() {
+    let files = rust_files(&ALL);
+    println!("{} files", files.len());
+    assert!(files.len() > 500, "only {} files were found", files.len());
+    let wrong: Vec<_> = files
         .iter()
-        .filter_map(|source| length_objection(source, is_test(&source.path)))
+        .filter(|path| has_empty_name(path) || !states_its_purpose(&read(path)))
         .collect();
     assert!(
-        sources.len() > 300,
-        "only {} files were looked at",
-        sources.len()
-    );
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn a_file_that_is_too_long_is_seen() {
-    let tests = format!(
-        "/// Tests.\n#[cfg(test)]\nmod tests {{\n{}}}\n",
-        "fn f() {}\n".repeat(500)
-    );
-    let source =
-        |lines: usize| Source::new("src/a.rs", &("const _: u8 = 1;\n".repeat(lines) + &tests));
-    assert_eq!(lines_beside_tests(&source(3)), 3);
-    assert_eq!(length_objection(&source(400), false), None);
-    assert_eq!(
-        length_objection(&source(401), false),
-        Some("src/a.rs: 401 lines, at most 400".to_owned())
-    );
-    assert!(
-        length_objection(&source(0), true)
-            .is_some_and(|why| why.contains("504 lines, at most 500"))
+        wrong.is_empty(),
+        "no //! line, or an empty name: {wrong:#?}"
     );
 }
 
 #[test]
-fn a_folder_lists_about_a_dozen_names() {
-    let sources = sources(&["src"]);
-    assert!(
-        sources.len() > 200,
-        "only {} files were looked at",
-        sources.len()
-    );
-    let wrong = crowded_folders(sources.iter().map(|source| &*source.path));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+fn no_path_climbs_twice_by_super() {
+    let files = rust_files(&["src", "crates"]);
+    let climbs = |path: &&String| read(path).contains(concat!("super::", "super::"));
+    let wrong: Vec<_> = files.iter().filter(climbs).collect();
+    assert!(wrong.is_empty(), "write crate:: instead: {wrong:#?}");
 }
 
 #[test]
-fn a_crowded_folder_is_seen() {
-    let paths = |count: usize| {
-        (0..count)
-            .map(|at| format!("src/id/f{}/a{at}.rs", at % 2))
-            .collect::<Vec<_>>()
-    };
-    let crowded = |paths: &[String]| crowded_folders(paths.iter().map(String::as_str));
-    let face = [
-        "src/id/mod.rs".to_owned(),
-        "src/id/f0/mod.rs".to_owned(),
-        "src/main.rs".to_owned(),
-    ];
-    assert_eq!(
-        crowded(&[paths(28), face.to_vec()].concat()),
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        crowded(&paths(29)),
-        ["src/id/f0 lists 15 names, at most 14"]
-    );
-}
-
-#[test]
-fn no_path_climbs_to_the_root_by_super() {
-    let sources = sources(&["src"]);
-    let lines = |source: &Source| climbing_lines(source.text.parse().expect("tokens"));
-    let wrong = sources.iter().flat_map(|source| {
-        lines(source)
-            .into_iter()
-            .map(move |line| (&source.path, line))
-    });
-    let wrong: Vec<_> = wrong
-        .map(|(path, line)| format!("{path}:{line}: write crate:: instead"))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(
-        sources.len() > 200,
-        "only {} files were looked at",
-        sources.len()
-    );
-}
-
-#[test]
-fn a_path_that_climbs_is_seen() {
-    let text = "// super::super::a\nuse super::b;\nuse super::super::c;\nfn d() { e!([super\n::super::f]) }\nuse super::{h, i};";
-    assert_eq!(climbing_lines(text.parse().expect("tokens")), [3, 5]);
-}
-
-#[test]
-fn every_file_opens_with_its_purpose() {
-    let sources = sources(&ALL);
-    let wrong = sources
-        .iter()
-        .filter(|source| !says_its_purpose(&source.text));
-    let wrong: Vec<_> = wrong
-        .map(|source| format!("{}:1: no //! line", source.path))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(
-        sources.len() > 300,
-        "only {} files were looked at",
-        sources.len()
-    );
-}
-
-fn says_its_purpose(text: &str) -> bool {
-    text.lines()
-        .next()
-        .and_then(|line| line.strip_prefix("//! "))
-        .is_some_and(|purpose| !purpose.trim().is_empty())
-}
-
-#[test]
-fn a_file_without_purpose_is_seen() {
-    assert!(says_its_purpose("//! What it is for.\n"));
-    for text in [
-        "",
-        "use std::fs;\n//! Too late.",
-        "// Not of the file.",
-        "//! \n",
-        "\n//! After a line.",
+fn every_crate_is_guarded_against_the_wall_clock_and_the_disk() {
+    let disallowed = read("clippy.toml");
+    for method in [
+        "std::time::SystemTime::now",
+        "jiff::Timestamp::now",
+        "std::fs::write",
     ] {
-        assert!(!says_its_purpose(text), "{text:?}");
+        assert!(
+            disallowed.contains(&format!("path = \"{method}\"")),
+            "{method}"
+        );
+    }
+    let libraries = crates()
+        .into_iter()
+        .map(|name| format!("crates/{name}/src/lib.rs"));
+    for path in libraries.chain(["src/lib.rs".to_owned(), "src/main.rs".to_owned()]) {
+        let expected = match path.as_str() {
+            // Writes files. Reading the clock is left to idmint-core there, too.
+            "crates/idmint-storage/src/lib.rs" => "expect",
+            // Only tests use it.
+            "crates/idmint-testing/src/lib.rs" => continue,
+            _ => "#![cfg_attr(not(test), warn(clippy::disallowed_methods))]",
+        };
+        let text = read(&path);
+        assert!(
+            text.contains(LINT) && text.contains(expected),
+            "{path} lacks {expected}"
+        );
     }
 }
 
 #[test]
-fn every_name_says_what_is_inside() {
-    let sources = sources(&ALL);
-    let wrong: Vec<_> = sources
-        .iter()
-        .filter(|source| has_empty_name(&source.path))
-        .map(|source| &*source.path)
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(
-        sources.len() > 300,
-        "only {} files were looked at",
-        sources.len()
-    );
-}
-
-#[test]
-fn a_name_that_says_nothing_is_seen() {
+fn a_file_without_purpose_or_name_is_found() {
+    assert!(states_its_purpose("//! The clock of the program.\n"));
+    for text in [
+        "",
+        "use std::fs;\n//! Too late.",
+        "// A comment.",
+        "//! \n",
+        "\n//! Late.",
+    ] {
+        assert!(!states_its_purpose(text), "{text:?}");
+    }
     assert!(has_empty_name("src/id/utils.rs") && has_empty_name("tests/common/mod.rs"));
     assert!(!has_empty_name("src/id/uncommon.rs"));
 }

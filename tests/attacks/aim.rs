@@ -1,4 +1,4 @@
-//! Where an attack is aimed, and what it did there.
+//! The target of an attack, and counters of the traffic and the reactions of the server.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,70 +13,73 @@ use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
 
-/// How long it takes until all have come, and until all have gone. In one instant would measure how long so many connections
-/// take, on few cores.
+/// Time over which attackers arrive, and leave again. If all arrived at once, the test would
+/// measure how long a machine with few cores takes to open that many connections.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
-/// By which protocol attackers come.
+/// The protocol that attackers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// HTTP/1.1 in the clear.
+    /// HTTP/1.1 without TLS.
     Http1,
-    /// HTTP/2 in the clear.
+    /// HTTP/2 without TLS.
     Http2,
-    /// TLS: HTTP/1.1 in it, where an attack is not one of HTTP/2 alone.
+    /// TLS. Carries HTTP/1.1, unless the attack consists of HTTP/2 frames.
     Tls,
 }
 
-/// How attackers come.
+/// The protocol and the number of addresses of the attackers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) protocol: Protocol,
-    /// From so many addresses of this machine, 127.0.0.2 and up; the honest caller has 127.0.0.1.
+    /// Number of source addresses, from 127.0.0.2 up. The honest caller uses 127.0.0.1.
     pub(crate) addresses: usize,
 }
 
-/// The server that an attack is aimed at.
+/// The server under attack.
 #[derive(Clone)]
 pub(crate) struct Aim {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
     addresses: usize,
-    /// How whoever knows the protocol encrypts; `None` in the clear.
+    /// The TLS configuration of attackers that speak the protocol, or `None` without TLS.
     pub(crate) encryption: Option<Arc<ClientConfig>>,
-    /// How others reach the service, whether it is this that is attacked or the control.
+    /// The door of honest callers to the service, both when the service and when the control is
+    /// attacked.
     pub(crate) door: Door,
     pub(crate) deeds: Arc<Deeds>,
     /// Cancelled when the attackers are to leave.
     pub(crate) is_over: CancellationToken,
 }
 
-/// What attackers did, and what came of it. Counted by all of them, read when they are gone.
+/// Counters of the attackers' actions and the server's reactions. All attackers add to the
+/// counters, and the test polls them.
 #[derive(Default)]
 pub(crate) struct Deeds {
-    /// Connections that were opened.
+    /// Connections opened.
     pub(crate) connections: Counter,
-    /// Connections that could not be.
+    /// Failed attempts to connect.
     pub(crate) not_connected: Counter,
-    /// Most connections that were open at once.
+    /// The highest number of connections open at the same time.
     pub(crate) open_at_once: Counter,
     open: Counter,
-    /// Bytes that the kernel took.
+    /// Bytes accepted by the kernel.
     pub(crate) bytes: Counter,
-    /// Bytes of answers of HTTP/1.
+    /// Bytes of HTTP/1 responses received.
     pub(crate) received: Counter,
-    /// Whole requests that were sent.
+    /// Complete requests sent.
     pub(crate) requests: Counter,
-    /// HTTP/2 frames that were sent.
+    /// HTTP/2 frames sent.
     pub(crate) frames: Counter,
-    /// Frames that reset a stream or end a connection, received.
+    /// RST_STREAM and GOAWAY frames received.
     pub(crate) resets: Counter,
-    /// Connections that the other side ended.
+    /// Connections closed by the server.
     pub(crate) cut: Counter,
     statuses: Mutex<BTreeMap<u16, u64>>,
 }
 
-/// A number that only threads of this program see.
+/// A counter that all attackers add to. `Relaxed` is enough, because no other memory depends on its
+/// value.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -113,13 +116,14 @@ impl Aim {
         }
     }
 
-    /// Where the attacker of this number comes from.
+    /// Returns the source address of attacker `number`, with port 0.
     pub(crate) fn source(&self, number: usize) -> SocketAddr {
         let host = u8::try_from(2 + number % self.addresses).expect("few addresses");
         SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0))
     }
 
-    /// So many attackers, who come one after the other within [`ARRIVAL`], and leave in that order once it is over.
+    /// Starts `count` attackers. They arrive one after the other within [`ARRIVAL`], and leave in
+    /// the same order after the attack.
     pub(crate) fn attackers<F>(
         &self,
         count: usize,
@@ -158,7 +162,7 @@ impl Deeds {
         *self.statuses.lock().unwrap().entry(status).or_default() += 1;
     }
 
-    /// How many answers had this status.
+    /// Returns the number of responses with this status.
     pub(crate) fn of_status(&self, status: u16) -> u64 {
         self.statuses
             .lock()

@@ -1,4 +1,5 @@
-//! What attackers ask for, by whichever protocol they come: again and again, or without reading an answer.
+//! Requests of attackers in each protocol: sent again and again, or sent without reading a
+//! response.
 
 use std::sync::Arc;
 
@@ -12,9 +13,9 @@ use tokio::time::sleep;
 use super::aim::{Aim, Protocol};
 use super::attacker::{Attacker, COME_AGAIN};
 use super::frames::{Field, bodiless};
-use crate::http1::request;
+use idmint_testing::http1::request;
 
-/// A request, before it is written for a protocol.
+/// A request that has not been encoded for a protocol yet.
 #[derive(Clone)]
 pub(crate) struct Ask {
     method: &'static str,
@@ -33,7 +34,7 @@ impl Ask {
         }
     }
 
-    /// Without a body.
+    /// Creates a POST request without a body.
     pub(crate) fn post(target: &str) -> Ask {
         Ask {
             method: "POST",
@@ -49,7 +50,7 @@ impl Ask {
         }
     }
 
-    /// Texts, one a line, to be answered in lines.
+    /// Creates a POST request with one text per line, which asks for a response in lines.
     pub(crate) fn post_lines(target: &str, body: String) -> Ask {
         Ask {
             fields: &[("content-type", "text/plain"), ("accept", "text/plain")],
@@ -83,7 +84,7 @@ impl Ask {
             .expect("a sound request")
     }
 
-    /// As frames of this stream.
+    /// Encodes the request as HTTP/2 frames of this stream.
     fn frames(&self, stream: u32) -> Vec<u8> {
         assert!(
             self.body.is_empty() && self.fields.is_empty(),
@@ -101,7 +102,8 @@ impl Ask {
     }
 }
 
-/// So many callers each send this so many times at once, read all answers, and send it again.
+/// Starts `callers` attackers. Each sends the request `times` times at once, reads all responses,
+/// and starts over.
 pub(crate) fn again(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> JoinSet<()> {
     match aim.protocol {
         Protocol::Http1 | Protocol::Tls => again_by_http1(aim, callers, ask, times),
@@ -143,7 +145,8 @@ fn again_by_http2(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> JoinSet
     })
 }
 
-/// Asks on so many streams at once, again and again until the other side ends the connection.
+/// Sends the request on `times` streams at once, again and again until the server closes the
+/// connection.
 async fn ask_streams(mut attacker: Attacker, ask: &Ask, times: usize) {
     let stream = std::mem::replace(&mut attacker.stream, Box::new(tokio::io::empty()));
     let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
@@ -178,10 +181,11 @@ async fn ask_streams(mut attacker: Attacker, ask: &Ask, times: usize) {
     attacker.deeds.cut.add(1);
 }
 
-/// So many callers each ask this so many times at once, with a small receive buffer, and read nothing; again as soon as
-/// their connection was ended.
+/// Starts `callers` attackers. Each sends the request `times` times at once, with a small receive
+/// buffer, and reads nothing. An attacker reconnects as soon as its connection was closed.
 pub(crate) fn unread(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> JoinSet<()> {
-    /// What the kernel keeps for a caller that does not read; small, so that the rest stays with the server.
+    /// The receive buffer of the kernel. It is small, so that the rest of the response stays on the
+    /// server.
     const RECEIVE_LEN: u32 = 2_304;
     let asks: Arc<[u8]> = match aim.protocol {
         Protocol::Http1 | Protocol::Tls => ask.http1().repeat(times).into_bytes().into(),
@@ -200,7 +204,7 @@ pub(crate) fn unread(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> Join
                 }
                 let is_sent = attacker.send(&asks).await;
                 attacker.deeds.requests.add(if is_sent { times } else { 0 });
-                // What asks for nothing shows whether the connection is there.
+                // A write that requests nothing reveals whether the connection is still open.
                 while attacker.send_nothing(&aim).await {
                     sleep(COME_AGAIN).await;
                 }

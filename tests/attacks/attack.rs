@@ -1,4 +1,5 @@
-//! All attacks: what is done, how one sees that it was done, and that the service defended itself.
+//! All attacks: the traffic of each, how the test sees that the traffic was sent, and how it sees
+//! that the service defended itself.
 
 use std::fs::File;
 use std::process::Command;
@@ -12,27 +13,28 @@ use super::metrics::Shed;
 use super::outcome::Bounds;
 use super::{bodies, floods, greedy, handshakes, listed, logged, malformed, slow, unread, windows};
 use crate::on_core_of_servers;
-use crate::service::{Home, Service, run_by};
+use idmint_testing::service::{Home, Service, run_by};
 
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) node: Node,
     pub(crate) come: Come,
-    /// The request that the control answers, and how long its answers are; `None` where nobody waits for them.
+    /// The request that the control answers, with the length of the response. `None` if attackers
+    /// do not wait for responses.
     pub(crate) control: Option<fn() -> (Ask, usize)>,
-    /// Begins it; it goes on until the set is dropped.
+    /// Starts the attack, which lasts until the set is dropped.
     pub(crate) begin: fn(&Aim) -> JoinSet<()>,
-    /// Whether it consists of frames of HTTP/2, whatever they come in.
+    /// `true` if the attack consists of HTTP/2 frames, with or without TLS.
     pub(crate) has_frames: bool,
-    /// Whether as much was done as makes it an attack.
+    /// Returns `true` if the attackers did enough for this to count as the attack.
     pub(crate) is_made: fn(&Deeds) -> bool,
-    /// Whether what came of it shows that it was noticed.
+    /// Returns `true` if the counters show that the service noticed the attack.
     pub(crate) is_met: fn(&Deeds, &Shed) -> bool,
     pub(crate) bounds: Bounds,
 }
 
 impl Attack {
-    /// How long requests and answers of the control are.
+    /// Returns the lengths of a request and of a response of the control.
     pub(crate) fn control_lengths(&self) -> (usize, usize) {
         self.control.map_or((0, 0), |control| {
             let (ask, answer_len) = control();
@@ -40,9 +42,10 @@ impl Attack {
         })
     }
 
-    /// How attackers come, each in turn; from one number of addresses after the other where they come by several protocols.
+    /// Returns the ways in which the attackers come, to be tried in turn. An attack over several
+    /// protocols is repeated for each number of `addresses`.
     pub(crate) fn ways(&self, addresses: &[usize]) -> Vec<Way> {
-        /// Of attacks that come in one way.
+        /// Number of addresses of attacks that use a single protocol.
         const ADDRESSES: usize = 8;
         match self.come {
             Come::By(protocol) => vec![Way {
@@ -61,41 +64,42 @@ impl Attack {
         }
     }
 
-    /// What is said in ALPN: frames are sent in TLS, too.
+    /// Returns the ALPN protocol. Attacks of HTTP/2 frames use `h2` over TLS, too.
     pub(crate) fn alpn(&self) -> &'static str {
         if self.has_frames { "h2" } else { "http/1.1" }
     }
 }
 
-/// By which protocols attackers come.
+/// The protocols of an attack.
 #[derive(Clone, Copy)]
 pub(crate) enum Come {
     By(Protocol),
-    /// By each of these, from several numbers of addresses.
+    /// Each of these protocols, from several numbers of addresses.
     ByEach(&'static [Protocol]),
 }
 
 const ANY_PROTOCOL: Come = Come::ByEach(&[Protocol::Http1, Protocol::Http2, Protocol::Tls]);
 const FRAMES: Come = Come::ByEach(&[Protocol::Http2, Protocol::Tls]);
 
-/// How the service runs that is attacked.
+/// The setup of the service under attack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
     Default,
-    /// With so few file descriptors that callers can use them up.
+    /// Few file descriptors, so that callers can use all of them.
     FewDescriptors,
-    /// With ledgers that have long appends.
+    /// Ledgers with long appends.
     LongLedgers,
-    /// With a ledger of a page of events.
+    /// A ledger with one page of events.
     Page,
-    /// At level `trace`, into a pipe that nobody reads.
+    /// Log level `trace`, written to a pipe that nobody reads.
     UnreadLog,
 }
 
 const LOG_PIPE: &str = "log.pipe";
 
 impl Node {
-    /// On the core of servers; where callers come by TLS, with the certificate in its folder.
+    /// Starts the service on the servers' core. For TLS, the service uses the certificate in its
+    /// folder.
     pub(crate) fn start(self, home: &Home, protocol: Protocol) -> Service {
         let mut command = on_core_of_servers(&home.serve());
         if protocol == Protocol::Tls {
@@ -118,7 +122,7 @@ impl Node {
         }
     }
 
-    /// Stores what it has to have before the attack.
+    /// Stores the data that the service needs before the attack.
     pub(crate) fn prepare(self, door: &Door) {
         match self {
             Node::LongLedgers => listed::prepare(door),
@@ -127,7 +131,7 @@ impl Node {
         }
     }
 
-    /// The pipe of its log, to be held open and never read.
+    /// Creates the pipe of the log. The caller must hold the file open and never read it.
     pub(crate) fn log_pipe(self, home: &Home) -> Option<File> {
         (self == Node::UnreadLog).then(|| {
             let pipe = home.path(LOG_PIPE);
@@ -138,13 +142,13 @@ impl Node {
                     .unwrap()
                     .success()
             );
-            // Opened for both, so that this does not wait for the writer.
+            // Opening the pipe for both reading and writing does not wait for the writer.
             File::options().read(true).write(true).open(pipe).unwrap()
         })
     }
 }
 
-/// How honest callers reach a service.
+/// Returns the door that honest callers use to reach a service.
 pub(crate) fn door(home: &Home, service: &Service, protocol: Protocol) -> Door {
     match protocol {
         Protocol::Tls => Door::by_tls(service.address(), handshakes::certificate(home)),
@@ -164,7 +168,7 @@ const DEFAULT: Attack = Attack {
     bounds: Bounds::USUAL,
 };
 
-/// A flood of frames that the allowance ends.
+/// Creates a flood of frames that the frame allowance of the service stops.
 const fn flood(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
     Attack {
         name,
@@ -177,7 +181,7 @@ const fn flood(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
     }
 }
 
-/// A flood that hyper and h2 end.
+/// Creates a flood that hyper or h2 stops.
 const fn flood_known(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
     Attack {
         is_met: |deeds, _| deeds.cut.get() > 0,
@@ -185,7 +189,7 @@ const fn flood_known(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Atta
     }
 }
 
-/// The most dangerous first.
+/// All attacks, most dangerous first.
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
         name: "HTTP/2, a window of zero: 60 connections of 100 long answers",
@@ -223,7 +227,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "4 500 requests whose bodies come a byte a second",
-        // By TLS so many callers are a flood of handshakes, which is another attack.
+        // Over TLS, this many callers would be a flood of handshakes, which is another attack.
         come: Come::ByEach(&[Protocol::Http1]),
         begin: slow::bodies_by_the_second,
         is_made: |deeds| deeds.requests.get() + deeds.cut.get() >= slow::WITHOUT_BODIES as u64,
@@ -338,6 +342,14 @@ pub(crate) const ATTACKS: &[Attack] = &[
         ..DEFAULT
     },
     Attack {
+        name: "32 callers who have 39 texts of 31 hex digits decoded in full 16 times at once",
+        come: ANY_PROTOCOL,
+        begin: greedy::decodes_of_no_ids,
+        is_made: |deeds| deeds.requests.get() >= greedy::DECODERS as u64,
+        is_met: |deeds, _| deeds.of_status(200) > 0,
+        ..DEFAULT
+    },
+    Attack {
         name: "300 callers who ask for the interface 60 times at once and read nothing",
         come: ANY_PROTOCOL,
         begin: greedy::interfaces,
@@ -368,6 +380,13 @@ pub(crate) const ATTACKS: &[Attack] = &[
         is_made: |deeds| deeds.connections.get() >= slow::IDLE as u64,
         is_met: |deeds, _| deeds.cut.get() > 0,
         bounds: Bounds::STRICT,
+        ..DEFAULT
+    },
+    Attack {
+        name: "10 000 connections with an id and half of the next head",
+        begin: slow::half_heads,
+        is_made: |deeds| deeds.connections.get() >= slow::IDLE as u64,
+        is_met: |_, shed| shed.memory > 0,
         ..DEFAULT
     },
     flood("HTTP/2 PING flood", floods::pings),

@@ -1,4 +1,4 @@
-//! One connection of an attacker: it sends what it likes, and counts what comes of it.
+//! A connection of an attacker, which sends arbitrary bytes and counts the reactions of the server.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::aim::{Aim, Deeds};
-use crate::http1::AnswerParser;
+use idmint_testing::http1::AnswerParser;
 
-/// How long an attacker waits, once its connection was ended or not taken, before it comes again: it is to offer the
-/// service no more than the control, which ends none.
+/// Time before an attacker reconnects after its connection was closed or refused. The service must
+/// not get more load than the control, which never closes a connection.
 pub(super) const COME_AGAIN: Duration = Duration::from_secs(1);
 
-/// How much is read at once.
+/// Length of the read buffer in bytes.
 pub(super) const READ_LEN: usize = 16 * 1024;
 
-/// What an attacker sends on.
+/// The byte stream of an attacker, with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
@@ -28,18 +28,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 pub(crate) struct Attacker {
     pub(super) stream: Box<dyn Stream>,
     pub(super) deeds: Arc<Deeds>,
-    /// What has begun to come, and is not parsed.
+    /// Bytes received and not parsed yet.
     pub(super) unread: Vec<u8>,
     parser: AnswerParser,
 }
 
 impl Attacker {
-    /// A connection from the address of this number, as soon as one is taken.
+    /// Connects from the address of attacker `number`, and retries until the server accepts.
     pub(crate) async fn connect(aim: &Aim, number: usize) -> Attacker {
         Attacker::connect_with(aim, number, None).await
     }
 
-    /// The same with a receive buffer of this size, which bounds what the kernel takes of an answer.
+    /// Connects with a receive buffer of `receive_len` bytes, which bounds how much of a response
+    /// the kernel takes.
     pub(crate) async fn connect_with(
         aim: &Aim,
         number: usize,
@@ -53,7 +54,8 @@ impl Attacker {
             let connected = async {
                 match socket.bind(aim.source(number)) {
                     Ok(()) => socket.connect(aim.address).await,
-                    // The ports of one address are used up, by connections that were closed within the last minute.
+                    // The ports of this address are used up by connections closed within the last
+                    // minute.
                     Err(error) if error.kind() == ErrorKind::AddrInUse => Err(error),
                     Err(error) => panic!("all of 127.0.0.0/8 is this machine: {error}"),
                 }
@@ -76,12 +78,12 @@ impl Attacker {
         }
     }
 
-    /// The same, encrypted where the service speaks TLS.
+    /// Connects like [`Attacker::connect`], with TLS if the service speaks TLS.
     pub(super) async fn connect_encrypted(aim: &Aim, number: usize) -> Attacker {
         Attacker::connect_encrypted_with(aim, number, None).await
     }
 
-    /// The same with a receive buffer of this size.
+    /// Connects like [`Attacker::connect_encrypted`], with a receive buffer of `receive_len` bytes.
     pub(super) async fn connect_encrypted_with(
         aim: &Aim,
         number: usize,
@@ -106,7 +108,7 @@ impl Attacker {
         }
     }
 
-    /// Sends these bytes; false once the other side has ended the connection.
+    /// Sends these bytes. Returns `false` once the server has closed the connection.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> bool {
         let mut left = bytes;
         while !left.is_empty() {
@@ -121,11 +123,12 @@ impl Attacker {
                 }
             }
         }
-        // Of what is encrypted some may be left here.
+        // The TLS stream may still buffer a part of the bytes.
         self.stream.flush().await.is_ok()
     }
 
-    /// The status of the next answer of HTTP/1; `None` if the other side ends the connection before.
+    /// Returns the status of the next HTTP/1 response, or `None` if the server closes the
+    /// connection first.
     pub(crate) async fn next_status(&mut self) -> Option<u16> {
         let mut buffer = vec![0; READ_LEN];
         loop {
@@ -147,22 +150,22 @@ impl Attacker {
         }
     }
 
-    /// Reads answers until the other side ends the connection.
+    /// Reads responses until the server closes the connection.
     pub(crate) async fn read_answers(&mut self) {
         while self.next_status().await.is_some() {}
     }
 
-    /// Closes the sending half.
+    /// Closes the sending half of the connection.
     pub(crate) async fn close_half(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Waits, and reads nothing, for ever.
+    /// Waits forever without reading.
     pub(crate) async fn hold(&mut self) {
         std::future::pending().await
     }
 
-    /// Waits until the other side ends the connection, and reads away what comes.
+    /// Reads and discards bytes until the server closes the connection.
     pub(crate) async fn hold_until_cut(&mut self) {
         let mut buffer = vec![0; READ_LEN];
         while let Ok(1..) = self.stream.read(&mut buffer).await {}

@@ -1,4 +1,4 @@
-//! Long bodies: as long as a route takes them, longer, and without end.
+//! Long request bodies: the longest that a route accepts, longer ones, and endless ones.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::aim::Aim;
 use super::attacker::Attacker;
-use crate::http1::request;
+use idmint_testing::http1::request;
 
 pub(super) const MIB: usize = 1024 * 1024;
 pub(super) const DECODE_LEN: usize = 8 * MIB;
@@ -17,10 +17,11 @@ pub(super) const REPORTS_LEN: usize = 16 * MIB;
 const UNKNOWN_KEYS: usize = 1_000_000;
 const REPORTS: usize = 99_999;
 
-/// How long one caller may take for a body and its answer before it comes anew.
+/// Maximum time of one caller for a body and its response, before the caller starts over.
 const TURN: Duration = Duration::from_secs(4);
 
-/// So many callers send this body, each on a connection of its own, and read what comes; again at each turn.
+/// Starts `callers` attackers. In each turn, every attacker sends this body on a new connection and
+/// reads the response.
 fn in_turns(aim: &Aim, callers: usize, target: &str, body: &[u8]) -> JoinSet<()> {
     let headers = format!(
         "content-type: application/json\r\ncontent-length: {}\r\n",
@@ -40,7 +41,7 @@ fn in_turns_as_they_are(aim: &Aim, callers: usize, whole: Vec<u8>) -> JoinSet<()
                     let mut attacker = Attacker::connect(&aim, number).await;
                     attacker.deeds.requests.add(1);
                     attacker.send(&whole).await;
-                    // A refusal may have come before the whole body was sent.
+                    // The server may have refused the request before the whole body was sent.
                     attacker.read_answers().await;
                 };
                 let (_, ()) = tokio::join!(timeout(TURN, turn), sleep(TURN));
@@ -55,7 +56,7 @@ pub(crate) fn unknown_keys(aim: &Aim) -> JoinSet<()> {
     in_turns(aim, 32, "/ids/conjunction", (body + "}").as_bytes())
 }
 
-/// Ids as a body that is nearly so long.
+/// Returns a JSON array of ids that is slightly shorter than `len` bytes.
 pub(super) fn ids(len: usize) -> Vec<u8> {
     let mut body = "[\"1587974656345886720\"".to_owned();
     while body.len() < len - 30 {
@@ -68,7 +69,7 @@ pub(crate) fn decodes(aim: &Aim) -> JoinSet<()> {
     in_turns(aim, 64, "/decode", &ids(DECODE_LEN))
 }
 
-/// The same bodies, whose length nobody knows before they have come.
+/// Sends the bodies of `decodes` in chunks, so that their length is unknown before the end.
 pub(crate) fn chunked_decodes(aim: &Aim) -> JoinSet<()> {
     let chunks: Vec<u8> = ids(DECODE_LEN)
         .chunks(64 * 1024)
@@ -82,7 +83,8 @@ pub(crate) fn chunked_decodes(aim: &Aim) -> JoinSet<()> {
     in_turns_as_they_are(aim, 64, [head.as_bytes(), &chunks, b"0\r\n\r\n"].concat())
 }
 
-/// As many good reports as a request may have, with white space up to the longest body.
+/// Sends the maximum number of valid reports per request, padded with white space to the longest
+/// accepted body.
 pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
     let report = |number: usize| {
         let report = format!(
@@ -97,7 +99,8 @@ pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
     in_turns(aim, 32, "/ids/conjunction", (body + "]").as_bytes())
 }
 
-/// A length far above what any route takes, and as much of it as is taken.
+/// Announces a length far above the limit of any route, and sends as much of the body as the server
+/// takes.
 pub(crate) fn too_long(aim: &Aim) -> JoinSet<()> {
     let head = request(
         "POST /decode",
@@ -117,7 +120,8 @@ pub(crate) fn chunks_without_end(aim: &Aim) -> JoinSet<()> {
     without_end(aim, head, chunk.into_bytes())
 }
 
-/// Callers that send this head and then pieces, up to 64 MiB of them a turn, and read what comes meanwhile.
+/// Starts callers that send this head and then up to 64 MiB of chunks per turn, and read responses
+/// meanwhile.
 fn without_end(aim: &Aim, head: String, piece: Vec<u8>) -> JoinSet<()> {
     const CALLERS: usize = 32;
     const PIECES: usize = 1_024;

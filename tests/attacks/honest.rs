@@ -1,4 +1,5 @@
-//! The honest caller: 50 single mints a second, whatever the service does, on connections that it keeps.
+//! The honest caller: 50 single mints a second at a fixed rate, on kept connections, however the
+//! service responds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,24 +7,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::door::{AnyClient, Door};
-use crate::http1::request;
-use crate::service::until;
+use idmint_testing::http1::request;
+use idmint_testing::service::until;
 
 const CONNECTIONS: u32 = 5;
 const PER_SECOND: u32 = 50;
 
-/// A caller waits no longer than this.
+/// Timeout of a caller.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Between two callers who come new, each with one mint on a connection of its own.
+/// Interval between newcomers. Each newcomer mints once on a new connection.
 const NEWCOMER_EVERY: Duration = Duration::from_millis(100);
 
-/// What an honest caller saw.
+/// Response times and failures of an honest caller.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Seen {
-    /// From the moment a request was due to its answer, for each that got one; sorted.
+    /// Time from the moment at which a request was due to its response, for each successful
+    /// request; sorted.
     answered: Vec<Duration>,
-    /// Why the others got none.
+    /// Status or error of each failed request.
     refused: Vec<String>,
 }
 
@@ -40,7 +42,8 @@ impl Seen {
         &self.refused
     }
 
-    /// Of 100 answers, the time of the slowest but one.
+    /// Returns the 99th percentile of the response times, or `Duration::MAX` if there are no
+    /// responses.
     pub(crate) fn p99(&self) -> Duration {
         let rank = (self.answered.len() * 99).div_ceil(100);
         self.answered
@@ -68,7 +71,7 @@ impl Seen {
     }
 }
 
-/// Honest callers, connected before anybody attacks.
+/// Honest callers, connected before the attack starts.
 pub(crate) struct Honest {
     door: Door,
     connections: Vec<AnyClient>,
@@ -76,7 +79,7 @@ pub(crate) struct Honest {
 
 impl Honest {
     pub(crate) fn connect(door: &Door) -> Honest {
-        // Where an attack has just ended, its connections may still be open.
+        // After an earlier attack, its connections may still be open.
         let connected = || {
             let mut client = connect(door).ok()?;
             (mint_on(&mut client) == Ok(200)).then_some(client)
@@ -88,7 +91,8 @@ impl Honest {
         }
     }
 
-    /// Mints at its pace until `work` is done. Returns what it saw on kept connections, and what newcomers saw.
+    /// Mints at a fixed rate until `work` is done. Returns the results on kept connections, and the
+    /// results of newcomers.
     pub(crate) fn call_during(self, work: impl FnOnce()) -> (Seen, Seen) {
         let (begun, is_over) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let newcomers = {
@@ -114,7 +118,8 @@ impl Honest {
     }
 }
 
-/// One mint after the other, each when it is due: a slow answer delays those behind it, and they count as slow, too.
+/// Mints one id after the other, each when it is due. A slow response delays the requests after it,
+/// and these count as slow, too.
 fn call_on(client: AnyClient, door: &Door, first: Instant, is_over: &AtomicBool) -> Seen {
     let (mut seen, mut client, mut due) = (Seen::default(), Some(client), first);
     while !is_over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Callers who list ledgers whose appends are as long as appends can be.
+//! Callers that list ledgers with appends of maximum length.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -6,23 +6,23 @@ use tokio::task::JoinSet;
 use super::aim::{Aim, Deeds};
 use super::ask::{self, Ask};
 use super::door::Door;
-use crate::http1::request;
+use idmint_testing::http1::request;
 
 pub(super) const LISTERS: usize = 8;
 const LEDGERS: usize = 150;
 
-/// As many events as a request may have: half a megabyte.
+/// The maximum number of events in a request, half a megabyte.
 const EVENTS: usize = 10_000;
 
-/// The list of all ledgers is longer than this: some 200 bytes for each.
+/// Minimum length of the list of all ledgers, about 200 bytes per ledger.
 pub(super) const ANSWER_LEN_MIN: usize = LEDGERS * 200;
 
-/// Gives the service its ledgers.
+/// Creates the ledgers in the service.
 pub(super) fn prepare(door: &Door) {
     fill(door, LEDGERS, EVENTS);
 }
 
-/// So many ledgers with so many events each, behind the first.
+/// Creates `ledgers` ledgers. Each has `events` events after its first one.
 pub(super) fn fill(door: &Door, ledgers: usize, events: usize) {
     let mut client = door.connect();
     let mut post = |target: &str, key: &str, body: &str| -> Value {
@@ -44,12 +44,12 @@ pub(super) fn fill(door: &Door, ledgers: usize, events: usize) {
     }
 }
 
-/// The request for the list.
+/// Returns the request for the list.
 pub(super) fn list() -> Ask {
     Ask::get("/ledgers")
 }
 
-/// The first ledger of the service behind this door.
+/// Returns the first ledger in the list of the service.
 pub(super) fn any_ledger(door: &Door) -> String {
     let list = door.connect().exchange(list().http1()).json();
     list["ledgers"][0]["ledger"]
@@ -58,12 +58,13 @@ pub(super) fn any_ledger(door: &Door) -> String {
         .to_owned()
 }
 
-/// Each asks for the list again as soon as it has it.
+/// Requests the list again as soon as it has arrived.
 pub(super) fn lists(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, LISTERS, &list(), 1)
 }
 
-/// Whether every list that was sent named every ledger, and each lister had one.
+/// Returns `true` if there was at least one list per lister, and the lists together are long enough
+/// to name every ledger.
 pub(super) fn are_whole(deeds: &Deeds) -> bool {
     let lists = deeds.of_status(200);
     lists >= LISTERS as u64 && deeds.received.get() >= lists * ANSWER_LEN_MIN as u64

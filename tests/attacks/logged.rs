@@ -1,4 +1,4 @@
-//! Requests of HTTP/2, whose frames are all logged, for a log that nobody reads.
+//! HTTP/2 requests to a service that logs every frame into a pipe that nobody reads.
 
 use std::time::Duration;
 

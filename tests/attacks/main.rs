@@ -1,8 +1,9 @@
-//! The service is attacked by strangers from other addresses, beside an honest caller who must not notice.
+//! The service is attacked from other addresses, beside an honest caller that must not notice.
 //!
-//! Each attack goes first against the control, another process that takes everything and does nothing, while the honest
-//! caller asks the service: what that costs, the machine costs. Where attackers ask again as soon as they have an answer, the
-//! control answers them with as many bytes as the service does. Then it goes against the service.
+//! Each attack first runs against the control, another process that accepts everything and does
+//! nothing, while the honest caller calls the service. This measures what the load costs the
+//! machine. If attackers repeat requests as soon as they have a response, the control responds with
+//! as many bytes as the service does. Then the attack runs against the service.
 //!
 //! ```text
 //! honest caller, 50/s ──────────▶ idmint             honest caller, 50/s ──▶ idmint
@@ -10,21 +11,20 @@
 //!                       control                                       attack
 //! ```
 //!
-//! Service and control share one core, the callers another, where there are two. Attacks that any protocol carries come by
-//! HTTP/1.1, by HTTP/2 and by TLS.
+//! The service and the control share one core, and the callers use another if there is one. Attacks
+//! that work over any protocol run over HTTP/1.1, HTTP/2 and TLS.
 //!
-//! `ATTACK_SECONDS` says how long each lasts (4 unless set; `make attacks`: 20), `ATTACKS` which ones, by parts of names with `|` between them,
-//! `ATTACK_ADDRESSES` from how many addresses those come that any protocol carries (2 unless set; `make attacks`: 1 2 6), `ATTACK_WAYS`
-//! by how many protocols each comes at the most, each attack by others first (all unless set; `make test-all`: 1).
-//! `UPDATE_DOCS=1` writes the table of all of them into docs/SECURITY.md.
+//! Environment variables:
+//!
+//! - `ATTACK_SECONDS`: the duration of each attack (default 4; `make attacks`: 20).
+//! - `ATTACKS`: parts of names of the attacks to run, separated by `|`.
+//! - `ATTACK_ADDRESSES`: the numbers of source addresses of attacks that work over any protocol
+//!   (default 2; `make attacks`: 1 2 6).
+//! - `ATTACK_WAYS`: the maximum number of ways (protocol and number of addresses) of each attack
+//!   (default all; `make test-all`: 1). Each attack starts with another way.
+//! - `UPDATE_DOCS=1`: write the table of all attacks into docs/internals/MEASUREMENTS.md.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-#[path = "../http1/mod.rs"]
-mod http1;
-#[allow(dead_code, reason = "some of it is used by tests/process alone")]
-#[path = "../process/service.rs"]
-mod service;
 
 #[path = "../../benches/compare/cpu_pinning.rs"]
 #[allow(dead_code, reason = "the comparison also runs servers as other users")]
@@ -65,27 +65,28 @@ use crate::cpu_pinning::{CpuPinning, Side};
 use crate::honest::{Honest, Seen};
 use crate::metrics::{Metrics, Shed};
 use crate::outcome::{Outcome, Round, TABLE_HEAD};
-use crate::service::{Home, Service};
 use crate::sink::Sink;
+use idmint_testing::service::{Home, Service};
 
 const SECONDS: u64 = 4;
 
-/// One round in which the machine was busy with something else says nothing, so there may be more of them.
+/// Maximum number of rounds. A round during which the machine was busy with something else proves
+/// nothing, so it is repeated.
 const ROUNDS_MAX: usize = 3;
 
-/// Far longer than any attack takes to be noticed.
+/// Maximum time until an attack is made and noticed, far longer than any attack needs.
 const ENOUGH_WITHIN: Duration = Duration::from_secs(120);
 
 const TABLE_BEGIN: &str = "<!-- attacks -->\n\n";
 const TABLE_END: &str = "\n<!-- end of attacks -->";
 
-/// Descriptors that the attackers need.
+/// File descriptors that the attackers need.
 const DESCRIPTORS: u64 = 12_000;
 
-/// The CPUs: one for the service and the control, another one for whoever calls them.
+/// The CPUs: one for the service and the control, another for the callers.
 static PINNING: LazyLock<CpuPinning> = LazyLock::new(CpuPinning::pin_load);
 
-/// The same command on the core of servers.
+/// Returns the same command, pinned to the servers' core.
 fn on_core_of_servers(command: &Command) -> Command {
     let mut pinned = PINNING.command(Side::Server, command.get_program());
     pinned.args(command.get_args());
@@ -98,7 +99,8 @@ fn on_core_of_servers(command: &Command) -> Command {
     pinned
 }
 
-/// Attacks for this long, and until enough was done, while the honest caller calls. Also tells whether enough was done.
+/// Attacks for `time`, and then until enough was done, while the honest caller calls. The last
+/// value is `true` if enough was done.
 fn attack_while_calling(
     attack: &Attack,
     aim: &Aim,
@@ -134,7 +136,7 @@ fn carry_out(attack: &Attack, way: Way, time: Duration) -> Outcome {
     attack.node.prepare(&door);
     let mut rounds = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
-        // A control that does nothing takes what is encrypted as it is.
+        // A control that never responds also discards encrypted bytes, so attackers need no TLS.
         let encryption = attack.control.and_then(|_| door.encryption(attack.alpn()));
         let control = Aim::at(sink.address, way, encryption, &door);
         let caller = Honest::connect(&door);
@@ -183,7 +185,7 @@ fn start_control(attack: &Attack, protocol: Protocol, home: &Home) -> Sink {
     Sink::start(program, request_len, answer_len, protocol, home.path(""))
 }
 
-/// The most memory that the process has had.
+/// Returns the peak memory of the process in KiB.
 fn resident_peak_kib(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status
@@ -193,12 +195,12 @@ fn resident_peak_kib(service: &Service) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// How long each attack lasts.
+/// Returns the duration of each attack.
 fn time_of_each() -> Duration {
     Duration::from_secs(number("ATTACK_SECONDS").unwrap_or(SECONDS))
 }
 
-/// From how many addresses attackers come who come by several protocols.
+/// Returns the numbers of source addresses of attacks over several protocols.
 fn numbers_of_addresses() -> Vec<usize> {
     let numbers = std::env::var("ATTACK_ADDRESSES").unwrap_or_else(|_| "2".to_owned());
     let number = |text: &str| {
@@ -208,7 +210,7 @@ fn numbers_of_addresses() -> Vec<usize> {
     numbers.split(' ').map(number).collect()
 }
 
-/// The number in this variable of the environment.
+/// Returns the number in this environment variable, or `None` if it is not set.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
@@ -217,7 +219,8 @@ fn number(name: &str) -> Option<u64> {
     )
 }
 
-/// Attackers hold many connections, and a sink as many.
+/// Raises the limit of file descriptors, because attackers hold many connections, and so does the
+/// sink.
 fn allow_many_descriptors() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     assert!(
@@ -234,9 +237,12 @@ fn allow_many_descriptors() {
     .unwrap();
 }
 
-/// Replaces the table in docs/SECURITY.md, which stands between two comments.
+/// Replaces the table in docs/internals/MEASUREMENTS.md, between two HTML comments.
 fn write_to_docs(table: &str) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/SECURITY.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/docs/internals/MEASUREMENTS.md"
+    );
     let text = std::fs::read_to_string(path).unwrap();
     let (before, rest) = text.split_once(TABLE_BEGIN).expect("the table has a place");
     let (_, after) = rest.split_once(TABLE_END).expect("and an end");
@@ -277,7 +283,7 @@ fn no_attack_harms_an_honest_caller() {
             println!("    WRONG: {objection}");
             objections.push(format!("{}: {objection}", attack.name));
         }
-        // Of several numbers of addresses the table has the worst.
+        // The table has the slowest result among all numbers of addresses.
         match worst.iter_mut().find(|known| known.is_like(&outcome)) {
             Some(known) if known.slowness() < outcome.slowness() => *known = outcome,
             Some(_) => {}

@@ -1,4 +1,4 @@
-//! Requests that are none.
+//! Malformed requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use tokio::time::{sleep, timeout};
 
 use super::aim::Aim;
 use super::attacker::Attacker;
-use crate::http1::{post_json, request};
+use idmint_testing::http1::{post_json, request};
 
 const CALLERS: usize = 64;
 const TURN: Duration = Duration::from_millis(250);
 
-/// Each of these requests on a connection of its own, by every caller, four times a second.
+/// Starts callers that send these requests in turn, each on a new connection, four a second.
 fn again_and_again(aim: &Aim, requests: Vec<Vec<u8>>) -> JoinSet<()> {
     let requests = Arc::new(requests);
     aim.attackers(CALLERS, move |aim, number| {

@@ -1,4 +1,4 @@
-//! What the service says of itself after an attack.
+//! The metrics of the service after an attack.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use super::door::Door;
 pub(crate) struct Metrics(String);
 
 impl Metrics {
-    /// As soon as somebody new is answered again.
+    /// Reads the metrics, as soon as the service responds to a new connection again.
     pub(crate) fn of(door: &Door) -> Metrics {
         Metrics(door.get("/metrics"))
     }
 
-    /// The sum of all series of this name that have a label of this value.
+    /// Returns the sum of all series of this name that have a label with this value.
     pub(crate) fn sum(&self, name: &str, label: &str) -> u64 {
         let label = format!("=\"{label}\"");
         let series = self
@@ -40,7 +40,7 @@ fn value_of(line: &str) -> u64 {
         .unwrap_or_else(|| panic!("no count in {line}"))
 }
 
-/// How many it turned away, by reason; and how many lines of its log it dropped.
+/// Requests and connections that the service rejected, by reason, and dropped log lines.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Shed {
     pub(crate) memory: u64,

@@ -1,4 +1,4 @@
-//! What came of an attack, as a row of the table and as objections.
+//! The result of an attack, as a row of the table and as a list of objections.
 
 use std::time::Duration;
 
@@ -6,46 +6,51 @@ use super::aim::{Protocol, Way};
 use super::honest::Seen;
 use super::metrics::Shed;
 
-/// Without optimisation a body is parsed for longer, beside others, than is estimated: on a busy machine they are more at once.
+/// Maximum resident memory. In an unoptimised build, parsing a body takes longer than estimated, so
+/// a busy machine parses more bodies at once.
 pub(crate) const RESIDENT_MAX_MIB: u64 = if IS_OPTIMISED { 256 } else { 384 };
 
-/// Beside a control that does nothing, a p99 up to this says more about the machine than about the service: four processes
-/// share its few cores, perhaps with others that have nothing to do with them, and each waits for a few time slices of the rest.
+/// A p99 up to this value, beside a control that does nothing, depends more on the machine than on
+/// the service. Four processes share few cores, perhaps with unrelated ones, and each waits for a
+/// few time slices of the others.
 pub(crate) const P99_FLOOR: Duration = Duration::from_millis(50);
 
-/// What an honest caller may see.
+/// The limits for an honest caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Of 100 requests on kept connections so many are answered.
+    /// Minimum percentage of requests on kept connections that are answered.
     pub(crate) answered_min_percent: usize,
-    /// A p99 up to this is no objection, whatever that of the control.
+    /// A p99 up to this value is accepted, whatever the p99 beside the control.
     pub(crate) p99_floor: Duration,
 }
 
 impl Bounds {
-    /// For attacks that end connections or fill tables.
+    /// The limits of attacks that close connections or fill tables.
     pub(crate) const USUAL: Bounds = Bounds {
         answered_min_percent: 99,
         p99_floor: P99_FLOOR,
     };
-    /// For requests that are long work, or never whole, and beside a control that answers, since that keeps the machine busy, too.
-    /// Without optimisation one in a hundred may be, since more long work is admitted then than can be done soon.
+    /// The limits of attacks whose requests are long work or never complete, and of attacks whose
+    /// control responds, because such a control also keeps the machine busy. In an unoptimised
+    /// build one request in a hundred may fail, because more long work is admitted than the service
+    /// can soon do.
     pub(crate) const STRICT: Bounds = Bounds {
         answered_min_percent: if IS_OPTIMISED { 100 } else { 99 },
         p99_floor: Duration::from_millis(20),
     };
 }
 
-/// What long work takes is estimated for an optimised build. Without optimisation more of it is admitted than can be done
-/// soon, and times are only printed.
+/// `true` in an optimised build. Estimates of long work assume one. An unoptimised build admits
+/// more work than it can soon do, so its times are only printed.
 pub(crate) const IS_OPTIMISED: bool = !cfg!(debug_assertions);
 
-/// The honest caller beside the control, and then beside the attack.
+/// The results of the honest caller beside the control, and then beside the attack.
 pub(crate) struct Round {
     pub(crate) control: Seen,
     pub(crate) attacked: Seen,
     pub(crate) newcomers: Seen,
-    /// Whether as much was done as makes it an attack, and the service defended itself.
+    /// `true` if the attackers did enough for this to count as the attack, and the service defended
+    /// itself.
     pub(crate) is_attack: bool,
     pub(crate) bounds: Bounds,
 }
@@ -70,7 +75,7 @@ pub(crate) struct Outcome {
     pub(crate) rounds: Vec<Round>,
     pub(crate) peak_mib: u64,
     pub(crate) shed: Shed,
-    /// Answers of 500 and 504, by the service's own count.
+    /// Responses with status 500 or 504, according to the service's own metrics.
     pub(crate) failed: u64,
     pub(crate) has_panicked: bool,
 }
@@ -116,18 +121,18 @@ impl Outcome {
         objections
     }
 
-    /// Whether both are the same attack by the same protocol.
+    /// Returns `true` if both are the same attack over the same protocol.
     pub(crate) fn is_like(&self, other: &Outcome) -> bool {
         self.name == other.name && self.way.protocol == other.way.protocol
     }
 
-    /// How near its p99 comes to what it may be: above 1 it is an objection.
+    /// Returns the ratio of the p99 to its limit. A ratio above 1 is an objection.
     pub(crate) fn slowness(&self) -> f64 {
         let last = self.rounds.last().expect("at least one");
         last.attacked.p99().as_secs_f64() / last.p99_max().as_secs_f64()
     }
 
-    /// Its row in Markdown. Of several rounds, the last one counts for times.
+    /// Returns the row in Markdown. Times are those of the last round.
     pub(crate) fn row(&self) -> String {
         let last = self.rounds.last().expect("at least one");
         let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);

@@ -1,4 +1,4 @@
-//! Twenty times as much long work as the service can do, offered at a fixed pace whether it answers or not.
+//! An overload of twenty times as much long work as the service can do, offered at a fixed rate.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,28 +12,29 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::bodies::{MIB, ids};
 use crate::door::Door;
 use crate::honest::{Honest, Seen};
-use crate::http1::{AnswerParser, request};
 use crate::outcome::{IS_OPTIMISED, P99_FLOOR};
-use crate::service::{Home, Service};
 use crate::{ROUNDS_MAX, time_of_each};
+use idmint_testing::http1::{AnswerParser, request};
+use idmint_testing::service::{Home, Service};
 
-/// What is offered, of what can be done.
+/// Ratio of the offered load to the capacity.
 const TIMES: f64 = 20.0;
 
-/// Callers who each wait for their answer find out what can be done, on as many cores.
+/// Number of callers that measure the capacity, each waiting for its response. Two callers keep two
+/// cores busy.
 const CALLERS: usize = 2;
 
-/// A refusal that takes no longer came at once.
+/// Maximum time of a refusal that counts as immediate.
 const AT_ONCE: Duration = Duration::from_millis(5);
 
-/// A request: what is sent first, and what follows once the service asks for it.
+/// A request: the head is sent first, and the body once the service asks for it.
 struct Request {
     head: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// 10 000 ids as JSON, and 1 MiB of ids to be decoded, in turn. As curl does it with long bodies, nobody sends one before it
-/// is asked for.
+/// Returns two requests to be sent in turn: a mint of 10 000 ids as JSON, and 1 MiB of ids to
+/// decode. The body is sent only after `100 Continue`, as curl does for long bodies.
 fn long_requests() -> [Request; 2] {
     let body = ids(MIB);
     let headers = format!(
@@ -52,7 +53,7 @@ fn long_requests() -> [Request; 2] {
     ]
 }
 
-/// Who offers work: its requests, and connections that are open and idle.
+/// A source of load, with its requests and its idle connections.
 struct Offer {
     service: Service,
     requests: [Request; 2],
@@ -60,12 +61,12 @@ struct Offer {
     answers: Mutex<Answers>,
 }
 
-/// How long answers took, from the moment of their request, or of their refusal the beginning.
+/// Response times, each from the start of the request to the end of the response.
 #[derive(Default)]
 struct Answers {
     accepted: Vec<Duration>,
     overloaded: Vec<Duration>,
-    /// Every other status, and what is no answer.
+    /// Every other status, and errors.
     failed: Vec<String>,
 }
 
@@ -99,12 +100,12 @@ impl Offer {
         stream.write_all(&request.head).await?;
         let (mut unread, mut buffer, mut parser) =
             (Vec::new(), vec![0; 64 * 1024], AnswerParser::new());
-        let mut is_awaited = !request.body.is_empty();
+        let mut is_pending = !request.body.is_empty();
         loop {
             let len = stream.read(&mut buffer).await?;
             unread.extend_from_slice(&buffer[..len]);
-            if is_awaited && unread.windows(4).any(|end| end == b"\r\n\r\n") {
-                is_awaited = false;
+            if is_pending && unread.windows(4).any(|end| end == b"\r\n\r\n") {
+                is_pending = false;
                 if unread.starts_with(b"HTTP/1.1 100") {
                     unread.clear();
                     stream.write_all(&request.body).await?;
@@ -116,7 +117,7 @@ impl Offer {
                 .map_err(std::io::Error::other)?;
             unread.drain(..used);
             if let Some(end) = end {
-                // A refusal that leaves a body unread ends its connection.
+                // A refusal that leaves a body unread closes its connection.
                 if end.status == 200 || request.body.is_empty() {
                     self.idle.lock().unwrap().push(stream);
                 }
@@ -128,7 +129,8 @@ impl Offer {
         }
     }
 
-    /// As many as can be done: what so many callers get who each wait for an answer. Returns answers a second.
+    /// Measures the capacity with `CALLERS` callers that each wait for a response. Returns
+    /// responses per second.
     async fn measure(self: &Arc<Self>, time: Duration) -> f64 {
         let (begun, mut callers) = (Instant::now(), JoinSet::new());
         for caller in 0..CALLERS {
@@ -146,7 +148,7 @@ impl Offer {
         self.taken_answers().accepted.len() as f64 / begun.elapsed().as_secs_f64()
     }
 
-    /// So many requests a second for this time, each sent when it is due.
+    /// Sends `per_second` requests a second for this time, each when it is due.
     async fn offer(self: &Arc<Self>, per_second: f64, time: Duration) -> Answers {
         let (begun, mut asked, mut asking) = (Instant::now(), 0_u32, JoinSet::new());
         let mut ticks = interval(Duration::from_millis(1));
@@ -169,7 +171,7 @@ impl Offer {
     }
 }
 
-/// So many of a hundred took no longer.
+/// Returns the time within which `percent` percent of the responses came.
 fn percentile(durations: &[Duration], percent: usize) -> Duration {
     let mut durations = durations.to_vec();
     durations.sort_unstable();
@@ -180,7 +182,7 @@ fn percentile(durations: &[Duration], percent: usize) -> Duration {
         .unwrap_or_default()
 }
 
-/// One measurement: half of what can be done, and then too much.
+/// One measurement: half the capacity, and then the overload.
 struct Round {
     half: Answers,
     overload: Answers,

@@ -1,5 +1,5 @@
-//! The control: another process, which takes all connections and all bytes, and does nothing with them, or gives every
-//! request the same answer, in the protocol that the attackers speak.
+//! The control: another process that accepts all connections and bytes. It discards them, or sends
+//! the same response to every request, in the protocol of the attackers.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,29 +20,31 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::aim::Protocol;
 use crate::handshakes::server_config;
-use crate::http1::{Client, post_json, request};
+use idmint_testing::http1::{Client, post_json, request};
 
-/// Set for the process that is the sink: this same program, running the test below. How long requests and answers are.
+/// The lengths of requests and responses. Set in the process that is the sink, which runs the test
+/// below in this same program.
 const LENGTHS: &str = "IDMINT_TEST_SINK_LENGTHS";
 
-/// Whether it speaks HTTP/2, and the folder of its certificate, if it speaks TLS.
+/// Set if the sink speaks HTTP/2, and the folder of the certificate if it speaks TLS.
 const SPEAKS_HTTP2: &str = "IDMINT_TEST_SINK_HTTP2";
 const CERTIFICATE_DIR: &str = "IDMINT_TEST_SINK_CERTIFICATE_DIR";
 
 const LISTENS_ON: &str = "the sink listens on ";
 
-/// How much of one connection is read at once.
+/// Length of the read buffer of one connection in bytes.
 const READ_LEN: usize = 16 * 1024;
 
-/// A sink at work; it ends with this value.
+/// A running sink. The process ends when this value is dropped.
 pub(crate) struct Sink {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl Sink {
-    /// One that takes so many bytes for a request, and answers each with so many; with 0, none. By TLS with the certificate in
-    /// this folder. `program` runs this program where servers run.
+    /// Starts a sink that sends `answer_len` bytes for every `request_len` bytes received, or
+    /// nothing if `answer_len` is 0. For TLS, the sink uses the certificate in this folder.
+    /// `program` runs this program on the servers' core.
     pub(crate) fn start(
         mut program: Command,
         request_len: usize,
@@ -85,7 +87,7 @@ impl Drop for Sink {
     }
 }
 
-/// Takes everything until the process that started this one is gone.
+/// Accepts everything until the parent process is gone.
 async fn take_all(request_len: usize, answer_len: usize) {
     let speaks_http2 = std::env::var_os(SPEAKS_HTTP2).is_some();
     let tls = std::env::var_os(CERTIFICATE_DIR)
@@ -103,7 +105,7 @@ async fn take_all(request_len: usize, answer_len: usize) {
             continue;
         };
         match (answer_len, tls.clone()) {
-            // Nobody waits for an answer, so what is sent is not even encrypted.
+            // Attackers without responses do not encrypt their bytes, so the sink needs no TLS.
             (0, _) => tokio::spawn(take(stream)),
             (len, None) if speaks_http2 => tokio::spawn(answer_streams(stream, len)),
             (len, None) => tokio::spawn(answer(stream, request_len, len)),
@@ -121,7 +123,7 @@ async fn take(mut stream: TcpStream) {
     while let Ok(1..) = stream.read(&mut buffer).await {}
 }
 
-/// Answers each request, told by its length.
+/// Sends a response for every `request_len` bytes received.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, request_len: usize, len: usize) {
     let answer = format!(
         "HTTP/1.1 200 OK\r\ncontent-length: {len}\r\n\r\n{}",
@@ -139,7 +141,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, request_len: us
     }
 }
 
-/// The same of HTTP/2.
+/// Sends a response to every HTTP/2 request.
 async fn answer_streams(stream: TcpStream, len: usize) {
     let answer = Bytes::from(vec![b' '; len]);
     let _ = stream.set_nodelay(true);

@@ -1,4 +1,4 @@
-//! Callers who take their time, and those who do nothing at all.
+//! Slow callers and idle callers.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tokio::time::sleep;
 
 use super::aim::{Aim, Protocol};
 use super::attacker::{Attacker, COME_AGAIN};
-use crate::http1::request;
+use idmint_testing::http1::request;
 
 pub(super) const IDLE: usize = 10_000;
 pub(super) const MORE_THAN_DESCRIPTORS: usize = 600;
 pub(super) const ONE_BYTE: usize = 8_000;
 pub(super) const SLOW: usize = 2_000;
-/// More than may be in flight.
+/// More requests than may be in flight.
 pub(super) const WITHOUT_BODIES: usize = 4_500;
 
 pub(super) const BETWEEN_BYTES: Duration = Duration::from_millis(500);
 
-/// As many as the table of connections has room for, each after one request.
+/// Opens as many connections as the connection table can hold. Each idles after one request.
 pub(crate) fn idle(aim: &Aim) -> JoinSet<()> {
     asking_once(aim, IDLE)
 }
@@ -43,7 +43,28 @@ fn asking_once(aim: &Aim, callers: usize) -> JoinSet<()> {
     })
 }
 
-/// One byte of what may become a preface of HTTP/2, a method of HTTP/1.1, or, by TLS, a handshake.
+/// Sends a request together with the first 2 000 bytes of the next head, on as many connections as
+/// the connection table can hold.
+pub(crate) fn half_heads(aim: &Aim) -> JoinSet<()> {
+    let ask = request("POST /ids/uuid4", "", "");
+    let half = format!("POST /ids/uuid4 HTTP/1.1\r\nx: {}", "a".repeat(1_970));
+    let ask = ask + &half;
+    aim.attackers(IDLE, move |aim, number| {
+        let ask = ask.clone();
+        async move {
+            loop {
+                let mut attacker = Attacker::connect(&aim, number).await;
+                let is_sent = attacker.send(ask.as_bytes()).await;
+                attacker.deeds.requests.add(usize::from(is_sent));
+                attacker.hold_until_cut().await;
+                sleep(COME_AGAIN).await;
+            }
+        }
+    })
+}
+
+/// Sends the first byte of a possible HTTP/1.1 method, the first bytes of an HTTP/2 preface, or,
+/// for TLS, the first byte of a handshake.
 pub(crate) fn one_byte(aim: &Aim) -> JoinSet<()> {
     let beginning: &'static [u8] = match aim.protocol {
         Protocol::Http1 => b"P",
@@ -60,7 +81,7 @@ pub(crate) fn one_byte(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// A byte of a head every half second.
+/// Sends a head, one byte every half second.
 pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
     dripping(
         aim,
@@ -68,13 +89,13 @@ pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// A head, and then a byte of its body every half second.
+/// Sends a head, and then its body, one byte every half second.
 pub(crate) fn bodies(aim: &Aim) -> JoinSet<()> {
     let kind = "content-type: application/json\r\ncontent-length: 8000000\r\n";
     dripping(aim, request("POST /decode", kind, "") + "[")
 }
 
-/// Short bodies, of which a byte comes every second.
+/// Sends short bodies, one byte every second.
 pub(crate) fn bodies_by_the_second(aim: &Aim) -> JoinSet<()> {
     let head = request(
         "POST /ids/payment",

@@ -1,4 +1,5 @@
-//! Callers of HTTP/1 who do not read what they asked for, and those who say early that they will send no more.
+//! HTTP/1 callers that do not read their responses, and callers that close their sending half
+//! early.
 
 use std::time::Duration;
 
@@ -8,14 +9,15 @@ use tokio::time::{sleep, timeout};
 use super::aim::Aim;
 use super::ask::{self, Ask};
 use super::attacker::Attacker;
-use crate::http1::request;
+use idmint_testing::http1::request;
 
 pub(super) const READERS: usize = 3_000;
-/// As many as the table of connections has room for.
+/// As many connections as the connection table can hold.
 pub(super) const PIPELINERS: usize = 10_000;
 pub(super) const HALF_CLOSED: usize = 300;
 
-/// What the kernel keeps for a caller that does not read; small, so that the rest stays with the server.
+/// The receive buffer of the kernel. It is small, so that the rest of the response stays on the
+/// server.
 const RECEIVE_LEN: u32 = 4 * 1024;
 
 pub(crate) fn long_answers(aim: &Aim) -> JoinSet<()> {
@@ -31,13 +33,14 @@ pub(crate) fn long_answers(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// Each asks for sixty batches at once, on a connection from which it takes nothing; again as soon as that was ended.
+/// Requests sixty batches at once on a connection that the caller never reads. The caller
+/// reconnects as soon as the connection was closed.
 pub(crate) fn pipelined_batches(aim: &Aim) -> JoinSet<()> {
     const BATCHES: usize = 60;
     ask::unread(aim, PIPELINERS, &Ask::post("/ids/uuid4?count=400"), BATCHES)
 }
 
-/// Each sends a request, closes its sending half, and then wants its answer; again twice a second.
+/// Sends a request, closes the sending half, and waits for the response, twice a second.
 pub(crate) fn half_closed(aim: &Aim) -> JoinSet<()> {
     const BETWEEN: Duration = Duration::from_millis(500);
     let ask = request("POST /ids/snowflake", "", "");

@@ -1,4 +1,5 @@
-//! Callers of HTTP/2 who ask for long answers and make no room for them, or announce bodies and send none.
+//! HTTP/2 callers that request long responses with hardly any flow-control window, or announce
+//! bodies and send none.
 
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub(crate) fn none(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// A byte more for every stream, again and again, so that something always moves.
+/// Opens each window by one byte again and again, so that every stream keeps moving.
 pub(crate) fn of_one_byte(aim: &Aim) -> JoinSet<()> {
     const BETWEEN: Duration = Duration::from_millis(200);
     let updates: Vec<u8> = streams()
@@ -63,7 +64,7 @@ pub(crate) fn of_one_byte(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// More requests than may be in flight, none of which is ever complete.
+/// Opens more requests than may be in flight. None of them ever completes.
 pub(crate) fn without_bodies(aim: &Aim) -> JoinSet<()> {
     let requests: Vec<u8> = streams()
         .flat_map(|stream| post_without_its_body(stream, "/ids/payment"))

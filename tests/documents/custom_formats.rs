@@ -1,173 +1,140 @@
-//! `docs/CUSTOM-FORMATS.md` has every key, kind of field and kind of encoding that there is, with what the code says of it.
+//! `docs/CUSTOM-FORMATS.md` lists every key, field kind and encoding kind of the code, with a
+//! description of each.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use idmint::id::{Encoding, EncodingDefinition, EncodingKind, FieldKind, FormatDefinition, Rule};
+use idmint_core::id::{
+    Encoding, EncodingDefinition, EncodingKind, FieldKind, FormatDefinition, Rule,
+};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-use crate::generated::assert_generated;
+use idmint_testing::generated::assert_generated;
 
 const PAGE: &str = "docs/CUSTOM-FORMATS.md";
 
-/// Key, type, bounds, default, effect.
-type Row = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-);
+/// A row of the tables: key, type or bounds of the value, default, effect.
+type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const FORMAT_KEYS: [Row; 21] = [
-    (
-        "summary",
-        "text",
-        "",
-        "needed",
-        "one line, for lists and descriptions",
-    ),
-    (
-        "rule",
-        "word",
-        "`sequenced`, `random`, `grouped`, `chained`, `decode-only`",
-        "needed",
-        "how ids come to be, [below](#rules)",
-    ),
+const FORMAT_KEYS: [Row; 22] = [
+    ("summary", "text", "required", "a description in one line"),
+    ("rule", "[rule](#rules)", "required", "how ids are made"),
     (
         "tick",
-        "duration",
-        "`1s`, `10ms`, `100ns`, `1s/65536`; from 1 ns",
-        "needed with a time",
-        "what one unit of the time is",
+        "duration of 1 ns or more: `1s`, `100ns`, `1s/65536`",
+        "required with a time",
+        "the unit of the time",
     ),
     (
         "epoch",
-        "instant",
-        "years 0 to 9999, in the past for what is to be minted",
-        "needed with a time",
-        "when the time was 0",
+        "instant of the years 0 to 9999, in the past if the format mints",
+        "required with a time",
+        "the instant at which the time is 0",
     ),
     (
         "fields",
-        "list of tables",
-        "1 to 16, most significant first, 128 bits together",
-        "needed",
-        "the layout: [keys](#keys-of-a-field), [kinds](#kinds-of-fields)",
+        "1 to 16 tables, at most 128 bits",
+        "required",
+        "the layout, most significant field first: [keys](#keys-of-a-field), [kinds](#kinds-of-fields)",
     ),
     (
         "encodings",
-        "list of words or tables",
-        "at least 1",
-        "needed",
-        "how ids are written, the first is the canonical text: [keys](#keys-of-an-encoding), [kinds](#kinds-of-encodings)",
+        "1 or more words or tables",
+        "required",
+        "how ids are written, the canonical encoding first: [keys](#keys-of-an-encoding), [kinds](#kinds-of-encodings)",
     ),
     (
         "prefixes",
-        "list of texts",
-        "up to 64, each 1 to 64 printable characters of ASCII without `\"` and `\\`",
+        "up to 64 texts of 1 to 64 printable ASCII characters without `\"` and `\\`",
         "none",
-        "what callers may ask to stand before the canonical text by [`?prefix=`](#prefixes)",
+        "prefixes of the canonical text for [`?prefix=`](#prefixes)",
     ),
     (
         "types",
-        "list of texts",
-        "0 to 63 of a-z and `_`, beginning and ending with a letter",
+        "texts of 0 to 63 of a-z and `_`, with a letter at both ends",
         "none",
-        "the canonical text stands behind a type and `_`, as of a [`typeid`](FORMATS.md#typeid): one of these, or any if the list is empty",
+        "[types](#prefixes) before the canonical text; an empty list allows any type",
     ),
     (
         "first_worker",
-        "number",
-        "up to the greatest of the worker field",
+        "number up to the greatest worker number",
         "`0`",
-        "numbers below are another generator's, which may run beside this one",
+        "the lowest worker number that idmint mints with",
     ),
     (
         "worker_range",
-        "two numbers",
-        "`[0, 511]`, both included",
+        "two numbers, both included: `[0, 511]`",
         "all",
-        "the worker numbers that are minted with; the others decode",
+        "the worker numbers that idmint mints with",
     ),
     (
         "lanes",
-        "number",
         "1 to all worker numbers",
         "`worker.lanes`",
-        "over how many worker numbers one node spreads its ids at most",
+        "the most worker numbers that one node mints with",
     ),
     (
         "sequence_spread",
-        "number",
         "1, or a power of two up to a quarter of the sequence",
         "`1`",
-        "the first id of a tick takes one of so many first sequences, so that ids minted one at a time do not all end alike",
+        "the number of sequences at which a tick can begin, so that single ids do not end alike",
     ),
     (
         "start_after",
-        "number or text",
-        "an id in any encoding of the format; for `sequenced`",
+        "an id in any encoding; only for `sequenced`",
         "none",
-        "nothing at or below it is minted: [what another generator has issued](#after-another-generator)",
+        "idmint mints no id up to [this one](#after-another-generator)",
     ),
     (
         "exclude",
-        "text",
-        "a file of ids, one a line, sorted; for `sequenced`",
+        "a path; only for `sequenced`",
         "none",
-        "a tick of a worker number that holds one of them is left out whole",
+        "a [sorted file](#after-another-generator) of ids whose ticks idmint skips",
     ),
     (
         "monotonic",
-        "word",
         "`clock`, `batch`, `process`, `off`",
         "`off`",
         "which ids of a `random` format [ascend](FORMATS.md#which-one)",
     ),
     (
         "labels",
-        "table",
-        "by worker number",
+        "table by worker number",
         "none",
-        "names that a reading tells: `{ 1 = \"Berlin\" }`",
+        "names of worker numbers in decoded ids: `{ 1 = \"Berlin\" }`",
     ),
     (
         "mint_below",
         "number, or text above 2^63",
-        "",
         "2^63 for layouts of 64 bits, else none",
-        "no id at or above it is minted; they decode",
+        "ids from this number on are decoded, but not minted",
+    ),
+    (
+        "plausible_from",
+        "instant",
+        "`epoch`",
+        "when the first ids were made: an earlier time counts as unlikely",
     ),
     (
         "plausible_ahead",
         "duration",
-        "",
         "`24h`",
-        "how far ahead of the clock a time may be before a reading counts as unlikely",
+        "how far ahead of the clock the time of a plausible id can be",
     ),
     (
         "rarity",
-        "number",
         "0 to 255",
         "`0`",
-        "bits by which a reading as this format counts less: for formats that are seldom met",
+        "the bits of evidence that decoding subtracts, because the format is rare",
     ),
-    (
-        "reveals",
-        "text",
-        "",
-        "none",
-        "what an id tells whoever sees it",
-    ),
+    ("reveals", "text", "none", "what an id reveals"),
     (
         "enabled",
         "`true` or `false`",
-        "",
         "`true`",
-        "`false`: neither minted nor tried when reading, unless asked for by name",
+        "with `false`, the format is not minted, and is decoded only by name",
     ),
 ];
 
@@ -175,263 +142,228 @@ const FIELD_KEYS: [Row; 12] = [
     (
         "name",
         "text",
-        "",
-        "needed",
-        "what a reading calls it; several of one name add up, with `scale`",
+        "required",
+        "the name in decoded ids; fields with the same name are added, with `scale`",
     ),
     (
         "kind",
-        "word",
-        "[below](#kinds-of-fields)",
-        "needed",
-        "what it is for",
+        "[kinds](#kinds-of-fields)",
+        "required",
+        "the purpose of the field",
     ),
     (
         "bits",
-        "number",
         "1 to 127",
-        "one width is needed",
-        "2^bits values",
+        "one width is required",
+        "the field has 2^bits values",
     ),
     (
         "digits",
-        "number",
-        "with `radix`",
+        "number, with `radix`",
         "",
-        "radix^digits values",
+        "the field has radix^digits values",
     ),
-    ("radix", "number", "2 to 64", "", "the base of `digits`"),
+    ("radix", "2 to 64", "", "the base of `digits`"),
     (
         "cardinality",
-        "number",
         "1 to 2^127",
         "",
-        "so many values, such as 45",
+        "the number of values, such as 45",
     ),
     (
         "stride",
-        "number",
-        "above the greatest value of all fields below",
-        "one more than that",
-        "what one unit adds to the number",
+        "number above the greatest value of all lower fields",
+        "the least possible",
+        "how much one unit of the field adds to the id",
     ),
     (
         "value",
-        "number",
-        "up to the greatest",
+        "up to the greatest value",
         "none",
         "the value of a `constant`",
     ),
     (
         "max",
-        "number",
-        "up to what the width has room for",
-        "that",
-        "the greatest value, where it is less",
+        "up to the greatest value of the width",
+        "the greatest value of the width",
+        "the greatest value of the field",
     ),
     (
         "scale",
-        "number",
-        "shares must not overlap",
+        "number; fields of one name must not overlap",
         "`1`",
-        "what one unit adds to the sum of all fields of this name",
+        "how much one unit adds to the sum of all fields of this name",
     ),
     (
         "sequence",
-        "text",
-        "for `qualifier`",
+        "text, for `qualifier`",
         "none",
-        "the name of the sequence in the bits that its words leave",
+        "the name of the sequence in the remaining bits",
     ),
     (
         "codes",
-        "list of tables",
-        "for `qualifier`: every number ends in exactly one",
+        "tables, for `qualifier`; every number must end in exactly one suffix",
         "none",
-        "its words: `{ suffix = \"01\", name = \"order\" }`, without a name if unassigned; `aliases = [\"purchase\"]` are other names for it in `?type=`",
+        "the types: `{ suffix = \"01\", name = \"order\" }`; a code without a name is unassigned; `aliases = [\"purchase\"]` adds names for `?type=`",
     ),
 ];
 
 const ENCODING_KEYS: [Row; 16] = [
     (
         "kind",
-        "word",
-        "[below](#kinds-of-encodings)",
-        "needed",
-        "how numbers become texts",
+        "[kinds](#kinds-of-encodings)",
+        "required",
+        "how a number becomes a text",
     ),
     (
         "name",
         "text",
-        "",
-        "the kind; for `radix` `base` and the radix",
-        "what callers ask for by `?encoding=`",
+        "the kind; for `radix`, `base` and the radix",
+        "the name for `?encoding=`",
     ),
     (
         "prefix",
-        "text",
         "printable ASCII",
         "none",
-        "stands before every text: `inv_`",
+        "the beginning of every text, such as `inv_`",
     ),
     (
         "radix",
-        "number",
         "2 to 62",
-        "as many as `alphabet` has",
-        "how many digits there are",
+        "the length of `alphabet`",
+        "the number of different digits",
     ),
     (
         "alphabet",
-        "text",
-        "different printable letters of ASCII",
+        "different printable ASCII characters",
         "digits, then letters",
-        "the letters that stand for digits, smallest first",
+        "the characters of the digits, smallest first",
     ),
     (
         "case",
         "`lower` or `upper`",
-        "",
         "`lower` for hexadecimal and `radix`, else `upper`",
-        "the case of its letters",
+        "the case of the letters",
     ),
     (
         "length",
-        "number",
-        "as many as the greatest id needs, to 255",
-        "that, or none for `decimal` and `crockford`",
-        "digits of every text, a `check` not counted",
+        "from the length of the greatest id to 255",
+        "the length of the greatest id; none for `decimal` and `crockford`",
+        "the number of digits of every text, without the `check`",
     ),
     (
         "check",
-        "`mod97`",
-        "10 letters or more",
+        "`mod97`, for alphabets of 10 letters or more",
         "none",
-        "two more letters that tell a mistyped id: [a check](#a-check)",
+        "two letters at the end that detect [typing errors](#a-check)",
     ),
     (
         "bytes",
-        "number",
         "up to 64",
-        "as many as the greatest id needs",
-        "bytes of every text",
+        "the bytes of the greatest id",
+        "the number of bytes of every text",
     ),
     (
         "strip",
         "`true` or `false`",
-        "",
         "`false`",
-        "leading zeros are left out",
+        "with `true`, texts have no leading zeros",
     ),
     (
         "salt",
-        "text",
         "ASCII",
         "none",
-        "shuffles the alphabet of `hashids`; it hinders guessing and protects nothing",
+        "shuffles the alphabet of `hashids`",
     ),
     (
         "salt_file",
-        "text",
-        "",
+        "path",
         "none",
-        "a file with the salt in its only line: [a salt that is a secret](#a-salt-that-is-a-secret)",
+        "a file with a [secret salt](#a-salt-that-is-a-secret)",
     ),
     (
         "min_length",
-        "number",
         "0 to 255",
         "`0`",
-        "letters of every text at least",
+        "the least number of letters in a text",
     ),
     (
         "groups",
-        "list of numbers",
-        "together `min_length`",
+        "numbers whose sum is `min_length`",
         "none",
-        "hyphens after so many letters: `[4, 4, 4]`",
+        "the lengths of the groups between hyphens: `[4, 4, 4]`",
     ),
     (
         "blocklist",
-        "list of texts",
-        "",
-        "the published one",
+        "texts",
+        "the published list",
         "words that no text of `sqids` contains",
     ),
-    ("method", "text", "", "`siq`", "the method of a `did`"),
+    ("method", "text", "`siq`", "the method of a `did`"),
 ];
 
 const RULES: [(Rule, &str, &str); 5] = [
     (
         Rule::Sequenced,
-        "from the time, a worker number and a counter: never twice, ascending for each worker number",
-        "one `time`, one `sequence`; a `worker` as soon as there are two nodes",
+        "from the time, a worker number and a counter; no id repeats",
+        "one `time`, one `sequence`; with several nodes also a `worker`",
     ),
     (
         Rule::Random,
-        "from random bits, after a time if there is one: as unlikely to repeat as its random bits are many",
-        "`random`, and perhaps `time` and `constant`",
+        "from random bits, and optionally the time",
+        "`random`; optionally `time` and `constant`",
     ),
     (
         Rule::Grouped,
-        "all reports of one happening get the same id: [conjunctions](CONJUNCTIONS.md)",
+        "from the first report of a [conjunction](CONJUNCTIONS.md); later reports get the same id",
         "one `time`, two `object`",
     ),
     (
         Rule::Chained,
-        "each id names the one before it: [ledgers](LEDGERS.md)",
-        "those of `evently`: `like` copies them",
+        "from an event and the previous id: [ledgers](LEDGERS.md)",
+        "the fields of `evently`, which `like` copies",
     ),
-    (Rule::DecodeOnly, "read, and never made", "any"),
+    (Rule::DecodeOnly, "never; ids are only decoded", "any"),
 ];
 
 const KINDS: [(FieldKind, &str); 10] = [
     (FieldKind::Time, "ticks since the epoch"),
     (
         FieldKind::Worker,
-        "keeps two nodes apart: from the node's slot, or over several of them (`lanes`)",
+        "the worker number, which the node's slot determines",
     ),
-    (
-        FieldKind::Shard,
-        "a second number, from `worker.shard` of the configuration as it is",
-    ),
+    (FieldKind::Shard, "the value of the setting `worker.shard`"),
     (
         FieldKind::Sequence,
-        "counts the ids of one worker number within one tick",
+        "the counter of one worker number within one tick",
     ),
-    (FieldKind::Random, "drawn anew for every id"),
+    (FieldKind::Random, "a new random number for every id"),
     (
         FieldKind::Constant,
-        "the same in every id, its `value`: a version, a region",
+        "the same `value` in every id, such as a version or a region",
     ),
     (
         FieldKind::Object,
-        "what the id is about: a catalogue number; in a sequenced format, 32 bits, the hash of a domain out of `siq.domains`",
+        "a catalogue number; in a sequenced format, the 32-bit hash of a domain in `siq.domains`",
     ),
-    (
-        FieldKind::Checksum,
-        "made of the rest, so that damage is seen; of `chained` alone",
-    ),
+    (FieldKind::Checksum, "a checksum; only for `chained`"),
     (
         FieldKind::Ledger,
-        "the ledger of an event; of `chained` alone",
+        "the ledger of an event; only for `chained`",
     ),
     (
         FieldKind::Qualifier,
-        "a type, told by the last bits: `?type=`",
+        "a type (`?type=`), which the last bits encode",
     ),
 ];
 
 const ENCODINGS: [(EncodingKind, &str); 18] = [
     (
         EncodingKind::Decimal,
-        "digits 0 to 9, no zeros in front unless `length` is given",
+        "digits 0 to 9, without leading zeros unless `length` is set",
     ),
-    (EncodingKind::Hex, "hexadecimal, no zeros in front"),
-    (
-        EncodingKind::HexPadded,
-        "hexadecimal, as many digits as the greatest id has",
-    ),
+    (EncodingKind::Hex, "hexadecimal without leading zeros"),
+    (EncodingKind::HexPadded, "hexadecimal with leading zeros"),
     (EncodingKind::Bytes16Hex, "hexadecimal of 16 bytes"),
     (EncodingKind::Radix, "any radix or alphabet"),
     (EncodingKind::Base36, "0 to 9 and A to Z"),
@@ -442,11 +374,11 @@ const ENCODINGS: [(EncodingKind, &str); 18] = [
     ),
     (
         EncodingKind::Base64Lex,
-        "64 letters in ascending order, as Firebase and Flax have them",
+        "base 64 with ascending letters, as in Firebase ids",
     ),
     (
         EncodingKind::Crockford,
-        "Crockford's base 32, no zeros in front unless `length` is given",
+        "Crockford's base 32, without leading zeros unless `length` is set",
     ),
     (
         EncodingKind::B32l,
@@ -454,15 +386,12 @@ const ENCODINGS: [(EncodingKind, &str); 18] = [
     ),
     (EncodingKind::Cb32, "Crockford's base 32 of whole bytes"),
     (EncodingKind::Base32hex, "RFC 4648 base32hex of whole bytes"),
-    (EncodingKind::Hashids, "Hashids: shuffled letters"),
-    (
-        EncodingKind::Sqids,
-        "Sqids: shuffled letters without rude words",
-    ),
-    (EncodingKind::Uuid, "the form of RFC 9562, for 128 bits"),
+    (EncodingKind::Hashids, "Hashids with shuffled letters"),
+    (EncodingKind::Sqids, "Sqids, without rude words"),
+    (EncodingKind::Uuid, "a UUID (RFC 9562), for 128 bits"),
     (
         EncodingKind::Uuid8,
-        "up to 122 bits around version and variant of a UUID 8",
+        "a UUID of version 8 with up to 122 bits",
     ),
     (
         EncodingKind::Did,
@@ -470,10 +399,10 @@ const ENCODINGS: [(EncodingKind, &str); 18] = [
     ),
 ];
 
-/// An id of 63 bits, of which each encoding shows what it makes.
+/// A 63-bit id that the page shows in each encoding.
 const EXAMPLE: u128 = 1_573_542_478_315_782_144;
 
-/// The words that an error message says would have been right.
+/// Returns the words that the error message lists as expected.
 fn expected_by(error: &str) -> BTreeSet<String> {
     let list = error
         .rsplit_once("expected")
@@ -557,13 +486,9 @@ fn rules() -> String {
 }
 
 fn keys(rows: &[Row]) -> String {
-    let mut text = "\n| key | type | bounds | default | what |\n|---|---|---|---|---|\n".to_owned();
-    for (key, kind, bounds, default, effect) in rows {
-        writeln!(
-            text,
-            "| `{key}` | {kind} | {bounds} | {default} | {effect} |"
-        )
-        .unwrap();
+    let mut text = "\n| key | value | default | what |\n|---|---|---|---|\n".to_owned();
+    for (key, value, default, effect) in rows {
+        writeln!(text, "| `{key}` | {value} | {default} | {effect} |").unwrap();
     }
     text + "\n"
 }

@@ -1,55 +1,77 @@
-//! `docs/FORMATS.md` says of every built-in format what the program says of it.
+//! `docs/FORMATS.md` and `docs/formats/` describe every built-in format as the program does.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::fs;
 
-use idmint::id::{Format, FormatDefinition, LayoutDrawing, PRESETS};
-use idmint::wire::{EncodingInfo, FieldWidth, FormatInfo};
+use idmint_core::id::{Format, FormatDefinition, LayoutDrawing, PRESETS};
+use idmint_wire::{EncodingInfo, FieldWidth, FormatInfo};
 
-use crate::generated::assert_generated;
+use idmint_testing::generated::{assert_generated, assert_page};
 
-const PAGE: &str = "docs/FORMATS.md";
+use crate::references::root;
 
 #[test]
-fn the_chapters_on_formats_are_those_of_the_code() {
-    let formats: Vec<Format> = PRESETS.iter().map(built_in).collect();
-    assert_generated(PAGE, "formats", &page(&formats));
+fn the_table_of_formats_is_that_of_the_code() {
+    assert_generated("docs/FORMATS.md", "formats", &table(&built_in_formats()));
 }
 
-fn built_in(preset: &idmint::id::Preset) -> Format {
+#[test]
+fn every_built_in_format_has_a_page_and_no_other_format_has_one() {
+    let formats = built_in_formats();
+    for format in &formats {
+        let info = FormatInfo::new(format, &[], None);
+        assert_page(
+            &format!("docs/formats/{}.md", info.name),
+            &page(format, &info),
+        );
+    }
+    let pages: BTreeSet<String> = fs::read_dir(root().join("docs/formats"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let expected: BTreeSet<String> = formats
+        .iter()
+        .map(|format| format!("{}.md", format.name))
+        .collect();
+    assert_eq!(pages, expected);
+}
+
+fn built_in_formats() -> Vec<Format> {
+    PRESETS.iter().map(built_in).collect()
+}
+
+fn built_in(preset: &idmint_core::id::Preset) -> Format {
     FormatDefinition::from_toml(preset.name, preset.toml)
         .unwrap()
         .compile(preset.name)
         .unwrap()
 }
 
-fn page(formats: &[Format]) -> String {
-    let infos: Vec<FormatInfo> = formats
-        .iter()
-        .map(|format| FormatInfo::new(format, &[], None))
-        .collect();
+fn table(formats: &[Format]) -> String {
     let mut text =
-        "\n| format | rule | bits | canonical text | ends |\n|---|---|---|---|---|\n".to_owned();
-    for (format, info) in formats.iter().zip(&infos) {
+        "\n| format | rule | bits | canonical text, characters |\n|---|---|---|---|\n".to_owned();
+    for format in formats {
+        let info = FormatInfo::new(format, &[], None);
         let canonical = &info.encodings[0];
+        let text_of = format!("`{}`, {}", canonical.name, length(canonical));
         let FormatInfo {
             name, rule, bits, ..
-        } = info;
-        let text_of = format!("`{}`, {} characters", canonical.name, length(canonical));
+        } = &info;
         writeln!(
             text,
-            "| [`{name}`](#{name}) | {rule} | {bits} | {text_of} | {} |",
-            end_of(format, info)
+            "| [`{name}`](formats/{name}.md) | {rule} | {bits} | {text_of} |"
         )
         .unwrap();
-    }
-    for (format, info) in formats.iter().zip(&infos) {
-        text += &chapter(format, info);
     }
     text + "\n"
 }
 
-fn chapter(format: &Format, info: &FormatInfo) -> String {
-    let mut text = format!("\n## {}\n\n{}.\n", info.name, info.summary);
+fn page(format: &Format, info: &FormatInfo) -> String {
+    let mut text = format!(
+        "# {}\n\n{}. See also the [list of all formats](../FORMATS.md).\n",
+        info.name, info.summary
+    );
     if !format.enabled {
         text += "\nOff unless enabled.\n";
     }
@@ -81,31 +103,34 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
     )];
     if let (Some(tick), Some(epoch)) = (&info.tick, &info.epoch) {
         facts.push(format!(
-            "**Time**: in ticks of {tick} from {epoch}. **Ends**: {}.",
+            "**Time**: counts ticks of {tick} since {epoch}. **Ends**: {}.",
             end_of(format, info)
         ));
     }
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
         facts.push(format!(
-            "**Capacity** of one worker number: {tick} ids a tick, {second} a second."
+            "**Capacity** of one worker number: {tick} ids per tick, {second} per second."
         ));
     }
     if let Some(spread) = info.sequence_spread {
         let first = match spread {
             1 => "the first id of each tick has sequence 0".to_owned(),
             spread => format!(
-                "the first id of a tick has one of the first {spread} sequences, told by the tick"
+                "the first id of a tick starts at one of the first {spread} sequence values, chosen by a hash of the tick"
             ),
         };
         facts.push(format!(
-            "**Spread**: {first}. Shard by a hash of the id, not by `id % n`."
+            "**Spread**: {first}. To shard, use a hash of the id instead of `id % n`."
         ));
     }
     if let Some(monotonic) = info.monotonic {
         facts.push(format!("**Monotonic**: `{}`.", monotonic.name()));
     }
     if format.greatest() < 1 << 53 && format.encoding("decimal").is_some() {
-        facts.push("**Number**: every id is below 2^53, so that `Number(id)` of the decimal text is exact.".to_owned());
+        facts.push(
+            "**Number**: every id is below 2^53, so `Number(id)` in JavaScript is exact."
+                .to_owned(),
+        );
     }
     if !info.types.is_empty() {
         let types: Vec<_> = info
@@ -114,18 +139,18 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
             .map(|(name, count)| format!("{name} {count}"))
             .collect();
         facts.push(format!(
-            "**Types**, and ids of each in one tick: {}.",
+            "**Types**, with the ids of each per tick: {}.",
             types.join(", ")
         ));
     }
     if let Some(types) = &info.types_minted {
         let which = if types.is_empty() {
-            "any, and none".to_owned()
+            "any, or no type".to_owned()
         } else {
             types.join(", ")
         };
         facts.push(format!(
-            "**Types**, before a `_`: 0 to 63 of a-z and `_`, beginning and ending with a letter. Minted: {which}."
+            "**Type**: 0 to 63 letters a-z or `_` before the last `_`; it begins and ends with a letter. Minted types: {which}."
         ));
     }
     if !info.labels.is_empty() {
@@ -141,9 +166,9 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
         let within = odds
             .within
             .as_ref()
-            .map_or_else(|| "ever".to_owned(), |tick| format!("within {tick}"));
+            .map_or_else(|| "in all".to_owned(), |tick| format!("within {tick}"));
         facts.push(format!(
-            "**Collisions**: {} random bits. Odds of one in a million with {} ids {within}, even odds with {}.",
+            "**Collisions**: {} random bits. With {} ids {within}, the chance of any collision is one in a million; with {} ids it is one half.",
             odds.random_bits, odds.one_in_a_million, odds.even
         ));
     }
@@ -157,12 +182,13 @@ fn encodings(info: &FormatInfo) -> String {
         .time
         .as_ref()
         .map_or_else(String::new, |time| format!(" of {time}"));
-    let mut text =
-        format!("\n| encoding | length | sorts | an id{time} | pattern |\n|---|---|---|---|---|\n");
+    let mut text = format!(
+        "\n| encoding | length | sorts | example{time} | pattern |\n|---|---|---|---|---|\n"
+    );
     for encoding in &info.encodings {
         let sorts = if encoding.sortable { "yes" } else { "no" };
         let example = &info.example.encodings[&encoding.name];
-        // In a table a bar ends the cell, even in code.
+        // A bar ends the cell of a Markdown table, even inside code.
         let pattern = encoding.pattern.replace('|', "\\|");
         let cells = [
             &encoding.name,

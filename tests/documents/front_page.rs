@@ -1,8 +1,9 @@
-//! README is short, and leads straight to what is asked first.
+//! The README is short, and links straight to the answers of the first questions.
 
 use crate::references::{anchor_of, read};
 
-/// What is asked first, and the page and heading with the answer; that they exist is checked with all other links.
+/// The first questions of new users, each with the page and heading that has the answer. Another
+/// test checks that all links exist.
 const ASKED_FIRST: [(&str, &str); 6] = [
     ("which format do I take", "docs/FORMATS.md#which-one"),
     ("how do I run it without etcd", "docs/START.md#run-it"),
@@ -38,10 +39,10 @@ fn the_first_page_has_two_screens_and_links_what_is_asked_first() {
     }
 }
 
-/// Lines that somebody sees at once.
+/// Lines that fit on one screen.
 const SCREEN: usize = 60;
 
-/// How many lines the section of a page has that this heading begins.
+/// Returns the number of lines of the section with this heading.
 fn lines_of_section(page: &str, heading: &str) -> usize {
     let page = read(page);
     let mut lines = page.lines().skip_while(|line| {
@@ -61,7 +62,10 @@ fn lines_of_section(page: &str, heading: &str) -> usize {
 
 #[test]
 fn what_is_asked_first_is_as_many_screens_away_as_the_decision_says() {
-    let (front, decision) = (read("README.md"), read("docs/decisions/front-page.md"));
+    let (front, decision) = (
+        read("README.md"),
+        read("docs/internals/decisions/front-page.md"),
+    );
     for (question, answer) in ASKED_FIRST {
         let line = front
             .lines()

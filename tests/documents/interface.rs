@@ -1,11 +1,11 @@
-//! `openapi.yaml` says what the service answers: every route, and every answer of its schema.
+//! `openapi.yaml` describes the service: every route, and every response in its schemas.
 
 use std::collections::BTreeSet;
 
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use idmint::http::{AnswerBody, Api, Slug, operations};
+use idmint_http::{AnswerBody, Api, Slug, operations};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -29,7 +29,7 @@ fn the_routes_are_those_of_the_router() {
         .into_iter()
         .map(|(path, method, operation)| (name(operation), method.to_uppercase(), path.to_owned()))
         .collect();
-    // Of one parameter, which may be empty: what stands behind the slash is described with it.
+    // `/decode/` is `/decode/{id}` with an empty id, so the document describes it there.
     let routed: BTreeSet<(String, String, String)> = operations()
         .into_iter()
         .filter(|(.., path)| *path != "/decode/")
@@ -67,7 +67,7 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
             !is_object || value.get("additionalProperties").is_some(),
             "an open schema: {value}"
         );
-        // A text with a comma outside of quotes ends there, and the rest of it becomes a key.
+        // A plain YAML scalar ends at a comma, and the rest of the text would become a key.
         let mut keys = value
             .as_object()
             .into_iter()
@@ -119,7 +119,7 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
     }
 }
 
-/// What a generator makes 32 bits of, unless it is told otherwise.
+/// Client generators use 32 bits for an integer, unless its format is `int64`.
 #[test]
 fn every_integer_that_may_pass_31_bits_is_said_to_have_64() {
     let mut wide = 0;
@@ -172,14 +172,14 @@ fn every_example_is_of_its_schema() {
 #[test]
 fn every_problem_has_its_slug() {
     let document = openapi();
-    let slugs: Vec<_> = Slug::ALL.iter().map(|slug| slug.page().name).collect();
+    let slugs = Slug::ALL.map(Slug::as_str).to_vec();
     assert_eq!(
         document["components"]["schemas"]["Slug"]["enum"],
         serde_json::json!(slugs)
     );
 }
 
-/// One request, and what `openapi.yaml` has to say about its answer.
+/// A request, with the route and status under which `openapi.yaml` describes the response.
 pub(crate) struct Call {
     method: Method,
     uri: String,
@@ -237,7 +237,7 @@ fn append_to(ledger: &str, status: u16) -> Call {
     }
 }
 
-/// Always with the same key.
+/// Creates an append that always uses the same key.
 fn append(events: &str, status: u16) -> Call {
     append_to("aa77f99c", status)
         .with("idempotency-key", "1")
@@ -581,7 +581,8 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     let decoded =
         &document["components"]["responses"]["Decoded"]["content"]["application/json"]["example"];
     let mut answer = json_at(&router, "/decode/1I9ZC1002").await;
-    // The older the id, the less its time says, and the longer the format is in use.
+    // The evidence depends on the time of the test run: the older the id, the less evidence its
+    // time gives, because the format has been in use for longer.
     let evidence = answer["matches"][0]["evidence_bits"].take();
     assert!(
         (-4.0..=4.2).contains(&evidence.as_f64().unwrap()),
@@ -670,7 +671,7 @@ pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     if media.ends_with("json") {
         assert!(bytes.ends_with(b"\n"), "{what}: no newline ends the answer");
-        // To a schema the lines of NDJSON are one text.
+        // For a schema, an NDJSON body is a single text.
         let is_lines = media == "application/x-ndjson";
         let json = if is_lines {
             str::from_utf8(&bytes).unwrap().into()
@@ -685,7 +686,8 @@ pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
     }
 }
 
-/// Those described have their values, those that must be there are, and none of ours goes undescribed.
+/// Checks the headers of a response: described headers have valid values, required headers are
+/// present, and none of our headers is undescribed.
 fn check_headers(document: &Value, response: &Value, answer: &Response<AnswerBody>, what: &str) {
     let described = response["headers"].as_object().expect("headers");
     for (name, header) in described {
@@ -735,7 +737,8 @@ fn described(document: &Value) -> Vec<(&str, &str, &Value)> {
     operations
 }
 
-/// Shows every object in the document, except inside examples, which are no part of the description.
+/// Calls `look` for every object of the document, except inside examples, which are not part of the
+/// description.
 fn each_value(value: &Value, look: &mut impl FnMut(&Value)) {
     match value {
         Value::Object(members) => {

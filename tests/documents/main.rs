@@ -1,11 +1,11 @@
-//! What is written about the program is true: names, links, settings, metrics, examples, and the interface.
-#![cfg(feature = "server")]
+//! The documents agree with the program: names, links, settings, metrics, examples, and the
+//! interface.
+#![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod custom_formats;
 mod formats;
 mod front_page;
-mod generated;
 mod interface;
 mod manifests;
 mod numbers;

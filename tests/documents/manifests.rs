@@ -1,8 +1,9 @@
-//! What runs the service elsewhere: callers there find it by its name, and one command starts what its file says.
+//! Deployment manifests: they allow the host names that callers use, and each way to run has one
+//! Compose file.
 
 use std::fs;
 
-use idmint::http::Slug;
+use idmint_http::Slug;
 use regex_lite::Regex;
 
 use crate::references::{read, root};
@@ -63,7 +64,8 @@ fn every_manifest_names_the_hosts_that_its_callers_use_and_the_refusal_says_wher
     );
 }
 
-/// The Prometheus operator wants the rules in a document of its own kind, and kustomize takes no file from another folder.
+/// The rules are a copy of the alerts, because the Prometheus operator wants them in a resource of
+/// its own kind, and kustomize includes no files from other folders.
 #[test]
 fn the_rules_for_the_prometheus_operator_are_the_alerts() {
     const FILE: &str = "deploy/kubernetes/monitoring/rules.yaml";
@@ -113,8 +115,8 @@ fn the_image_says_what_it_is_as_the_package_does() {
     );
 }
 
-/// Versions of compose differ in which of `.env`, the environment and `--profile` goes over which, and whether `down` ends what is of
-/// a profile.
+/// Versions of Compose disagree about the precedence of `.env`, the environment and `--profile`,
+/// and about whether `down` stops the containers of a profile.
 #[test]
 fn compose_has_a_file_for_each_way_to_run_and_neither_profiles_nor_an_env_file() {
     for file in ["docker-compose.yml", "docker-compose.fleet.yml"] {

@@ -1,7 +1,7 @@
-//! Requests about numbers, and what `openapi.yaml` has to say about their answers.
+//! Requests for numbers, checked against `openapi.yaml`.
 
-use idmint::http::{Api, HostPolicy};
 use idmint::server::config::Config;
+use idmint_http::{Api, HostPolicy};
 
 use crate::interface::{Call, ask, get, post};
 use crate::schema::openapi;
@@ -10,7 +10,7 @@ use crate::service::{assembled, begin_in_memory};
 const SERIES: &str = "/numbers/{series}";
 const REASON: &str = r#"{"reason":"the order was cancelled"}"#;
 
-/// Always with the same key.
+/// Creates a request for numbers that always uses the same key.
 pub(crate) fn give(target: &str, status: u16) -> Call {
     post(SERIES, &format!("/numbers/{target}"), status).with("idempotency-key", "1")
 }
@@ -23,7 +23,7 @@ fn make_void(number: &str, status: u16) -> Call {
     )
 }
 
-/// They are made in this order.
+/// Returns the requests, which must be made in this order.
 pub(crate) fn number_calls() -> Vec<Call> {
     vec![
         give("acme-2026", 201),

@@ -1,4 +1,5 @@
-//! `openapi-3.0.yaml`: `openapi.yaml` in the words of OpenAPI 3.0, which is all that some generators of clients read.
+//! `openapi-3.0.yaml`: `openapi.yaml` translated to OpenAPI 3.0, the newest version that some
+//! client generators read.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +13,7 @@ const FILE: &str = "openapi-3.0.yaml";
 
 const HEAD: &str = "# Made of openapi.yaml, for generators that read OpenAPI 3.0 alone: UPDATE_DOCS=1 cargo test --test documents\n";
 
-/// In this order, as people read them.
+/// The top-level members, in the order in which people read them.
 const PARTS: [&str; 6] = ["openapi", "info", "servers", "tags", "paths", "components"];
 
 #[test]
@@ -76,7 +77,7 @@ fn nothing_in_it_is_of_a_later_version() {
     );
 }
 
-/// `openapi.yaml` in the words of OpenAPI 3.0.
+/// Translates `openapi.yaml` to OpenAPI 3.0.
 fn document() -> Value {
     let openapi = openapi();
     let mut document = translated(&openapi, &openapi);
@@ -87,7 +88,7 @@ fn document() -> Value {
         .as_object_mut()
         .unwrap()
         .remove("identifier");
-    // Certificates of clients are no scheme there, nor has a token scopes.
+    // OpenAPI 3.0 has no scheme for client certificates, and no scopes for tokens.
     document["components"]["securitySchemes"]
         .as_object_mut()
         .unwrap()
@@ -121,8 +122,9 @@ fn translated(openapi: &Value, value: &Value) -> Value {
     }
 }
 
-/// One of several objects is one that may have the members of each. Clients in Java take any form for that of an answer, since
-/// they overlook members that they do not know, and refuse an answer of several forms.
+/// Replaces a `oneOf` of several objects by one object that may have the members of each. Java
+/// clients ignore unknown members, so several forms match a response, and a response that matches
+/// several forms is an error to them.
 fn in_one_form(openapi: &Value, mut members: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(forms)) = members.get("oneOf").cloned() else {
         return members;
@@ -184,7 +186,7 @@ fn in_one_form(openapi: &Value, mut members: Map<String, Value>) -> Map<String, 
     members
 }
 
-/// A body of bytes is a file.
+/// Translates a body of bytes to a file, and `const` to `enum`.
 fn of_content(mut members: Map<String, Value>) -> Map<String, Value> {
     if let Some(schema) = members
         .get_mut("application/octet-stream")
@@ -192,7 +194,7 @@ fn of_content(mut members: Map<String, Value>) -> Map<String, Value> {
     {
         schema.insert("type".to_owned(), json!("string"));
         schema.insert("format".to_owned(), json!("binary"));
-        // Of a file no generator knows the length.
+        // Generators cannot check the length of a file.
         schema.remove("minLength");
     }
     if let Some(only) = members.remove("const") {
@@ -202,7 +204,7 @@ fn of_content(mut members: Map<String, Value>) -> Map<String, Value> {
     members
 }
 
-/// What is said beside a reference.
+/// Wraps a `$ref` that has siblings in `allOf`, because OpenAPI 3.0 ignores siblings.
 fn beside_reference(mut members: Map<String, Value>) -> Map<String, Value> {
     if members.len() > 1
         && let Some(reference) = members.remove("$ref")
@@ -212,7 +214,7 @@ fn beside_reference(mut members: Map<String, Value>) -> Map<String, Value> {
     members
 }
 
-/// What may be null.
+/// Translates a nullable type to `nullable`.
 fn without_null(mut members: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Array(names)) = members.get("type").cloned() {
         let names: Vec<Value> = names.into_iter().filter(|name| name != "null").collect();
@@ -260,7 +262,8 @@ fn write_member(text: &mut String, indent: usize, name: &str, value: &Value) {
     write_value(text, indent, value);
 }
 
-/// A value behind a name or a dash: in the same line if it is short, else below, further in.
+/// Writes a value after a name or a dash, on the same line if it is short, otherwise on the
+/// following lines with more indentation.
 fn write_value(text: &mut String, indent: usize, value: &Value) {
     match value {
         Value::Object(members) if !members.is_empty() => {

@@ -1,10 +1,10 @@
-//! `docs/ERRORS.md` has every refusal that there is.
+//! `docs/ERRORS.md` lists every refusal.
 
 use std::fmt::Write;
 
-use idmint::http::Slug;
+use idmint_http::Slug;
 
-use crate::generated::assert_generated;
+use idmint_testing::generated::assert_generated;
 
 #[test]
 fn the_table_of_refusals_is_that_of_the_code() {

@@ -1,4 +1,5 @@
-//! As much of YAML and JSON Schema as `openapi.yaml` uses; anything else fails, so nothing goes unchecked.
+//! The subset of YAML and JSON Schema that `openapi.yaml` uses. Everything else fails, so nothing
+//! goes unchecked.
 
 use std::iter::Peekable;
 
@@ -6,12 +7,12 @@ use regex_lite::Regex;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
-/// `openapi.yaml` as the JSON it stands for.
+/// Returns `openapi.yaml` as JSON.
 pub(crate) fn openapi() -> Value {
     value_of_yaml(include_str!("../../openapi.yaml"))
 }
 
-/// The one document of a text.
+/// Returns the only document of a YAML text.
 pub(crate) fn value_of_yaml(text: &str) -> Value {
     let events = Parser::new_from_str(text);
     let mut events = events.map(|event| event.expect("it is YAML").0).peekable();
@@ -62,7 +63,7 @@ fn value_of<'a>(events: &mut Peekable<impl Iterator<Item = Event<'a>>>) -> Value
     }
 }
 
-/// A text without quotes, as the core schema of YAML 1.2 reads it.
+/// Reads a plain scalar by the core schema of YAML 1.2.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -70,7 +71,7 @@ fn plain(text: &str) -> Value {
         "false" | "False" | "FALSE" => Value::Bool(false),
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(integer), _) => Value::from(integer),
-            // Not the names that Rust reads as numbers, such as nan.
+            // Excludes names that Rust parses as numbers, such as `nan`.
             (_, Ok(fraction)) if text.ends_with(|last: char| last.is_ascii_digit()) => {
                 Value::from(fraction)
             }
@@ -79,7 +80,7 @@ fn plain(text: &str) -> Value {
     }
 }
 
-/// What a `$ref` stands for; anything else stands for itself.
+/// Resolves a `$ref`, and returns any other value unchanged.
 pub(crate) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let Some(reference) = value.get("$ref") else {
         return value;
@@ -94,7 +95,7 @@ pub(crate) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     resolved(document, target)
 }
 
-/// Every way in which `value` is not what `schema` says.
+/// Returns every violation of `schema` by `value`.
 pub(crate) fn faults(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     check(document, schema, value, "$", &mut faults);

@@ -1,19 +1,18 @@
-//! A service in this process, asked without a socket.
+//! A service in this process, called without a socket.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use idmint::http;
-use idmint::http::{Api, HostPolicy, HttpMetrics};
-use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
-use idmint::service::Service;
-use idmint::storage::OwnEngine;
-use idmint::time::Clock;
+use idmint_core::minting::Randomness;
+use idmint_core::time::Clock;
+use idmint_http::{Api, HostPolicy, HttpMetrics};
+use idmint_service::Service;
+use idmint_storage::OwnEngine;
 use prometheus::Registry;
 
-/// A service with the default configuration that has not begun to mint.
+/// Creates a service with the default configuration, which does not mint yet.
 pub(crate) fn waiting() -> (Api, Arc<Service>) {
     let (service, metrics) = assembled(&Config::default());
     (
@@ -22,7 +21,7 @@ pub(crate) fn waiting() -> (Api, Arc<Service>) {
     )
 }
 
-/// A service of this configuration that has not begun to mint, and what counts its requests.
+/// Creates a service with this configuration, which does not mint yet, and its request metrics.
 pub(crate) fn assembled(config: &Config) -> (Arc<Service>, Arc<HttpMetrics>) {
     let registry = Registry::new();
     let service = assemble(
@@ -34,18 +33,18 @@ pub(crate) fn assembled(config: &Config) -> (Arc<Service>, Arc<HttpMetrics>) {
     .unwrap();
     (
         service,
-        Arc::new(HttpMetrics::register(&registry, &http::paths()).unwrap()),
+        Arc::new(HttpMetrics::register(&registry, &idmint_http::paths()).unwrap()),
     )
 }
 
-/// The same, minting, with nothing on disk.
+/// Creates a service with the default configuration that mints in memory.
 pub(crate) async fn minting() -> Api {
     let (router, service) = waiting();
     begin_in_memory(&service).await;
     router
 }
 
-/// Lets it mint, with nothing on disk.
+/// Makes the service mint in memory.
 pub(crate) async fn begin_in_memory(service: &Arc<Service>) {
     let rule = StartRule {
         slots: 1,
@@ -53,7 +52,6 @@ pub(crate) async fn begin_in_memory(service: &Arc<Service>) {
         lead_max: Duration::from_millis(5),
         skew_max: Duration::from_secs(5),
         run_ahead: false,
-        founding: idmint::cluster::Founding::First,
     };
     begin(service, OwnEngine::Memory.open(0, None).unwrap(), rule)
         .await

@@ -1,16 +1,19 @@
-//! The statements of the papers, `statements.txt`: each is there once, and the tests that hold it exist.
+//! The statements of the papers in `statements.txt`: each is listed once, and the tests that hold
+//! it exist.
 
 use std::collections::BTreeSet;
 
 use crate::references::{code_below, read, root};
 
-/// How many statements each paper has.
+/// Number of statements of each paper.
 const PAPERS: [(char, usize); 5] = [('C', 45), ('E', 46), ('A', 23), ('F', 21), ('S', 26)];
 
 #[test]
 fn every_statement_of_the_papers_has_a_test_that_exists_or_a_reason_why_not() {
     let text = read("tests/documents/statements.txt");
-    let code = code_below(&root().join("src")) + &code_below(&root().join("tests"));
+    let code: String = ["src", "crates", "tests"]
+        .map(|folder| code_below(&root().join(folder)))
+        .concat();
     let (mut numbers, mut tests, mut without) = (BTreeSet::new(), BTreeSet::new(), 0);
     for line in text
         .lines()
@@ -52,7 +55,8 @@ fn every_statement_of_the_papers_has_a_test_that_exists_or_a_reason_why_not() {
     );
 }
 
-/// Whether there is a function of this name that is a test: one stands at most a few lines above it, or a macro makes it one.
+/// Returns `true` if a test has this name: a test attribute is at most a few lines above the
+/// function, or the function is inside `proptest!`.
 fn has_test(code: &str, name: &str) -> bool {
     let Some(at) = code.find(&format!("fn {name}(")) else {
         return false;

@@ -1,4 +1,4 @@
-//! Requests with many texts, one of each sort that `openapi.yaml` tells of.
+//! Requests with many texts, one for each case of `openapi.yaml`.
 
 use crate::interface::{Call, post};
 
@@ -10,7 +10,7 @@ fn inspect(query: &str, status: u16) -> Call {
     post("/inspect", &format!("/inspect{query}"), status)
 }
 
-/// `long` makes an address too long.
+/// Returns the requests. `long` makes an address too long.
 pub(crate) fn text_calls(long: &str) -> Vec<Call> {
     vec![
         decode_many("", 403).with("origin", "null").sending("[]"),

@@ -1,8 +1,8 @@
-//! Every answer has a request id and is counted; every refusal is a problem.
+//! Every response has a request id and is counted, and every refusal is a problem document.
 
-use crate::http1::Answer;
 use crate::service::Service;
 use crate::support::{Running, WIDE, get_request, post_request};
+use idmint_testing::http1::Answer;
 
 fn assert_problem(answer: &Answer, status: u16, slug: &str) {
     assert_eq!(answer.status, status, "{answer:?}");
@@ -96,7 +96,8 @@ async fn a_body_without_end_is_answered_413_and_the_answer_can_be_read() {
             "POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n",
         )
         .await;
-    // More than the buffers on the way hold: without lingering the connection would be reset under the answer.
+    // More than the buffers in between can hold. Without lingering, the reset of the connection
+    // would destroy the response.
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     for _ in 0..200 {
         client.send(&chunk).await;
@@ -213,7 +214,7 @@ async fn a_head_request_has_the_headers_and_no_body() {
             .send(format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await;
     }
-    // Were there a body, this answer would not be found behind it.
+    // If the HEAD response had a body, the test would not find this response after it.
     client
         .send("GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .await;
@@ -250,7 +251,8 @@ async fn a_newline_ends_an_answer_in_json_and_is_counted_for_head_too() {
         );
         let len = answer.header("content-length").map(str::to_owned);
         assert_eq!(len, Some(text.len().to_string()), "{path}");
-        // The connection is kept: were there a body, the next answer would not be found behind it.
+        // The connection is kept. If the HEAD response had a body, the test would not find the next
+        // response after it.
         let mut client = service.connect().await;
         client
             .send(get_request(path).replacen("GET", "HEAD", 1))
@@ -266,4 +268,21 @@ async fn a_newline_ends_an_answer_in_json_and_is_counted_for_head_too() {
         assert_eq!(told.map(str::to_owned), len, "{path}: {head}");
         assert!(rest.starts_with("HTTP/1.1 200"), "{path}: {rest}");
     }
+}
+
+#[tokio::test]
+async fn readiness_is_asked_for_ids_or_for_records() {
+    let service = Service::start("").await;
+    for query in ["", "?for=ids", "?for=records", "?probe=7"] {
+        let ready = service.get(&format!("/health/ready{query}")).await;
+        assert_eq!(ready.status, 200, "{query}: {}", ready.text());
+        assert_eq!(ready.json()["records_detail"], serde_json::Value::Null);
+    }
+    let refused = service.get("/health/ready?for=numbers").await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    let detail = refused.json()["detail"].to_string();
+    assert!(
+        detail.contains("numbers") && detail.contains("ids or records"),
+        "{detail}"
+    );
 }

@@ -1,13 +1,14 @@
-//! Every request that is wrong is refused with its kind, its value and the bound, and mints nothing.
+//! Every invalid request is refused with its kind, its value and the bound, and mints nothing.
 
 use serde_json::Value;
 
-use crate::cases::FORMATS;
-use crate::http1::Answer;
 use crate::service::Service;
 use crate::support::{get_request, post_request};
+use idmint_testing::cases::FORMATS;
+use idmint_testing::http1::Answer;
 
-/// A format that has ended, one that has not begun, and (among those of the vectors) one that is only read.
+/// A format that has ended and one that has not begun. The formats of the vectors add one that can
+/// only be decoded.
 const OUT_OF_TIME: &str = r#"
 [formats.ended]
 like   = "snowflake"
@@ -20,12 +21,12 @@ epoch = "2050-01-01T00:00:00Z"
 
 const JSON: &str = "content-type: application/json\r\n";
 
-/// A request, and what its refusal says.
+/// An invalid request, with its expected refusal.
 struct Wrong {
     request: String,
     status: u16,
     slug: &'static str,
-    /// What stands in the detail: the offending value and the bound.
+    /// Texts in the detail: the invalid value and the bound.
     named: &'static [&'static str],
 }
 
@@ -89,7 +90,8 @@ fn assert_refused(answer: &Answer, wrong: &Wrong) -> Value {
     problem
 }
 
-/// That each is refused as it says, that nothing is minted by it, and that the example of a 422 works.
+/// Asserts that each request is refused as expected and mints nothing, and that the example of a
+/// 422 works.
 async fn assert_all_refused(service: &Service, all: &[Wrong]) {
     for wrong in all {
         let before = service.minted().await;
@@ -340,8 +342,8 @@ async fn a_time_span_that_has_no_range_of_ids_is_refused() {
             ),
             invalid(
                 "flax",
-                "from=2026-01-01T00:00:00+01:00&to=2026-01-02T00:00:00Z",
-                &["from", "+01:00"],
+                "from=2026-01-01T00:00:00+24:00&to=2026-01-02T00:00:00Z",
+                &["from", "+24:00"],
             ),
             invalid(
                 "flax",

@@ -1,12 +1,12 @@
-//! Blocks of numbers: given without a key, one after the other, from what was reserved.
+//! Blocks of numbers: assigned without a key, one after the other, from the reserved range.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::http1::{Answer, request};
 use crate::ledgers::{assert_example_works, assert_problem, text};
 use crate::service::Service;
+use idmint_testing::http1::{Answer, request};
 
 const RULES: &str = r#"
 [numbers.rows]
@@ -28,7 +28,7 @@ async fn give(service: &Service, series: &str, count: u32) -> Answer {
         .await
 }
 
-/// The numbers that an answer gives.
+/// Returns the numbers of a response.
 fn given(answer: &Answer) -> std::ops::Range<u64> {
     assert_eq!(answer.status, 201, "{}", answer.text());
     let block = answer.json();
@@ -89,6 +89,51 @@ async fn blocks_stand_one_after_the_other_and_ten_numbers_are_reserved_at_once()
 }
 
 #[tokio::test]
+async fn a_reserved_range_is_one_entry_of_the_list() {
+    let service = Service::start(RULES).await;
+    for count in [3, 10] {
+        give(&service, "rows-1", count).await;
+    }
+    let list = async |query: &str| {
+        let list = service.get(&format!("/numbers/rows-1{query}")).await.json();
+        let ranges: Vec<(String, String)> = list["numbers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|range| {
+                (
+                    text(&range["number"]).to_owned(),
+                    text(&range["last"]).to_owned(),
+                )
+            })
+            .collect();
+        (ranges, list["next"].clone())
+    };
+    let range = |first: &str, last: &str| (first.to_owned(), last.to_owned());
+    let (one, other) = (range("1", "10"), range("11", "13"));
+    assert_eq!(
+        list("").await,
+        (vec![one.clone(), other.clone()], json!(null))
+    );
+    assert_eq!(list("?limit=1").await, (vec![one], json!("10")));
+    assert_eq!(list("?after=10").await, (vec![other.clone()], json!(null)));
+    assert_eq!(
+        list("?after=4").await,
+        (vec![range("5", "10"), other], json!(null)),
+        "a range is listed from the first number after 4"
+    );
+    service
+        .exchange(&request(
+            "POST /numbers/gapless",
+            "idempotency-key: a\r\n",
+            "",
+        ))
+        .await;
+    let gapless = service.get("/numbers/gapless").await.json();
+    assert_eq!(gapless["numbers"][0].get("last"), None);
+}
+
+#[tokio::test]
 async fn a_series_of_blocks_ends_with_its_last_number_and_not_before() {
     let service = Service::start(RULES).await;
     for (count, numbers) in [(8, 100..108), (8, 108..116), (8, 116..124), (1, 124..125)] {
@@ -105,7 +150,7 @@ async fn a_series_of_blocks_ends_with_its_last_number_and_not_before() {
     assert_eq!(given(&give(&other, "few", 20).await), 100..120);
     let problem = assert_problem(&give(&other, "few", 6).await, 422, "series-ended", "count");
     assert!(
-        text(&problem["detail"]).contains("5 of its numbers are left, 6 were asked for"),
+        text(&problem["detail"]).contains("has 5 numbers left, 6 were requested"),
         "{problem}"
     );
     assert_eq!(
@@ -189,7 +234,7 @@ async fn many_callers_at_once_take_all_numbers_and_none_twice() {
     let ask = |caller: u32| {
         let address = service.address;
         tokio::spawn(async move {
-            let mut client = crate::http1::AsyncClient::connect(address).await;
+            let mut client = idmint_testing::http1::AsyncClient::connect(address).await;
             let mut told = Vec::new();
             for at in 0..50 {
                 let line = format!("POST /numbers/rows-1?count={}", 1 + (caller + at) % 7);

@@ -1,15 +1,17 @@
-//! What `POST /ids/conjunction` answers to Conjunction Data Messages: ids, or the messages with ids in them.
+//! Responses of `POST /ids/conjunction` to Conjunction Data Messages: ids, or the messages with ids
+//! in them.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cases;
-use crate::http1::Answer;
 use crate::service::{Service, ids_of};
 use crate::support::post_request;
+use idmint_testing::cases;
+use idmint_testing::http1::Answer;
 
-/// Every report gets the id of its own time: what is tested here is how reports are read and told back.
+/// Every report gets the id of its own time, because these tests are about reading and returning
+/// messages.
 const PURE: &str = "conjunction.mode = 'pure'";
 
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
@@ -32,7 +34,7 @@ async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer
         .await
 }
 
-/// Every fixture, its media type, and how many messages it has.
+/// Every fixture, with its media type and its number of messages.
 const SENT: [(&str, &str, usize); 12] = [
     ("one.kvn", "text/plain", 1),
     ("several-crlf.kvn", "text/plain; charset=utf-8", 3),
@@ -48,7 +50,7 @@ const SENT: [(&str, &str, usize); 12] = [
     ("two-theirs.xml", "application/xml", 1),
 ];
 
-/// Whether each message of a fixture came with its id.
+/// Returns `true` if the messages of a fixture already have their ids.
 fn is_noted(name: &str) -> bool {
     matches!(name, "noted.kvn" | "two-noted.kvn")
 }
@@ -132,7 +134,7 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
             );
             assert_eq!(back.text() == sent, new.is_empty(), "{name}");
 
-            // Whatever encoding they have, these ids are known again, and stay.
+            // These ids are recognized in any encoding, and stay.
             for query in ["?return=cdm", "?return=cdm&encoding=decimal"] {
                 let again = send(&service, query, media, &back.text()).await;
                 assert!(again.body == back.body, "{name} {query}: {}", again.text());
@@ -170,7 +172,7 @@ async fn a_message_of_version_2_comes_back_with_its_id_as_the_keyword_of_the_sta
         back.text()
     );
 
-    // Another originator's keyword stays, and ours goes into the comment.
+    // Another originator's keyword stays, and our id goes into the comment.
     for (name, media) in [
         ("two-theirs.kvn", "text/plain"),
         ("two-theirs.xml", "application/xml"),
@@ -185,7 +187,7 @@ async fn a_message_of_version_2_comes_back_with_its_id_as_the_keyword_of_the_sta
         );
     }
 
-    // The place by the configuration, whatever the version.
+    // The setting decides the place of the id, whatever the version of the message.
     for (note, names, key) in [
         (
             "comment",
@@ -225,7 +227,8 @@ async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
         "it is adopted as an id in a comment is"
     );
 
-    // The plain number of another originator reads as an id, of other objects; so does an id of another pair.
+    // Another originator's plain number also reads as an id of ours, for other objects. So does an
+    // id of another pair.
     for theirs in ["20240201", "zwwqlzz-pjjmxmd-lkpvwr", FIRST] {
         let sent = noted.replace(FIRST, theirs).replace("= 25544", "= 25545");
         let back = send(&service, "?return=cdm", "text/plain", &sent).await;
@@ -259,7 +262,7 @@ async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
         (same.status, same.text()),
         (200, both("30025386125795551919250"))
     );
-    let next = "30025386143387737963666"; // The second after.
+    let next = "30025386143387737963666"; // The next second.
     let problem = send(&service, "", "text/plain", &both(next)).await;
     let problem = assert_refused(&problem, 422, "invalid-report", "another_id", next);
     assert_eq!(
@@ -301,7 +304,8 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
         json!([external, of_xml])
     );
 
-    // The same name of another pair, and of a list of which one is refused; the first 16 of one conjunction.
+    // Two conjunctions can share a name, even if another message of the list is refused. A
+    // conjunction keeps its first 16 external ids.
     let other = named("ROUND-7").replace("= 25544", "= 25545");
     let partial = format!("{}{other}", named("ROUND-7").replacen("= 2.0", "= 3.0", 1));
     let answer = send(&service, "?partial=true", "text/plain", &partial).await;
@@ -347,7 +351,7 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
         (vec![FIRST.to_owned()], vec![])
     );
 
-    // An id of ours is none of another originator, whichever way it is written.
+    // An id of ours is never an external id, in any encoding.
     assert_eq!(
         send(&service, "", "text/plain", &fixture("two-noted.kvn"))
             .await
@@ -361,7 +365,7 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
     for (query, detail) in [
         (
             "external=",
-            "external has 0 characters, it must have from 1 to 254",
+            "external has 0 characters, but must have from 1 to 254",
         ),
         (
             &format!("external={}", "A".repeat(255)),
@@ -369,7 +373,7 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
         ),
         (
             &format!("external=A&after={FIRST}"),
-            "external does not go with after",
+            "external cannot be combined with after",
         ),
     ] {
         let answer = service.get(&format!("/conjunctions?{query}")).await;
@@ -488,7 +492,8 @@ async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
         let media = match name.rsplit('.').next().unwrap() {
             "kvn" => "text/plain",
             "xml" => "application/xml",
-            // What is no JSON, and JSON that is no message, is told as it is of reports of this service.
+            // Invalid JSON, and JSON that is not a message, are refused like reports of this
+            // service.
             _ if matches!(
                 name,
                 "cut.json" | "nothing.json" | "tca-twice.json" | "name-twice.json"
@@ -557,7 +562,7 @@ async fn a_message_that_names_another_id_is_refused_with_both() {
         let back = send(&service, "?return=cdm", media, &fixture(name))
             .await
             .text();
-        // Out of reach of the second of its id.
+        // The new time is out of reach of the second in its id.
         let moved = back.replace("2024-02-01T00:00:00.250", "2024-02-01T00:00:03.250");
         let answer = send(&service, "?return=cdm", media, &moved).await;
         let problem = assert_refused(&answer, 422, "invalid-report", "another_id", FIRST);
@@ -594,7 +599,7 @@ async fn a_message_that_names_another_id_is_refused_with_both() {
             422,
             "invalid-report",
             "another_id",
-            "\"nonsense\" is no id of this format",
+            "\"nonsense\" is not an id of this format",
         );
     }
 }
@@ -727,14 +732,14 @@ async fn a_mixture_of_two_kinds_of_json_is_refused() {
 
 #[tokio::test]
 async fn a_long_document_comes_back_whole() {
-    let service = Service::start("mint.batch_max = 200000").await;
+    let service = Service::start("mint.batch_max = 20000").await;
     let message = |at: usize| {
         format!(
             "CCSDS_CDM_VERS = 1.0\nTCA = 2024-02-01T00:00:00\nOBJECT = OBJECT1\nOBJECT_DESIGNATOR = {at}\n\
              OBJECT = OBJECT2\nOBJECT_DESIGNATOR = 4194303\n"
         )
     };
-    let sent: String = (1..=100_000).map(message).collect();
+    let sent: String = (1..=20_000).map(message).collect();
     let back = send(
         &service,
         "?return=cdm&encoding=hex_padded",
@@ -744,7 +749,7 @@ async fn a_long_document_comes_back_whole() {
     .await;
     assert_eq!(
         (back.status, back.header("idmint-count")),
-        (200, Some("100000"))
+        (200, Some("20000"))
     );
     let kept: String = back
         .text()
@@ -756,7 +761,7 @@ async fn a_long_document_comes_back_whole() {
 
 #[tokio::test]
 async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() {
-    // An alphabet of what XML and JSON have to escape.
+    // An alphabet of characters that XML and JSON must escape.
     let settings = r#"
         [formats.odd]
         summary = "Odd letters"

@@ -1,33 +1,36 @@
-//! What confined tokens see: every route with every method, scope and confinement, and a search of every byte of the answers.
+//! Confined tokens: every route with every method, scope and confinement, and a search of every
+//! byte of the responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use axum::http::Method;
-use idmint::http::paths;
+use idmint_http::paths;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use crate::http1::{Answer, request};
 use crate::ledgers::{JSON, order};
 use crate::service::{Service, ids_of};
+use idmint_testing::http1::{Answer, request};
 
 const SCOPES: [&str; 6] = ["mint", "ledger", "decode", "metrics", "import", "number"];
-/// The series that tokens are confined to, and the one that is of others.
+/// The series that tokens are confined to, and a foreign series.
 const SERIES: [&str; 2] = ["own-2026", "foreign-2026"];
 const METHODS: [Method; 3] = [Method::GET, Method::POST, Method::DELETE];
-/// The only objects that anybody reports.
+/// The only objects in reports.
 const OBJECTS: [u64; 2] = [3_141_592, 2_718_281];
 
-/// An event of which a ledger is named: the same one names it in every service.
+/// Returns the first event of a ledger. The event determines the name of the ledger, so the name is
+/// the same in every service.
 fn genesis(number: usize) -> String {
     format!(
         r#"{{"event":"Begun","entities":{{"n":"{number}"}},"timestamp":"2039-01-01T00:00:0{number}Z"}}"#
     )
 }
 
-/// A service with a token named `all`, and one for each scope, or all of them, with each confinement.
+/// A service with an unconfined token `all`. For each confinement there is one token per scope, and
+/// one with all scopes.
 struct Confined {
     service: Service,
     tokens: Vec<String>,
@@ -83,7 +86,7 @@ impl Confined {
             .await
     }
 
-    /// The ledger that begins with the event of this number, and its head.
+    /// Creates a ledger with first event `number`, and returns the ledger and its head.
     async fn begin_ledger(&self, number: usize) -> [String; 2] {
         let answer = self
             .ask("all", "POST /ledgers", JSON, &genesis(number))
@@ -93,7 +96,7 @@ impl Confined {
     }
 }
 
-/// What stands in a template for each parameter.
+/// The value of each parameter of a route template.
 type Values<'a> = BTreeMap<&'static str, &'a str>;
 
 fn fill(template: &str, values: &Values) -> String {
@@ -189,7 +192,8 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
                 } else {
                     format!("{JSON}idempotency-key: k{asked}\r\n")
                 };
-                // Whoever is confined to the other ledger may create none, so nothing of these requests is foreign to him.
+                // A token confined to a ledger may not create one, so these requests create nothing
+                // foreign to the token.
                 let answer = guarded
                     .ask(token, &format!("{method} {path}"), &headers, body)
                     .await;
@@ -197,7 +201,7 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
                 asked += 1;
                 refused += usize::from(answer.status == 403);
                 searched += text.len();
-                // What was asked for is no news.
+                // A response may repeat a secret that the path of the request has.
                 let of_series = [SERIES[1].to_owned()];
                 let secrets = if token.ends_with("-series") {
                     &of_series[..]
@@ -225,7 +229,7 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
         refused > asked / 10 && refused < asked / 2,
         "{refused} of {asked}"
     );
-    // The search finds what is there: whoever is confined to nothing is told of it.
+    // The search finds what is there, because an unconfined token sees all of it.
     let listed = guarded.ask("all", "GET /ledgers", "", "").await.text();
     assert!(
         listed.contains(&own) && listed.contains(&foreign),

@@ -1,20 +1,20 @@
-//! What `POST /ids/conjunction` answers: one id for each report, the same for the same report.
+//! Responses of `POST /ids/conjunction`: one id per report, the same for the same report.
 
-use idmint::time::{ManualClock, UnixNanos};
+use idmint_core::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
 
-use crate::http1::Answer;
 use crate::service::{Service, ids_of, in_path};
 use crate::support::post_request;
+use idmint_testing::http1::Answer;
 
 const JSON: &str = "content-type: application/json\r\n";
 const KNOWN: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
 const KNOWN_ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
-/// Nothing is stored, and every report gets the id of its own time.
+/// Stores nothing, and gives every report the id of its own time.
 const PURE: &str = "conjunction.mode = 'pure'";
 
-/// A grouped format with constants, narrow objects, ticks of its own and a signed column.
+/// A grouped format with constants, narrow objects, its own tick and a signed column.
 const CLOSE_CALLS: &str = r#"
 [formats.close-calls]
 summary   = "Close calls"
@@ -117,7 +117,7 @@ async fn reports_come_to_the_address_of_conjunctions_as_to_that_of_their_format(
         (422, &json!("unknown_parameter")),
         "{refused:?}"
     );
-    // Where the path names the format the query does not.
+    // The path already names the format, so the query may not.
     let refused = service
         .exchange(&post("/ids/conjunction?format=conjunction", KNOWN))
         .await;
@@ -298,7 +298,7 @@ fn assert_refused(answer: &Answer, reason: &str, named: &[&str]) -> Value {
     problem
 }
 
-/// The known report with one member replaced.
+/// Returns the known report with one member replaced.
 fn with(member: &str, value: &str) -> String {
     let members = [
         ("tca", "\"2024-02-01T00:00:00Z\""),
@@ -310,7 +310,7 @@ fn with(member: &str, value: &str) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// A report, the reason, what the detail names, and the limit.
+/// A report, the expected reason, texts in the detail, and the limit.
 type Wrong = (
     String,
     &'static str,
@@ -377,9 +377,9 @@ async fn a_report_that_makes_no_id_is_refused_with_its_value_and_its_bound() {
             None,
         ),
         (
-            with("tca", "\"2024-02-01T00:00:00+01:00\""),
+            with("tca", "\"2024-02-01T00:00:00+24:00\""),
             "bad_timestamp",
-            &["+01:00"],
+            &["+24:00"],
             None,
         ),
         (with("tca", "\"\""), "bad_timestamp", &["tca: ``"], None),
@@ -391,7 +391,7 @@ async fn a_report_that_makes_no_id_is_refused_with_its_value_and_its_bound() {
             named,
         );
         assert_eq!(problem["limit"].as_str(), *limit, "{problem}");
-        // In a list its place is named, and none of the others is minted.
+        // In a list, the detail names the position, and no other report gets an id.
         let listed = format!("[{KNOWN},{KNOWN},{KNOWN},{report}]");
         let problem = assert_refused(
             &service.exchange(&post("/ids/conjunction", &listed)).await,
@@ -587,7 +587,7 @@ async fn a_pair_has_no_order_where_that_is_configured() {
 
 #[tokio::test]
 async fn a_node_that_cannot_mint_others_answers_reports() {
-    // A clock that nobody has set: nothing that needs the time is minted.
+    // The clock was never set, so no id that needs the time is minted.
     let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1)), PURE).await;
     assert_eq!(service.get("/health/ready").await.status, 503);
     assert_eq!(service.post("/ids/snowflake").await.status, 503);

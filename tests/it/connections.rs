@@ -1,8 +1,8 @@
-//! Connections are kept in bounds, and honest ones left alone.
+//! Connections are bounded, and honest callers are left alone.
 
 use std::time::{Duration, Instant};
 
-use idmint::net::Limits;
+use idmint_net::Limits;
 use tokio::io::AsyncWriteExt;
 
 use crate::support::{LONG, Running, WIDE, get_request, post_request, until, within};
@@ -151,7 +151,7 @@ async fn a_slow_head_is_closed_after_the_header_timeout() {
             client.exchange(&get_request("/hello")).await;
         }
         let began = Instant::now();
-        // A byte now and then must not prolong it.
+        // Slow single bytes must not extend the timeout.
         within(LONG / 2, async {
             for byte in get_request("/hello").bytes().cycle() {
                 let byte = if byte == b'\n' { b'x' } else { byte };

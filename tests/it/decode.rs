@@ -1,15 +1,15 @@
-//! What `GET /decode/{id}` says of every published id, and of what is none.
+//! Responses of `GET /decode/{id}` for every published id, and for texts that are not ids.
 
 use std::collections::BTreeSet;
 
-use idmint::id::{Format, PRESETS};
-use idmint::time::{ManualClock, UnixNanos};
+use idmint_core::id::{Format, PRESETS};
+use idmint_core::time::{ManualClock, UnixNanos};
 use serde_json::Value;
 
-use crate::cases::{self, FORMATS, Unreadable, Valid};
-use crate::http1::{Answer, AsyncClient};
 use crate::service::{Service, ids_of, in_path};
 use crate::support::{get_request, post_request};
+use idmint_testing::cases::{self, FORMATS, Unreadable, Valid};
+use idmint_testing::http1::{Answer, AsyncClient};
 
 async fn decode(client: &mut AsyncClient, text: &str, query: &str) -> Answer {
     client
@@ -17,7 +17,8 @@ async fn decode(client: &mut AsyncClient, text: &str, query: &str) -> Answer {
         .await
 }
 
-/// Whether this is rather a word or a number of every day, so that nobody takes it for an id who is not told.
+/// Returns `true` if the text looks like a word or an everyday number, so that it decodes only with
+/// a pinned encoding.
 fn is_short(text: &str) -> bool {
     text.len() < 15 || text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
@@ -49,7 +50,7 @@ fn assert_reading(reading: &Value, case: &Valid) {
     }
     let seconds = case.unix_nanos.div_euclid(1_000_000_000).to_string();
     assert_eq!(reading["time_unix_seconds"], seconds, "{case:?}");
-    // A SIQ's time has digits down to its tick; the vectors stop at milliseconds.
+    // The time of a SIQ has digits down to its tick, while the vectors stop at milliseconds.
     let utc = case
         .utc
         .as_ref()
@@ -67,7 +68,7 @@ async fn every_published_id_decodes_in_each_of_its_spellings() {
     let service = Service::start(FORMATS).await;
     let mut client = service.connect().await;
     for case in &cases::valid() {
-        // The empty text, as which one of them writes zero, is read as none.
+        // The empty text never decodes, although one encoding writes zero that way.
         for (encoding, text) in case.encodings.iter().filter(|(_, text)| !text.is_empty()) {
             let pin = format!("?format={}&encoding={encoding}", case.format);
             let answer = decode(&mut client, text, &pin).await;
@@ -284,7 +285,7 @@ async fn a_text_of_no_format_is_rejected_by_every_format() {
 
 #[tokio::test]
 async fn ids_are_decoded_while_none_can_be_minted() {
-    // A clock that was never set: long before this program was built.
+    // The clock was never set and shows a time long before this program was built.
     let service =
         Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let refused = service.post("/ids/snowflake").await;
@@ -361,7 +362,7 @@ async fn a_conjunction_id_of_another_salt_is_recognised_by_its_shape() {
     assert!(
         problem["detail"]
             .as_str()
-            .is_some_and(|text| text.contains("the shape of one of conjunction")),
+            .is_some_and(|text| text.contains("looks like one of conjunction")),
         "{problem}"
     );
     for text in ["hello", "zwwqlzz-pjjmxmd-lkpvwq", "175928847299117063"] {
@@ -373,7 +374,7 @@ async fn a_conjunction_id_of_another_salt_is_recognised_by_its_shape() {
 #[tokio::test]
 async fn with_a_format_its_canonical_text_of_its_one_length_is_read_first() {
     let service = Service::start("").await;
-    // Nine digits: as the decimal number 575021959 it would be a payment of 2024.
+    // These nine digits are also a decimal number, 575021959, which would be a payment of 2024.
     let answer = service.get("/decode/575021959?format=payment").await.json();
     let found = &answer["matches"][0];
     assert_eq!(

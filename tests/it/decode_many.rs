@@ -1,13 +1,13 @@
-//! What `POST /decode` answers.
+//! Responses of `POST /decode`.
 
-use idmint::time::{ManualClock, UnixNanos};
+use idmint_core::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-use crate::cases::{self, FORMATS};
-use crate::http1::Answer;
 use crate::service::{Service, in_path};
 use crate::support::{LONG, get_request, post_request, within};
+use idmint_testing::cases::{self, FORMATS};
+use idmint_testing::http1::Answer;
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
@@ -21,7 +21,7 @@ fn request(query: &str, from: &str, to: &str, body: &str) -> String {
     )
 }
 
-/// What is said of these texts as an array, sent as an array.
+/// Decodes the texts, sent as an array, and returns the array of results.
 async fn decode_array(service: &Service, query: &str, texts: &[&str]) -> Vec<Value> {
     let answer = service
         .exchange(&request(query, JSON, JSON, &json!(texts).to_string()))
@@ -81,6 +81,9 @@ async fn every_published_id_is_told_of_in_order_as_its_own_answer_tells_of_the_b
         let mut expected: serde_json::Map<_, _> = of_all.into_iter().chain(members).collect();
         if full["did_you_mean"] != json!([]) {
             expected.insert("did_you_mean".to_owned(), full["did_you_mean"].clone());
+        }
+        if full["notes"] != json!([]) {
+            expected.insert("notes".to_owned(), full["notes"].clone());
         }
         assert_eq!(brief, Value::Object(expected));
     }
@@ -275,7 +278,7 @@ async fn an_answer_that_would_be_longer_than_64_mib_is_refused_unless_it_comes_a
             .unwrap();
         assert_eq!(head, *b"HTTP/1.1 200 OK", "{to}");
     }
-    // Long enough to be looked at before, and short enough.
+    // Long enough to be measured before it is sent, and short enough to be accepted.
     let told = service
         .exchange(&request("?detail=full", TEXT, JSON, &texts(4_000)))
         .await;
@@ -292,7 +295,7 @@ async fn an_answer_that_would_be_longer_than_64_mib_is_refused_unless_it_comes_a
 
 #[tokio::test]
 async fn many_are_decoded_while_none_can_be_minted() {
-    // A clock that was never set: long before this program was built.
+    // The clock was never set and shows a time long before this program was built.
     let service =
         Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let brief = decode_array(&service, "?format=snowflake", &["175928847299117063"]).await;

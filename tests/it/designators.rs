@@ -1,10 +1,11 @@
-//! Which objects the designators of messages stand for: `conjunction.catalogs` and `conjunction.designators`.
+//! The objects that the designators of messages name: `conjunction.catalogs` and
+//! `conjunction.designators`.
 
 use serde_json::json;
 
-use crate::http1::Answer;
 use crate::service::{Service, ids_of};
 use crate::support::post_request;
+use idmint_testing::http1::Answer;
 
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
@@ -32,7 +33,7 @@ async fn a_designator_that_is_no_number_is_named_as_such() {
         (
             "UNKNOWN",
             "wrong_type",
-            "\"UNKNOWN\" is no catalogue number",
+            "\"UNKNOWN\" is not a catalogue number",
         ),
         ("L3972", "wrong_type", "as Alpha-5 it would be 203972"),
         ("A0001", "wrong_type", "as Alpha-5 it would be 100001"),

@@ -1,22 +1,22 @@
-//! A server that is asked to stop answers what it has accepted.
+//! A server that is asked to stop answers all requests that it has accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use idmint::http::{Api, HostPolicy, HttpMetrics, paths};
-use idmint::minting::Randomness;
-use idmint::net::{OpenConnections, serve};
 use idmint::server::assemble;
 use idmint::server::config::Config;
-use idmint::time::Clock;
+use idmint_core::minting::Randomness;
+use idmint_core::time::Clock;
+use idmint_http::{Api, HostPolicy, HttpMetrics, paths};
+use idmint_net::{OpenConnections, serve};
 use prometheus::{Registry, TextEncoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::http1::AsyncClient;
 use crate::support::{LONG, Running, WIDE, get_request, terms, until, within};
+use idmint_testing::http1::AsyncClient;
 
 #[tokio::test]
 async fn a_request_in_flight_gets_its_answer() {
@@ -72,7 +72,7 @@ async fn a_busy_connection_loses_no_request_while_draining() {
     for _ in 0..8 {
         let mut client = server.connect().await;
         callers.push(tokio::spawn(async move {
-            // Panics if a request is not answered.
+            // `exchange` panics if a request is not answered.
             let mut answered = 0;
             while client
                 .exchange(&get_request("/hello"))
@@ -99,7 +99,8 @@ async fn a_request_on_its_way_when_draining_begins_is_answered() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
     client.exchange(&get_request("/hello")).await;
-    // On this runtime's single thread the server learns of draining before it can learn of the request.
+    // This runtime has a single thread, so the server learns of draining before it sees the
+    // request.
     client.send(get_request("/hello")).await;
     let drained = server.begin_draining();
     let answer = client.receive().await;
@@ -163,7 +164,7 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
             "{head}expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n"
         ))
         .await;
-    // It reads.
+    // The server reads the body.
     within(
         LONG,
         client
@@ -172,7 +173,7 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
     )
     .await
     .unwrap();
-    // A byte every few milliseconds, for as long as somebody takes it.
+    // Sends a byte every few milliseconds, for as long as the server reads.
     let dripping = tokio::spawn(async move {
         while client.stream.write_all(b"1\r\nx\r\n").await.is_ok() {
             sleep(Duration::from_millis(5)).await;

@@ -1,22 +1,23 @@
-//! The one edge: whatever path a request takes, it passes the place that can refuse, count and time it.
+//! Every request passes the edge, whatever its path. The edge can refuse, count and time it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use idmint::http::{Admission, Api, HostPolicy, HttpMetrics, Problem, Route, Slug, paths};
-use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
-use idmint::time::Clock;
+use idmint_core::minting::Randomness;
+use idmint_core::time::Clock;
+use idmint_http::{Admission, Api, HostPolicy, HttpMetrics, Problem, Route, Slug, paths};
 use prometheus::{Registry, TextEncoder};
 use tower::ServiceExt;
 
-/// What the marker says in every answer.
+/// The detail of every refusal by the marker.
 const MARKER: &str = "the marker stands at the edge";
 
-/// An API at whose edge every request is refused by the marker, or none; and how many requests came to it.
+/// Creates an API whose marker at the edge refuses every request or none. Also returns the number
+/// of requests that reached the marker.
 fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
     let registry = Registry::new();
     let clock = Arc::new(Clock::system());
@@ -41,8 +42,9 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
     )
 }
 
-/// A request to every route there is, with something for each parameter; to mints as they are mostly asked for and as the
-/// router would take them; to paths and with methods that there are not.
+/// Returns requests to every route with a value for each parameter. Mints are included in their
+/// common form and in the form that goes through the router. Unknown paths and methods are
+/// included, too.
 pub(crate) fn requests() -> Vec<(Method, String)> {
     let fill = |path: &str| {
         let values = [

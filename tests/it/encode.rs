@@ -1,9 +1,9 @@
-//! `GET /encode/{format}`: the id of given fields, and nothing is minted.
+//! `GET /encode/{format}`: the id of given fields. Nothing is minted.
 
 use serde_json::{Value, json};
 
-use crate::cases::{self, FORMATS, Valid};
 use crate::service::{ALL_ON, Service};
+use idmint_testing::cases::{self, FORMATS, Valid};
 
 async fn encoded(service: &Service, path: &str) -> Value {
     let answer = service.get(path).await;
@@ -184,9 +184,10 @@ async fn what_makes_no_id_is_named_with_its_bound_and_a_request_that_works() {
     );
 }
 
-/// Two ids of the original service with the objects that they are of, from its public test collection (UKSpaceAgency/sst-beta-infra).
-/// Its salt is a secret; but behind the first letter Hashids writes the digits of the number in base 17, each as one letter, so
-/// which letters are equal does not depend on the salt. Of all seconds from 2022 to 2026 these alone fit.
+/// Two ids of the original service with their objects, from its public test collection
+/// (UKSpaceAgency/sst-beta-infra). The salt of that service is secret. But after the first letter,
+/// Hashids writes the number in base 17 with one letter per digit, so the pattern of equal letters
+/// does not depend on the salt. Of all seconds from 2022 to 2026, only these fit.
 #[tokio::test]
 async fn ids_of_the_original_service_have_the_pattern_of_letters_of_ours() {
     let pattern = |label: &str| {

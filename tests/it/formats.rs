@@ -1,10 +1,10 @@
-//! What `GET /formats` says of a format, and which ids it says a time span has.
+//! The descriptions of `GET /formats`, and the range of ids of a time span.
 
 use serde_json::{Value, json};
 
 use crate::service::{ALL_ON, Service};
 
-/// Every number in a document.
+/// Returns every number in a document.
 fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Number(number) => number.as_f64().into_iter().collect(),
@@ -29,7 +29,7 @@ async fn the_example_of_every_format_decodes_as_that_format_in_every_spelling() 
             );
             let decoded = service.get(&path).await.json();
             let found = &decoded["matches"][0];
-            // A type is told by the canonical encoding alone.
+            // Only the canonical encoding carries the type.
             let mut expected = example["encodings"].clone();
             if !format["types_minted"].is_null() && *encoding != format["encodings"][0]["name"] {
                 let untyped = &mut expected[format["encodings"][0]["name"].as_str().unwrap()];
@@ -104,6 +104,15 @@ async fn minted_ids_lie_in_the_range_of_their_time() {
             &"2040-01-01T00:01:00Z".into()
         )
     );
+    for from in [
+        "2040-01-01T00:00:00%2B00:00",
+        "2040-01-01T01:00:00+01:00",
+        "2040-01-01T01:00:00%2001:00",
+        "2039-12-31T18:30:00-05:30",
+    ] {
+        let path = format!("/formats/snowflake/range?from={from}&to=2040-01-01T00:01:00Z");
+        assert_eq!(service.get(&path).await.json(), range, "{from}");
+    }
     let [least, greatest] = ["least", "greatest"].map(|end| {
         range[end]["encodings"]["hex_padded"]
             .as_str()

@@ -1,8 +1,9 @@
-//! A thousand conjunctions as they are reported over seven days, with times that drift: how many ids each of them gets.
+//! A thousand conjunctions, reported over seven days with drifting times, and the number of ids
+//! that each gets.
 
 use std::collections::HashSet;
 
-use idmint::time::UnixTime;
+use idmint_core::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -19,8 +20,9 @@ const ROUNDS: usize = 21;
 /// 2040-01-08T00:00:00Z in microseconds.
 const BASE: i64 = 2_209_593_600_000_000;
 
-/// The times of one conjunction, report by report: each is nearer to the last one than the one before, as orbits become
-/// known better. The first steps are of seconds, the last ones of milliseconds; none is as long as a minute.
+/// Returns the times of the reports of one conjunction. The steps get smaller, because orbits
+/// become better known. The first steps are seconds and the last ones milliseconds; no step is as
+/// long as a minute.
 fn drift(random: &mut StdRng, begins: i64) -> Vec<i64> {
     let mut at = begins;
     let step = |round: usize| 8_000_000_i64 / (1 << (round / 2));
@@ -32,7 +34,7 @@ fn drift(random: &mut StdRng, begins: i64) -> Vec<i64> {
         .collect()
 }
 
-/// Round by round the times of all conjunctions.
+/// Returns the times of all conjunctions, round by round.
 fn rounds() -> Vec<Vec<i64>> {
     let mut random = StdRng::seed_from_u64(508);
     let begins = |history: usize| BASE + 97_000_003 * i64::try_from(history).unwrap();
@@ -44,8 +46,8 @@ fn rounds() -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// Reports every conjunction in every round, in another order each time; `query` and whether the first id is sent along. For
-/// each history what was answered.
+/// Reports every conjunction in every round, each time in another order, with this `query`, and
+/// with the first id if `sends_id`. Returns the responses for each history.
 async fn report_all(query: &str, sends_id: bool) -> Vec<Vec<Value>> {
     let service = Service::start("").await;
     let mut random = StdRng::seed_from_u64(7);
@@ -57,7 +59,8 @@ async fn report_all(query: &str, sends_id: bool) -> Vec<Vec<Value>> {
             let tca = UnixTime::from_nanos(i128::from(times[*history]) * 1_000)
                 .to_text(6)
                 .unwrap();
-            // A pair has several conjunctions, and half of the pairs are another one swapped.
+            // A pair of objects has several conjunctions. Half of them have the same two objects
+            // swapped.
             let (pair, is_swapped) = (history / 8, history / 4 % 2 == 1);
             let (one, other) = (2 * pair + 1, 2 * pair + 2);
             let [primary, secondary] = if is_swapped {

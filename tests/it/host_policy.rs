@@ -1,20 +1,20 @@
-//! For which hosts requests are answered, and from which pages they may come: over every route, and the fast way of mints.
+//! The accepted hosts and origins of requests, over every route and over the fast path of mints.
 
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, Version};
-use idmint::http::{Api, CorsOrigin, HostName, HostPolicy, HostRule, HttpMetrics, paths};
-use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
-use idmint::time::Clock;
+use idmint_core::minting::Randomness;
+use idmint_core::time::Clock;
+use idmint_http::{Api, CorsOrigin, HostName, HostPolicy, HostRule, HttpMetrics, paths};
 use prometheus::{Registry, TextEncoder};
 use tower::ServiceExt;
 
 use crate::edge::requests;
-use crate::http1::request;
 use crate::service::Service;
+use idmint_testing::http1::request;
 
 const PAGE: &str = "https://tickets.example.com";
 
@@ -85,14 +85,14 @@ impl Asked {
         )
     }
 
-    /// What a mint gets that names this host.
+    /// Mints with this host, and returns the status.
     async fn mint_at(&self, host: &str) -> StatusCode {
         self.ask(&Method::POST, "/ids/flax", &[("host", host)])
             .await
             .0
     }
 
-    /// What a mint gets that a browser sends with these headers.
+    /// Mints with these headers of a browser, and returns the status.
     async fn mint_by(&self, host: &str, headers: &[(&str, &str)]) -> StatusCode {
         self.ask(
             &Method::POST,
@@ -246,7 +246,7 @@ async fn the_authority_of_an_address_is_the_host() {
             421,
         ),
         (Version::HTTP_2, "/ids/flax", None, 400),
-        // RFC 9112 section 3.2.2: the target counts, and Host must be there all the same.
+        // RFC 9112 section 3.2.2: the target takes precedence, but Host must still be present.
         (
             Version::HTTP_11,
             "http://rebound.example.net/ids/flax",
@@ -546,7 +546,8 @@ async fn a_body_of_two_lengths_is_read_by_its_chunks_and_the_connection_closed()
     ] {
         let mut client = service.connect().await;
         let json = "content-type: application/json";
-        // Read by its Content-Length, what follows the first chunk's size would be a second request.
+        // If the server used Content-Length, the bytes after the first chunk size would be a second
+        // request.
         let smuggled = "POST /ids/flax HTTP/1.1\r\nhost: localhost\r\n\r\n";
         let body = format!("b\r\n{{\"count\":2}}\r\n0\r\n\r\n{smuggled}");
         let head = format!(

@@ -1,12 +1,12 @@
-//! What `POST /inspect` answers.
+//! Responses of `POST /inspect`.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cases::FORMATS;
 use crate::service::Service;
 use crate::support::post_request;
+use idmint_testing::cases::FORMATS;
 
 async fn inspect(service: &Service, query: &str, lines: &[String]) -> Value {
     let body = lines.iter().fold(String::new(), |mut body, line| {
@@ -79,7 +79,7 @@ async fn what_was_minted_here_is_told_with_what_its_lines_have_in_common() {
 
 #[tokio::test]
 async fn what_cannot_be_told_says_why_and_a_format_that_is_named_is_taken() {
-    // With a second format of payments, which nobody can tell from the first.
+    // The configuration has a second payment format, which cannot be told apart from the first one.
     let service = Service::start(FORMATS).await;
     let numbers: Vec<String> = (1..=1000).map(|number: u32| number.to_string()).collect();
     let verdict = inspect(&service, "", &numbers).await;

@@ -1,4 +1,4 @@
-//! How ledgers are read: page by page, in every form that is asked for, and what is not there.
+//! Reading ledgers: page by page, in every media type, and requests for ledgers that do not exist.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn events_are_listed_a_thousand_a_page() {
             .json()
     };
     let mut ids = vec![text(&page("").await["ids"][0]["id"]).to_owned()];
-    // Appends of many lengths, so that pages begin and end inside of them.
+    // Appends of different lengths, so that pages begin and end inside of appends.
     for (number, len) in [999, 1, 700, 2, 297, 501].into_iter().enumerate() {
         let events: Vec<String> = (0..len).map(event).collect();
         ids.extend(ids_of(
@@ -157,7 +157,7 @@ async fn what_is_not_there_is_said() {
 #[tokio::test]
 async fn an_order_that_is_none_is_refused_and_its_example_works() {
     let service = Service::start("").await;
-    // Before there is a ledger, the example creates one.
+    // Before the first ledger exists, the example creates one.
     for is_there in [false, true] {
         let ledger = if is_there {
             ledger(&service, 0).await
@@ -224,7 +224,7 @@ async fn an_answer_has_the_form_that_was_asked_for() {
         (&told["format"], &told["count"]),
         (&json!("evently"), &json!(2))
     );
-    // From here on replays, whatever their form.
+    // From here on, all responses are replays, in any media type.
     let plain = ask("", "text/plain").await;
     assert_eq!(plain.text(), format!("{}\n{}\n", ids[0], ids[1]));
     let lines = ask("", "application/x-ndjson").await;
@@ -280,7 +280,7 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     }
 }
 
-/// What is listed of a ledger stands at both ends of it, however long the appends are that stand there.
+/// The listing has both ends of a ledger, however long the appends at the ends are.
 #[tokio::test]
 async fn ledgers_of_long_appends_are_listed_right_by_many_while_ids_are_minted() {
     const LEDGERS: usize = 150;

@@ -1,19 +1,19 @@
-//! What the ledgers answer: every published chain comes out, and what is asked twice is done once.
+//! Ledgers: every published chain is reproduced, and a repeated request takes effect once.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cases::{file, rows};
-use crate::http1::Answer;
 use crate::service::{NEW_YEAR, Service, ids_of, in_path};
 use crate::support::{get_request, post_request};
+use idmint_testing::cases::{file, rows};
+use idmint_testing::http1::Answer;
 
 pub(crate) const JSON: &str = "content-type: application/json\r\n";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const MICRO: Duration = Duration::from_micros(1);
 
-/// An event that says nothing but its number.
+/// Returns an event with only a number as data.
 pub(crate) fn event(number: usize) -> String {
     json!({ "event": "Counted", "entities": {}, "data": number }).to_string()
 }
@@ -43,7 +43,7 @@ pub(crate) async fn append(service: &Service, key: &str, order: &str) -> Answer 
     service.exchange(&append_request(key, order)).await
 }
 
-/// A ledger that begins now with an event of this number.
+/// Creates a ledger whose first event has this number, and returns the ledger.
 pub(crate) async fn ledger(service: &Service, number: usize) -> String {
     let answer = service
         .exchange(&create_request(
@@ -61,7 +61,7 @@ pub(crate) fn text(value: &Value) -> &str {
         .unwrap_or_else(|| panic!("{value} should be a text"))
 }
 
-/// Its status and the type of the problem, and its reason.
+/// Asserts the status, the problem type and the reason, and returns the problem.
 #[track_caller]
 pub(crate) fn assert_problem(answer: &Answer, status: u16, slug: &str, reason: &str) -> Value {
     let problem = answer.json();
@@ -78,7 +78,7 @@ pub(crate) fn assert_problem(answer: &Answer, status: u16, slug: &str, reason: &
     problem
 }
 
-/// Asks what the example of a refusal says.
+/// Asserts that the example of a refusal works.
 pub(crate) async fn assert_example_works(service: &Service, problem: &Value) {
     let (request, body) = match text(&problem["example"]).split_once(" {") {
         Some((request, rest)) => (request, format!("{{{rest}")),
@@ -101,7 +101,7 @@ pub(crate) async fn assert_example_works(service: &Service, problem: &Value) {
     assert!([200, 201].contains(&answer.status), "{problem}: {answer:?}");
 }
 
-/// The whole chain, page by page.
+/// Returns the whole chain, read page by page.
 pub(crate) async fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     let (mut links, mut after) = (Vec::new(), String::new());
     loop {
@@ -127,7 +127,7 @@ async fn every_published_chain_gets_its_published_ids() {
             .iter()
             .map(|row| text(&row["event_json"]))
             .collect();
-        // One event a request, and all in one.
+        // One event per request, and all events in one request.
         for at_once in [1, bodies.len()] {
             let service = Service::start("").await;
             let created = service.exchange(&create_request("", bodies[0])).await;
@@ -216,7 +216,7 @@ async fn everything_invalid_is_refused_with_its_published_reason() {
         let as_genesis = service.exchange(&create_request("", body)).await;
         let as_event = append(&service, "invalid", &order(&ledger, &[&event(1), body])).await;
         if body == r#"{"event":"x","entities":{}}"# {
-            // Only the time is missing, and that is assigned.
+            // Only the time is missing, and an append assigns it.
             assert_problem(
                 &as_genesis,
                 400,
@@ -246,7 +246,7 @@ async fn everything_invalid_is_refused_with_its_published_reason() {
             );
             assert_example_works(&service, &problem).await;
         } else {
-            // What is no JSON at all is found before it is known to be an event.
+            // Invalid JSON is detected before the text is read as an event.
             let reason = text(&as_event.json()["reason"]).to_owned();
             assert!(
                 ["invalid_json", "json_syntax"].contains(&reason.as_str()),
@@ -286,7 +286,7 @@ async fn everything_invalid_is_refused_with_its_published_reason() {
 
 #[tokio::test]
 async fn an_import_breaks_where_the_check_of_the_chain_does() {
-    for chain in crate::chains::chains()
+    for chain in idmint_testing::chains::chains()
         .into_iter()
         .filter(|chain| chain.outcome.is_err())
     {
@@ -353,13 +353,13 @@ async fn an_event_gets_the_published_time_after_the_last() {
     for row in rows(&file("evently")["monotonic"]) {
         let micros = |name: &str| text(&row[name]).parse::<i128>().unwrap();
         let ahead_us = micros("last_us") - micros("now_us");
-        // Nobody can import from a later hour.
+        // Imports from a later hour are impossible.
         if ahead_us > 5_000_000 {
             continue;
         }
-        // The same distances at a time when this service runs.
+        // Shift the times to a moment at which this service runs, with the same distances.
         let at = |since_now_us: i128| {
-            idmint::time::UnixTime::from_nanos(
+            idmint_core::time::UnixTime::from_nanos(
                 (i128::from(NEW_YEAR.get()) / 1_000 + since_now_us) * 1_000,
             )
             .to_text(6)
@@ -407,7 +407,7 @@ async fn what_is_asked_twice_is_done_once() {
             let problem = assert_problem(&conflict, 422, "idempotency-conflict", "idempotency_key");
             assert_example_works(&service, &problem).await;
         }
-        // The key of another ledger is another key.
+        // The same key on another ledger is a different key.
         assert_eq!(
             append(&service, key, &order(&other, &[event(9)]))
                 .await
@@ -465,7 +465,7 @@ async fn a_ledger_is_created_once_with_a_key() {
     assert_eq!(later.status, 201);
     assert_ne!(later.json()["ledger"], first.json()["ledger"]);
 
-    // Two ledgers that begin alike in the same microsecond are two.
+    // Two ledgers with the same first event in the same microsecond are different ledgers.
     let twin = service
         .exchange(&create_request("idempotency-key: twin\r\n", &event(1)))
         .await;
@@ -545,7 +545,8 @@ async fn an_append_that_expects_another_head_is_refused_and_told_the_head() {
         assert_problem(&refused, 409, "head-moved", "")["head"],
         json!(head)
     );
-    // A replay of what was done is no new append, though the head has moved; a refused key may be used again.
+    // A replay of a finished append is not a new append, even though the head has moved. A refused
+    // key may be used again.
     assert_eq!(
         append(&service, "1", &expecting(&genesis, 1)).await.status,
         200
@@ -619,7 +620,8 @@ async fn a_time_is_above_the_last_and_at_most_5_s_ahead() {
 async fn an_id_that_an_event_names_must_be_the_one_it_gets() {
     let vectors = file("evently");
     let rows = rows(&vectors["chains"][1]["events"]);
-    let named = |at: usize, id: &str| crate::chains::line(text(&rows[at]["event_json"]), id);
+    let named =
+        |at: usize, id: &str| idmint_testing::chains::line(text(&rows[at]["event_json"]), id);
     let (first, second) = (text(&rows[0]["event_id"]), text(&rows[1]["event_id"]));
     let service = Service::start("").await;
     let refused = service
@@ -733,7 +735,7 @@ async fn events_come_to_the_address_of_their_ledger_as_to_that_of_their_format()
     let events = format!(r#"{{"events":[{}]}}"#, event(2));
     let first = service.exchange(&post(&ledger, "a", &events)).await;
     assert_eq!(first.status, 201, "{first:?}");
-    // The key is of the ledger, not of the address.
+    // The key belongs to the ledger, not to the address.
     let again = append(&service, "a", &order(&ledger, &[event(2)])).await;
     assert_eq!(
         (again.status, again.json()["ids"].take()),

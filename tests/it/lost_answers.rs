@@ -1,13 +1,13 @@
-//! No answer is lost while its caller can still read it.
+//! No response is lost while its caller can still read it.
 
 use std::time::Duration;
 
-use idmint::http::paths;
+use idmint_http::paths;
 use tokio::io::AsyncWriteExt;
 
-use crate::http1::request;
 use crate::service::Service;
 use crate::support::{Running, WIDE, get_request, post_request, until};
+use idmint_testing::http1::request;
 
 #[tokio::test]
 async fn a_caller_that_closes_its_sending_half_gets_its_answer() {
@@ -53,7 +53,7 @@ async fn answers_that_came_before_an_error_are_sent_before_it_ends_the_connectio
     }
 }
 
-/// The body comes late, so that no route can have read it unless it waited for it.
+/// The body is sent late, so a route can only have read it by waiting for it.
 #[tokio::test]
 async fn an_answer_that_leaves_a_body_unread_says_so_on_every_route() {
     let service = Service::start("").await;

@@ -1,32 +1,27 @@
-//! What a user sees, one file per behaviour.
-#![cfg(feature = "server")]
+//! The service as a user sees it, one file per behaviour.
+#![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod answers;
 mod bad_input;
 mod bad_settings;
 mod blocks;
-#[path = "../vectors/cases.rs"]
-mod cases;
 mod cdm;
-#[path = "../vectors/chain_with_keys.rs"]
-mod chain_with_keys;
-#[path = "../vectors/chains.rs"]
-mod chains;
 mod confined;
 mod conjunction;
 mod connections;
+mod damaged;
 mod decode;
 mod decode_many;
 mod designators;
+mod detection;
 mod draining;
 mod edge;
 mod encode;
 mod formats;
+mod fuzzed;
 mod histories;
 mod host_policy;
-#[path = "../http1/mod.rs"]
-mod http1;
 mod http2;
 mod inspect;
 mod ledger_pages;
@@ -44,6 +39,9 @@ mod register;
 mod rows;
 mod ruler;
 mod service;
+#[path = "../fuzz/subjects/mod.rs"]
+mod subjects;
 mod support;
 mod tokens;
+mod unlikely;
 mod verify;

@@ -1,15 +1,16 @@
-//! What `POST /ids/{format}` answers.
+//! Responses of `POST /ids/{format}`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::http1::Answer;
 use crate::service::{ALL_ON, NEW_YEAR, Service, ids_of, in_path};
 use crate::support::{LONG, get_request, post_request, within};
+use idmint_testing::http1::Answer;
 
-/// Numbers from 0 on: the epoch is the moment at which the service starts, and one tick holds millions.
+/// A format whose ids count up from 0. Its epoch is the start of the service, and one tick holds
+/// millions of ids.
 const FROM_ZERO: &str = r#"
 [formats.counter]
 summary   = "A counter that starts at zero"
@@ -20,7 +21,7 @@ fields    = [{ name = "time", kind = "time", bits = 33 }, { name = "sequence", k
 encodings = ["decimal", "hex", "hex_padded", "base36", "crockford", "hashids", "sqids"]
 "#;
 
-/// One lane a format, so that what one worker number does is seen.
+/// Uses one lane per format, so that the behaviour of a single worker number is visible.
 const ONE_LANE: &str = "worker.lanes = 1";
 
 fn request_accepting(path: &str, media: &str) -> String {
@@ -38,7 +39,7 @@ fn assert_exact_length(answer: &Answer) {
     assert_eq!(answer.header("transfer-encoding"), None);
 }
 
-/// The number of a decimal id.
+/// Returns the number of a decimal id.
 fn number(id: &str) -> u128 {
     id.parse()
         .unwrap_or_else(|_| panic!("{id:?} is not decimal"))
@@ -142,7 +143,7 @@ async fn bytes_with_an_encoding_are_refused_and_say_how_many_there_are() {
         (422, &json!("encoding"))
     );
     assert!(
-        answer.text().contains("its number in 14 bytes"),
+        answer.text().contains("a number of 14 bytes"),
         "{}",
         answer.text()
     );
@@ -188,7 +189,8 @@ async fn the_length_is_known_before_and_exact_where_the_ids_grow_longer() {
     let mut client = service.connect().await;
     let mut next = 0;
     for media in ["application/json", "text/plain", "application/x-ndjson"] {
-        // From zero the first of these crosses 10 and 100, the next 1 000, and so on up to 100 000.
+        // Counting from zero, the first of these responses crosses 10 and 100, the next 1 000, and
+        // so on up to 100 000.
         for count in [1, 2, 255, 256, 257, 258, 5_000, 100_000] {
             let answer = client
                 .exchange(&request_accepting(
@@ -201,7 +203,7 @@ async fn the_length_is_known_before_and_exact_where_the_ids_grow_longer() {
             let numbers = text
                 .split(|c: char| !c.is_ascii_digit())
                 .filter_map(|digits| digits.parse::<u64>().ok());
-            // The count of a JSON answer stands in front of its ids.
+            // A JSON response has its count before the ids.
             let ids = numbers.skip(usize::from(media == "application/json"));
             assert!(ids.eq(next..next + count), "{count} as {media}");
             next += count;
@@ -333,7 +335,7 @@ async fn random_ids_of_one_answer_ascend_and_those_of_a_process_where_the_format
     ] {
         let monotonic = service.get(&format!("/formats/{name}")).await.json()["monotonic"].clone();
         let mut last = String::new();
-        // The clock stands still, so nothing but the order of the answers tells which comes first.
+        // The clock stands still, so the order of the responses alone decides which id comes first.
         for count in [1, 1, 2, 1_000, 1, 100_000, 1] {
             let ids = service
                 .mint(&format!("/ids/{name}?encoding=hex_padded&count={count}"))
@@ -360,7 +362,7 @@ async fn random_ids_of_one_answer_ascend_and_those_of_a_process_where_the_format
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_at_the_same_time_never_get_the_same_id() {
-    // 20 000 are fewer than one lane has ahead of a clock that stands still.
+    // 20 000 ids are fewer than one lane can mint ahead of a clock that stands still.
     let service = Service::start("").await;
     let mut callers = Vec::new();
     for _ in 0..8 {
@@ -547,7 +549,7 @@ async fn one_id_waits_behind_one_long_request_and_not_behind_all_of_them() {
         client
     };
     let mut long = Vec::new();
-    // Two of them are all that eight lanes have in a tick and its lead.
+    // Two of these requests use up everything that eight lanes have in one tick and its lead.
     for _ in 0..10 {
         long.push(ask("/ids/snowflake?count=100000").await);
     }

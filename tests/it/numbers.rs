@@ -1,4 +1,5 @@
-//! Numbers without gaps: given once for each key, written as configured, made void, listed, read back and kept from others.
+//! Numbers without gaps: assigned once per key, formatted as configured, voided, listed, decoded,
+//! and hidden from other tokens.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::http1::{Answer, request};
 use crate::ledgers::{assert_example_works, assert_problem, text};
 use crate::service::Service;
+use idmint_testing::http1::{Answer, request};
 
 const RULES: &str = r#"
 [numbers.invoice]
@@ -42,7 +43,7 @@ async fn make_void(service: &Service, number: &str, reason: &str) -> Answer {
         .await
 }
 
-/// Everything that is listed of a series, page by page.
+/// Returns the whole listing of a series, read page by page.
 async fn listed(service: &Service, series: &str, limit: usize) -> Vec<Value> {
     let (mut numbers, mut after) = (Vec::new(), String::new());
     loop {
@@ -75,13 +76,13 @@ async fn a_key_is_given_one_number_and_always_the_same() {
         (second.status, second.json()["number"].clone()),
         (201, json!("2"))
     );
-    // Another series has its own numbers, and its own keys.
+    // Another series has its own numbers and its own keys.
     let beside = give(&service, "acme-2027", "order-1").await;
     assert_eq!(
         (beside.status, beside.json()["number"].clone()),
         (201, json!("1"))
     );
-    // However late: days after which the key of an append is forgotten.
+    // A key lasts longer than the key of an append, which expires after days.
     for days in [0, 1, 10, 400] {
         service.clock.advance(Duration::from_secs(days * 86_400));
         let again = give(&service, "acme-2026", "order-1").await;
@@ -214,7 +215,7 @@ async fn a_series_begins_and_ends_where_it_is_configured_to() {
     let refused = give(&service, "ticket?count=4", "b").await;
     let problem = assert_problem(&refused, 422, "series-ended", "count");
     assert!(
-        text(&problem["detail"]).contains("3 of its numbers are left, 4 were asked for"),
+        text(&problem["detail"]).contains("has 3 numbers left, 4 were requested"),
         "{problem}"
     );
     assert_eq!(problem["limit"], "1001");
@@ -266,7 +267,7 @@ async fn a_series_that_was_kept_elsewhere_goes_on_at_a_stated_number_once() {
         "first",
     );
     assert!(
-        text(&before_start["detail"]).contains("numbers from 998 to 1001"),
+        text(&before_start["detail"]).contains("must be from 998 to 1001"),
         "{before_start}"
     );
     assert_problem(
@@ -340,7 +341,7 @@ async fn of_many_that_begin_a_series_at_once_one_does() {
     let ask = |first: u64| {
         let address = service.address;
         tokio::spawn(async move {
-            let mut client = crate::http1::AsyncClient::connect(address).await;
+            let mut client = idmint_testing::http1::AsyncClient::connect(address).await;
             let line = format!("POST /numbers/acme-1?first={first}");
             client
                 .exchange(&request(
@@ -600,7 +601,7 @@ async fn texts_of_configured_series_are_read_back() {
             "{}",
             drawn.text()
         );
-        // Whoever asks for the ids of a format is told of nothing else.
+        // A request that is pinned to a format finds no numbers.
         let pinned = service
             .get(&format!(
                 "/decode/{}?format=snowflake",
@@ -609,7 +610,7 @@ async fn texts_of_configured_series_are_read_back() {
             .await;
         assert_eq!(pinned.status, 404);
     }
-    // Whatever else it can be, with another check it is none.
+    // With a wrong check the text is not a number, whatever else it may be.
     let other = service.get("/decode/INV-acme-2026-000018").await.json();
     assert!(other.get("numbers").is_none(), "{other}");
     let id = service.mint("/ids/snowflake").await.remove(0);
@@ -631,12 +632,12 @@ async fn many_callers_at_once_make_one_series_each_key_its_own_number() {
     let ask = |caller: usize| {
         let address = service.address;
         tokio::spawn(async move {
-            let mut client = crate::http1::AsyncClient::connect(address).await;
+            let mut client = idmint_testing::http1::AsyncClient::connect(address).await;
             let mut told = Vec::new();
             for at in 0..25 {
                 let headers = format!("idempotency-key: {caller}-{at}\r\n");
                 let asked = request("POST /numbers/acme-1", &headers, "");
-                // Each twice, as after a lost answer.
+                // Each request is sent twice, as after a lost response.
                 let [one, other] = [client.exchange(&asked).await, client.exchange(&asked).await]
                     .map(|it| it.json());
                 assert_eq!(one, other);
@@ -788,12 +789,12 @@ async fn rules_that_do_not_go_together_are_refused_with_their_names() {
         (
             "numbers.a = { pattern = 'a', start = 5, max = 4 }",
             "numbers.a.max",
-            "there would be no number",
+            "the series would be empty",
         ),
         (
             "numbers.a.pattern = 'x-*'\nnumbers.b.pattern = 'x-*'",
             "numbers.b.pattern",
-            "numbers.a, too",
+            "also that of numbers.a",
         ),
         (
             "numbers.a = { pattern = 'a', step = 2 }",

@@ -1,4 +1,4 @@
-//! Who asks for more than there is room for is told so at once, and everybody else is served.
+//! Callers that ask for more than there is room for are refused at once, and all others are served.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::http1::{AsyncClient, request};
 use crate::service::Service;
 use crate::support::{LONG, get_request, post_request, within};
+use idmint_testing::http1::{AsyncClient, request};
 
 #[tokio::test]
 async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() {
@@ -67,7 +67,7 @@ async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() 
     );
 }
 
-/// A caller who has sent so much of this as is taken, and reads nothing.
+/// Connects a caller that sends as much of `asks` as the server takes, and reads nothing.
 async fn send_unread(service: &Service, asks: &[u8]) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(2_304).unwrap();
@@ -80,8 +80,8 @@ async fn send_unread(service: &Service, asks: &[u8]) -> TcpStream {
 async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connections_end() {
     const CALLERS: usize = 260;
     let service = Service::start("http.memory_max = '32MiB'").await;
-    // These are one peer, so whoever has no connection before may find none later.
-    let mut kept = service.connect().await;
+    // The callers use up the memory of their peer, so the metrics are read by another peer.
+    let mut kept = connect_from(&service, 2).await;
     let mut metric = async |name: &str| {
         let text = kept.exchange(get_request("/metrics")).await.text();
         let line = text
@@ -95,7 +95,7 @@ async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connection
         "idmint_requests_shed_total{reason=\"memory\"}",
     );
     let before = metric(used).await;
-    // Each is short, and all of one caller are more than the kernel keeps for it.
+    // Each response is short, but the responses of one caller together exceed the kernel's buffers.
     let asks = post_request("/ids/uuid4?count=90", "", "").repeat(1_000);
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
@@ -174,7 +174,8 @@ async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
     .await;
 }
 
-/// A request of this caller, whose body does not come; it is waited for when this returns.
+/// Sends a request of this caller whose body never comes. Returns once the service waits for the
+/// body.
 async fn stall(service: &Service, caller: &str) -> AsyncClient {
     let headers =
         "content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 11\r\n";
@@ -229,7 +230,7 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
     }
     assert_eq!((shed("in_flight").await, shed("bodies").await), (0.0, 0.0));
 
-    // Another caller needs places of its own, and has what was taken first by who has most.
+    // Another caller needs a place. The caller with the most places loses its oldest one.
     let mut other = stall(&service, "192.0.2.2").await;
     let given_up = within(LONG, stalled.remove(0).receive()).await;
     assert_eq!(
@@ -238,7 +239,7 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
         "{given_up:?}"
     );
     assert!(
-        given_up.text().contains("its place was needed"),
+        given_up.text().contains("needed its place"),
         "{}",
         given_up.text()
     );
@@ -260,7 +261,7 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
         (shed("in_flight").await, shed("bodies").await),
         (0.0, 1.0 + MANY as f64)
     );
-    // And whoever is alone has all of it.
+    // A caller without competition may use all places.
     stalled.push(stall(&service, "192.0.2.1").await);
     for client in &mut stalled {
         client.send(r#"{"count":4}"#).await;
@@ -339,7 +340,8 @@ async fn requests_that_a_connection_of_http_2_brings_at_once_wait_for_their_turn
     );
 }
 
-/// A body of long work, whose answer is more than the kernel keeps for a caller that does not read.
+/// Returns a body of long work, whose response exceeds what the kernel buffers for a caller that
+/// does not read.
 fn many_ids() -> String {
     format!(
         "[\"175928847299117063\"{}]",
@@ -353,7 +355,8 @@ async fn callers_who_do_not_read_what_their_ids_are_keep_nobody_from_long_work()
     let admitted_however_long = std::thread::available_parallelism().map_or(1, usize::from);
     let decode = post_request("/decode", "", &many_ids());
     let mut unread = Vec::new();
-    // Until an answer waits for its caller, it is worked on, and another one may be refused.
+    // Decoding counts as long work until the response waits for its caller, so another request may
+    // be refused until then.
     while unread.len() < 2 * admitted_however_long {
         let mut client = service.connect().await;
         client.send(&decode).await;
@@ -406,4 +409,124 @@ async fn long_work_whose_length_nobody_told_is_admitted_like_any_other() {
             .await,
         1.0
     );
+}
+
+#[tokio::test]
+async fn an_idle_connection_costs_12_kib_and_one_that_reads_a_head_what_its_buffers_cost() {
+    const CALLERS: usize = 100;
+    const IDLE_LEN: f64 = 12.0 * 1024.0;
+    const AWAKE_LEN: f64 = 32.0 * 1024.0;
+    let service = Service::start("http.header_timeout = '1h'").await;
+    let used_by_each = async || {
+        // The connection that reads the metric is awake.
+        let used = service.metric("idmint_memory_budget_used_bytes").await - 40.0 * 1024.0;
+        used / CALLERS as f64
+    };
+    let mint = post_request("/ids/uuid4", "", "");
+    let (first_half, second_half) = mint.split_at(mint.len() / 2);
+    let mut callers = Vec::new();
+    for _ in 0..CALLERS {
+        callers.push(service.connect().await);
+    }
+    // The first half comes by itself, then together with the request before it.
+    for (first, answers) in [
+        (first_half.to_owned(), 0),
+        (format!("{mint}{first_half}"), 1),
+    ] {
+        for caller in &mut callers {
+            caller.send(&first).await;
+            for _ in 0..answers {
+                assert_eq!(caller.receive().await.status, 200);
+            }
+        }
+        within(LONG, async {
+            while used_by_each().await < AWAKE_LEN {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        for caller in &mut callers {
+            assert_eq!(caller.exchange(second_half).await.status, 200);
+        }
+        within(LONG, async {
+            while used_by_each().await > IDLE_LEN {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
+    for caller in &mut callers {
+        assert_eq!(caller.exchange(&mint).await.status, 200);
+    }
+}
+
+/// Connects from this loopback address, which makes the caller a peer of its own.
+async fn connect_from(service: &Service, host: u8) -> AsyncClient {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, host], 0).into()).unwrap();
+    let stream = within(LONG, socket.connect(service.address)).await.unwrap();
+    AsyncClient::over(stream)
+}
+
+#[tokio::test]
+async fn long_decodes_of_one_peer_keep_no_other_peer_from_long_work() {
+    let service = Service::start("").await;
+    let texts = vec!["\"0123456789abcdef0123456789abcde\""; 240_000];
+    let decode = request(
+        "POST /decode?detail=full",
+        "content-type: application/json\r\naccept: application/x-ndjson\r\n",
+        &format!("[{}]", texts.join(",")),
+    );
+    let mut senders = JoinSet::new();
+    for _ in 0..3 {
+        let (mut client, decode) = (connect_from(&service, 2).await, decode.clone());
+        senders.spawn(async move {
+            client.send(decode).await;
+            // Reads as fast as the service writes.
+            let mut piece = vec![0; 1 << 16];
+            while client
+                .stream
+                .read(&mut piece)
+                .await
+                .is_ok_and(|len| len > 0)
+            {}
+        });
+    }
+    // The peer has more than its part as soon as it is refused.
+    let mut same = connect_from(&service, 2).await;
+    within(LONG, async {
+        while same.exchange(get_request("/ledgers")).await.status != 503 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+
+    let mut other = connect_from(&service, 9).await;
+    for _ in 0..10 {
+        for ask in [
+            post_request("/ids/uuid4?count=5000", "", ""),
+            get_request("/ledgers"),
+            get_request("/numbers"),
+        ] {
+            let answer = within(LONG, other.exchange(&ask)).await;
+            assert_eq!(answer.status, 200, "{ask}: {}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn texts_that_are_no_ids_are_long_work_by_the_time_that_they_take() {
+    let service = Service::start("http.in_flight_max = 2").await;
+    let body = many_ids();
+    let mut first = service.connect().await;
+    first.send(post_request("/decode", "", &body)).await;
+    first.stream.readable().await.unwrap();
+
+    // By their number, 39 texts are short work, which needs no permit.
+    for (count, status) in [(39, 503), (1, 200)] {
+        let texts = vec!["\"0123456789abcdef0123456789abcde\""; count].join(",");
+        let decode = post_request("/decode?detail=full", "", &format!("[{texts}]"));
+        let answer = service.exchange(&decode).await;
+        assert_eq!(answer.status, status, "{count}: {}", answer.text());
+    }
 }

@@ -1,9 +1,10 @@
-//! The page for people with a browser: who gets it, what its answers say, and that it can be turned off.
+//! The page for people with a browser: when it is served, its headers, and the setting that
+//! disables it.
 
-use crate::http1::{Answer, request};
 use crate::service::Service;
+use idmint_testing::http1::{Answer, request};
 
-/// What Chromium and Firefox ask a page by.
+/// The `Accept` header of Chromium and Firefox for a page.
 const BROWSER: &str =
     "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 
@@ -30,7 +31,7 @@ fn header_names(answer: &Answer) -> Vec<&str> {
         .collect()
 }
 
-/// The files that a text of the page names, by their addresses.
+/// Returns the addresses of the files that a text of the page names.
 fn named_in(text: &str) -> Vec<String> {
     let quoted = text
         .split('"')
@@ -41,7 +42,7 @@ fn named_in(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The page and all of its files, by their addresses, as a browser finds them.
+/// Returns the page and all of its files with their addresses, as a browser finds them.
 async fn whole_page(service: &Service) -> Vec<(String, Answer)> {
     let mut found = vec![("/".to_owned(), ask_front(service, BROWSER).await)];
     let mut next = 0;

@@ -1,10 +1,10 @@
-//! `?partial=true`: one report that is wrong does not refuse the others.
+//! `?partial=true`: an invalid report does not refuse the others.
 
 use serde_json::{Value, json};
 
-use crate::http1::Answer;
 use crate::service::Service;
 use crate::support::post_request;
+use idmint_testing::http1::Answer;
 
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
@@ -44,7 +44,7 @@ fn row(tca: &str, primary: &str, secondary: &str) -> String {
     format!("{{\"TCA\":\"{tca}\",\n\"SAT_1_ID\":\"{primary}\",\n\"SAT_2_ID\":\"{secondary}\"}}")
 }
 
-/// Position, reason, line and keyword of each refusal.
+/// Returns the position, reason, line and keyword of each refusal.
 fn refusals(answer: &Value) -> Vec<(usize, String, u64, String)> {
     let details = answer["details"].as_array().unwrap();
     assert_eq!(details.len(), answer["ids"].as_array().unwrap().len());
@@ -75,7 +75,7 @@ fn refusals(answer: &Value) -> Vec<(usize, String, u64, String)> {
     found
 }
 
-/// A message of a form: its time and its objects.
+/// Writes a message of one form with its time and its objects.
 type Form = fn(&str, &str, &str) -> String;
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn each_report_is_answered_by_its_id_or_its_problem_in_every_form() {
         ];
         assert_eq!(refusals(&answer), expected, "{media}: {answer:#}");
         assert_eq!(answer["details"][4]["problem"]["limit"], "4194303");
-        // Without it the first that is wrong refuses all.
+        // Without `partial`, the first invalid report refuses all.
         let strict = send(&service, "", media, &body).await;
         assert_eq!(
             (strict.status, &strict.json()["line"]),

@@ -1,4 +1,4 @@
-//! Ids behind a type or a prefix: minted, read, and refused.
+//! Ids with a type or a prefix: minted, read, and refused.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const TYPES: &str = "typeid.types = ['user', 'line_item']";
 const PREFIXES: &str =
     "[formats.payment]\nprefixes = ['pi_', 'ch_']\n[formats.snowflake]\nprefixes = ['sn_']";
 
-/// What a mint request answers that asks for this media type.
+/// Mints with this media type, and returns the text of the response.
 async fn mint_as(service: &Service, path: &str, media: &str) -> String {
     let answer = service
         .exchange(&post_request(path, &format!("accept: {media}\r\n"), ""))
@@ -24,7 +24,7 @@ async fn mint_as(service: &Service, path: &str, media: &str) -> String {
     answer.text()
 }
 
-/// The problem of a mint request that is refused: its reason, its limit and its detail.
+/// Returns the reason, the limit and the detail of a refused mint.
 async fn refusal(service: &Service, path: &str) -> [String; 3] {
     let answer = service.post(path).await;
     assert_eq!(answer.status, 422, "{path}: {answer:?}");
@@ -37,7 +37,7 @@ async fn refusal(service: &Service, path: &str) -> [String; 3] {
         .map(|member| problem[member].as_str().unwrap_or_default().to_owned())
 }
 
-/// The first match of an id.
+/// Returns the first match of an id.
 async fn first(service: &Service, id: &str) -> Value {
     let answer = service.get(&format!("/decode/{}", in_path(id))).await;
     assert_eq!(answer.status, 200, "{id}: {answer:?}");
@@ -103,7 +103,7 @@ async fn a_typeid_has_the_type_that_was_asked_for_in_every_form() {
         let ids = service.mint(untyped).await;
         assert!(is_typed(&ids[0], ""), "{untyped}: {ids:?}");
     }
-    // What is no text of a typeid is the UUID alone.
+    // Encodings other than the TypeID text have only the UUID.
     let uuid = service
         .mint("/ids/typeid?type=user&encoding=uuid")
         .await
@@ -158,7 +158,7 @@ async fn what_is_no_type_or_not_minted_is_refused_with_the_list() {
         assert!(detail.contains(said), "{detail}");
     }
     assert!(some.mint("/ids/typeid?type=line_item").await[0].starts_with("line_item_"));
-    // Reading is not confined.
+    // The setting does not restrict reading.
     let read = first(&some, "order_01h455vb4pex5vsknk084sn02q").await;
     assert_eq!(
         (&read["format"], &read["type"]),
@@ -173,7 +173,7 @@ async fn what_is_no_type_or_not_minted_is_refused_with_the_list() {
             .starts_with("user_"),
         "{format}"
     );
-    // The empty type is minted where it is named.
+    // The empty type is minted if the setting lists it.
     let and_none = Service::start("typeid.types = ['', 'user']").await;
     assert_eq!(and_none.mint("/ids/typeid").await[0].len(), 26);
 }
@@ -376,7 +376,7 @@ async fn a_prefix_stands_before_the_canonical_text_alone() {
         (
             "/ids/payment?prefix=pi_&encoding=decimal",
             "pi_, ch_ in base36",
-            "`pi_` stands before the canonical text alone",
+            "`pi_` needs the canonical encoding",
         ),
         (
             "/ids/uuid7?prefix=pi_",
@@ -386,7 +386,7 @@ async fn a_prefix_stands_before_the_canonical_text_alone() {
         (
             "/ids/typeid?prefix=user_",
             "",
-            "`typeid` has types and no prefixes",
+            "`typeid` has types, not prefixes",
         ),
     ] {
         let [reason, told, detail] = refusal(&service, path).await;

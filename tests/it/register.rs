@@ -1,4 +1,4 @@
-//! `/conjunctions`: what reports were grouped to.
+//! `/conjunctions`: the conjunctions that reports were grouped into.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ async fn a_conjunction_is_shown_with_its_reports_and_what_is_near() {
         "{shown}"
     );
 
-    // Out of reach, and swapped: each tells of those before, the nearest first.
+    // Out of reach, and swapped: each response lists the earlier conjunctions, the nearest first.
     let drifted = report(&service, "2024-02-01T00:00:40Z", 25_544, 48_274).await;
     assert_eq!(
         (&drifted["created"], &drifted["near"]),
@@ -131,7 +131,7 @@ async fn conjunctions_are_listed_latest_first_or_from_a_time_on() {
         }
         assert_eq!(found, of(&order), "{query}");
     }
-    // Ten at once, unless it is said.
+    // The default limit is ten.
     for second in 0..12 {
         report(
             &service,

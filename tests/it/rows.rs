@@ -1,18 +1,19 @@
-//! What `Accept: application/vnd.idmint.rows+json` answers.
+//! Responses with `Accept: application/vnd.idmint.rows+json`.
 
 use std::collections::BTreeSet;
 
-use idmint::id::PRESETS;
-use idmint::wire::{IdRow, MintRows};
+use idmint_core::id::PRESETS;
+use idmint_wire::{IdRow, MintRows};
 
-use crate::http1::Answer;
 use crate::service::Service;
 use crate::support::post_request;
+use idmint_testing::http1::Answer;
 
 const ROWS: &str = "application/vnd.idmint.rows+json";
 
-/// Of `fine` an id is the number of those before it: its epoch is the start of the service, and each tick has two. Of `split`
-/// the worker numbers stand below the sequence, so neighbours are 8 apart.
+/// Formats with simple rows. An id of `fine` is the number of ids before it, because the epoch is
+/// the start of the service and each tick has two ids. In `split`, the worker number is below the
+/// sequence, so neighbours are 8 apart.
 const CUSTOM: &str = r#"
 [formats.payment-wide]
 enabled = true
@@ -93,7 +94,7 @@ async fn rows_are_numbers_at_equal_distances() {
     );
 }
 
-/// On two services at the same instant, what the one answers in texts is what the other answers in rows.
+/// Two services at the same instant mint the same ids, one as texts and the other as rows.
 #[tokio::test]
 async fn of_every_sequenced_format_the_rows_are_the_ids_that_texts_would_be() {
     let (in_texts, in_rows) = (Service::start(CUSTOM).await, Service::start(CUSTOM).await);
@@ -247,7 +248,7 @@ async fn what_is_wrong_with_a_request_for_texts_is_wrong_with_one_for_rows() {
     assert_eq!(service.minted().await, 0.0);
 }
 
-/// Half of two requests in flight may be long work, and that is taken by an answer that nobody reads.
+/// Long work may take half of the two requests in flight, and an unread response takes that half.
 #[tokio::test]
 async fn rows_of_many_ids_are_turned_away_as_their_texts_are() {
     let service = Service::start("http.idle_timeout = '1h'\nhttp.in_flight_max = 2").await;

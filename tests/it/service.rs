@@ -1,4 +1,4 @@
-//! The real service in this process, with its store in memory, on a clock that the test moves.
+//! The real service in this process, with an in-memory store and a clock that the test moves.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use idmint::server::config::Config;
 use idmint::server::{RunOptions, open};
-use idmint::time::{ManualClock, UnixNanos};
+use idmint_core::time::{ManualClock, UnixNanos};
 use tokio::sync::oneshot;
 
-use crate::http1::{Answer, AsyncClient};
 use crate::support::{LONG, get_request, post_request, within};
+use idmint_testing::http1::{Answer, AsyncClient};
 
-/// Switches on the built-in formats that are off.
+/// Enables the built-in formats that are off by default.
 pub(crate) const ALL_ON: &str =
     "[formats.payment-wide]\nenabled = true\n[formats.conjunction-v1-label]\nenabled = true";
 
@@ -23,12 +23,12 @@ pub(crate) const NEW_YEAR: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 pub(crate) struct Service {
     pub(crate) clock: ManualClock,
     pub(crate) address: SocketAddr,
-    /// Told to end when it is dropped.
+    /// Stops the service when dropped.
     _told: oneshot::Sender<()>,
 }
 
 impl Service {
-    /// A service with these settings that mints, at the beginning of 2040.
+    /// Starts a service with these settings at the beginning of 2040, and waits until it mints.
     pub(crate) async fn start(settings: &str) -> Self {
         let service = Self::start_on(ManualClock::at(NEW_YEAR), settings).await;
         within(LONG, async {
@@ -40,7 +40,7 @@ impl Service {
         service
     }
 
-    /// A service on this clock that may not mint yet.
+    /// Starts a service on this clock, which may not mint yet.
     pub(crate) async fn start_on(clock: ManualClock, settings: &str) -> Self {
         let config = config(settings).unwrap();
         let running = open(
@@ -64,7 +64,8 @@ impl Service {
         AsyncClient::connect(self.address).await
     }
 
-    /// One request on a connection of its own. An answer in JSON ends with a newline, unless it is a message that comes back.
+    /// Sends one request on a new connection. A JSON response must end with a newline, unless it is
+    /// a returned message.
     pub(crate) async fn exchange(&self, request: &str) -> Answer {
         let answer = self.connect().await.exchange(request).await;
         let is_json = matches!(
@@ -87,14 +88,14 @@ impl Service {
         self.exchange(&post_request(path, "", "")).await
     }
 
-    /// The ids of a mint request that must succeed.
+    /// Returns the ids of a mint request, which must succeed.
     pub(crate) async fn mint(&self, path_and_query: &str) -> Vec<String> {
         let answer = self.post(path_and_query).await;
         assert_eq!(answer.status, 200, "{path_and_query}: {answer:?}");
         ids_of(&answer)
     }
 
-    /// The value of one series, with its labels as they are printed.
+    /// Returns the value of one series, named with its labels as printed.
     pub(crate) async fn metric(&self, series: &str) -> f64 {
         self.metrics()
             .await
@@ -102,7 +103,7 @@ impl Service {
             .unwrap_or_else(|| panic!("there is no {series}"))
     }
 
-    /// Every series and its value.
+    /// Returns every series with its value.
     pub(crate) async fn metrics(&self) -> BTreeMap<String, f64> {
         let answer = self.get("/metrics").await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -116,7 +117,7 @@ impl Service {
             .collect()
     }
 
-    /// Ids minted of all formats.
+    /// Returns the number of ids minted, over all formats.
     pub(crate) async fn minted(&self) -> f64 {
         let metrics = self.metrics().await;
         metrics
@@ -126,7 +127,8 @@ impl Service {
             .sum()
     }
 
-    /// Waits until a series has reached this value, and has been told: a new connection may be refused for a while.
+    /// Waits until the series has reached `least` and the metrics can be read, because a new
+    /// connection may be refused for a while.
     pub(crate) async fn until_metric(&self, series: &str, least: f64) {
         within(LONG, async {
             while self
@@ -142,7 +144,7 @@ impl Service {
     }
 }
 
-/// Settings over those that every test here has.
+/// Loads these settings over the defaults of the tests.
 pub(crate) fn config(settings: &str) -> Result<Config, idmint::server::config::ConfigError> {
     let mut flags: toml::Table = settings.parse().unwrap();
     for (section, key, value) in [
@@ -159,7 +161,7 @@ pub(crate) fn config(settings: &str) -> Result<Config, idmint::server::config::C
     Config::load(None, std::iter::empty(), flags)
 }
 
-/// The ids of an answer in JSON.
+/// Returns the ids of a JSON response.
 pub(crate) fn ids_of(answer: &Answer) -> Vec<String> {
     let json = answer.json();
     let ids = json["ids"]
@@ -170,7 +172,7 @@ pub(crate) fn ids_of(answer: &Answer) -> Vec<String> {
         .collect()
 }
 
-/// A text as one part of a path.
+/// Percent-encodes a text as one segment of a path.
 pub(crate) fn in_path(text: &str) -> String {
     text.bytes()
         .map(|byte| {

@@ -1,4 +1,4 @@
-//! A server in this process, with routes of its own.
+//! A server in this process with routes for tests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,21 +9,22 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, Method};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use idmint::http::answer::{MediaType, media_type_of_body, negotiate};
-use idmint::http::request::read_body;
-use idmint::http::{Edge, HttpMetrics, Problem, RouteTable, Row, complete, problem_page};
-use idmint::net::{Callers, Drained, Limits, OpenConnections, Terms, serve};
+use idmint_http::{
+    AnswerBody, Edge, HttpMetrics, MediaType, Problem, RouteTable, Row, complete, is_probe,
+    media_type_of_body, negotiate, problem_page, read_body, turn_away,
+};
+use idmint_net::{Callers, Dispatch, Drained, Limits, OpenConnections, Security, Terms, serve};
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::http1::{Answer, AsyncClient, request};
+use idmint_testing::http1::{Answer, AsyncClient, request};
 
-/// Far longer than anything here takes, on however slow a machine.
+/// Far longer than anything here takes, even on a slow machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Limits that no test runs into unless it shortens one.
+/// Limits that no test reaches unless it lowers one.
 pub(crate) const WIDE: Limits = Limits {
     connections_max: 1_000,
     connections_per_peer: 1_000,
@@ -33,13 +34,13 @@ pub(crate) const WIDE: Limits = Limits {
 };
 
 pub(crate) const BODY_LEN_MAX: usize = 16;
-/// More than the kernel buffers for a caller that reads nothing.
+/// More bytes than the kernel buffers for a caller that reads nothing.
 const BIG: usize = 16 << 20;
 
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) open: OpenConnections,
-    /// Lets one request to `/slow` go on.
+    /// Releases one request to `/slow`.
     pub(crate) release: Arc<Notify>,
     registry: Registry,
     drain: oneshot::Sender<()>,
@@ -89,7 +90,7 @@ impl Running {
         AsyncClient::connect(self.address).await
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     pub(crate) async fn exchange(&self, request: &str) -> Answer {
         self.connect().await.exchange(request).await
     }
@@ -100,7 +101,7 @@ impl Running {
             .unwrap()
     }
 
-    /// Begins to drain; the returned task ends with it.
+    /// Starts draining. The returned task ends with it.
     pub(crate) fn begin_draining(self) -> JoinHandle<Drained> {
         self.drain.send(()).unwrap();
         self.ended
@@ -111,16 +112,19 @@ impl Running {
     }
 }
 
-/// These limits, and nothing else that keeps anybody out.
-pub(crate) fn terms(limits: Limits, open: OpenConnections) -> Terms {
+/// Returns terms with these limits and no other restrictions.
+pub(crate) fn terms(limits: Limits, open: OpenConnections) -> Terms<AnswerBody> {
     let (callers, obstacle) = (Callers::default(), Box::new(|| None));
     Terms {
         limits,
         callers,
         open,
         obstacle,
-        tls: None,
-        names_callers: false,
+        dispatch: Dispatch {
+            refuse: turn_away,
+            is_probe,
+        },
+        security: Security::Plain,
     }
 }
 
@@ -175,7 +179,7 @@ pub(crate) fn get_request(path: &str) -> String {
     request(&format!("GET {path}"), "", "")
 }
 
-/// `headers` are whole lines.
+/// Writes a POST request. `headers` are whole lines.
 pub(crate) fn post_request(path: &str, headers: &str, body: &str) -> String {
     request(&format!("POST {path}"), headers, body)
 }
@@ -186,7 +190,7 @@ pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) 
         .expect("this should have happened long ago")
 }
 
-/// Waits until this holds.
+/// Waits until `claim` returns `true`.
 pub(crate) async fn until(mut claim: impl FnMut() -> bool) {
     within(LONG, async {
         while !claim() {

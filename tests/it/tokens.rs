@@ -1,4 +1,5 @@
-//! Tokens: without one, with a wrong one or with one for something else nothing is done and nothing told.
+//! Tokens: a request without a token, with a wrong one, or with one of another scope does nothing
+//! and reveals nothing.
 
 use std::fmt::Write as _;
 
@@ -7,11 +8,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::edge::requests;
-use crate::http1::{Answer, request};
 use crate::ledgers::{JSON, assert_problem, event, order};
 use crate::service::{Service, ids_of};
+use idmint_testing::http1::{Answer, request};
 
-/// The SHA-256 of each token, `token-` and its name, by coreutils: `printf %s token-mint | sha256sum`.
+/// Name, SHA-256 and entry of each token. The token is `token-` and the name. The digests are made
+/// with coreutils: `printf %s token-mint | sha256sum`.
 const TOKENS: [(&str, &str, &str); 7] = [
     (
         "all",
@@ -50,7 +52,7 @@ const TOKENS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// A service that asks for tokens.
+/// A service that requires tokens.
 struct Guarded {
     service: Service,
     _folder: TempDir,
@@ -85,7 +87,7 @@ impl Guarded {
         }
     }
 
-    /// A request with the token of this name, or with none.
+    /// Sends a request with the token of this name, or without one if the name is empty.
     async fn ask(&self, token: &str, method_and_target: &str, headers: &str, body: &str) -> Answer {
         let shown = if token.is_empty() {
             String::new()
@@ -101,7 +103,7 @@ impl Guarded {
             .await
     }
 
-    /// How many ids were minted.
+    /// Returns the number of ids minted.
     async fn minted(&self) -> f64 {
         let metrics = self.ask("all", "GET /metrics", "", "").await.text();
         let series = metrics
@@ -117,7 +119,8 @@ fn json_of(answer: &Answer) -> Value {
     serde_json::from_str(&answer.text()).unwrap()
 }
 
-/// The scope that a request needs: `None` if anybody may ask, an empty one if any token will do.
+/// Returns the scope that a request needs: `None` if the route is open, an empty text if any token
+/// will do.
 fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let scope = match path.split(['/', '?']).nth(1).unwrap_or_default() {
@@ -136,7 +139,7 @@ fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
         "metrics" if reads => "metrics",
         _ => "",
     };
-    // What no route answers needs some token.
+    // A request that no route answers needs some token.
     let is_answered = !matches!(path, "/ids/" | "/ids/flax/more" | "/no/such/route");
     Some(if is_answered { scope } else { "" })
 }
@@ -145,7 +148,8 @@ fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
 async fn every_route_asks_for_its_scope_and_nothing_is_minted_without_it() {
     let guarded = Guarded::start().await;
     let (mut asked, mut refused) = (0, 0);
-    // Preflights are open, and an answer to HEAD has no body, though it says how long one would be.
+    // Preflights are open. HEAD is skipped because its response has no body, only the length of
+    // one.
     let walked = requests()
         .into_iter()
         .filter(|(method, _)| ![Method::OPTIONS, Method::HEAD].contains(method));
@@ -349,7 +353,7 @@ async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another()
             .ask(token, "POST /ledgers", JSON, &genesis(number))
             .await
     };
-    // A ledger is named by its first event, so the same ones come about in both services.
+    // A ledger is named after its first event, so both services have the same ledgers.
     let before = Guarded::start().await;
     let mut ledgers = Vec::new();
     for number in 0..2 {
@@ -512,7 +516,7 @@ async fn an_import_into_a_ledger_in_use_needs_its_scope_and_one_into_a_new_ledge
     );
 }
 
-/// What helps a caller on can be done with the same token.
+/// A token can follow the examples in its own refusals.
 #[tokio::test]
 async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
     let all = "scopes = ['mint', 'ledger', 'decode', 'import']".to_owned();
@@ -532,7 +536,7 @@ async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
         ledgers.push(created["ledger"].as_str().unwrap().to_owned());
     }
     let confined = |more: &str| format!("{all}\n{more}");
-    // The last ledger: an example of any ledger would be of the first one.
+    // Use the last ledger, because an example with an arbitrary ledger would use the first one.
     ledgers.sort();
     let own = &ledgers[3];
     let guarded = Guarded::start_with(vec![

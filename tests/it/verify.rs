@@ -1,19 +1,19 @@
-//! What `POST /ledgers/{ledger}/verify` says of a chain of events.
+//! Responses of `POST /ledgers/{ledger}/verify` for chains of events.
 
-use idmint::time::{ManualClock, UnixNanos};
+use idmint_core::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
-use crate::chain_with_keys::WITH_KEYS;
-use crate::chains::{Chain, chains};
-use crate::http1::Answer;
 use crate::service::Service;
 use crate::support::post_request;
+use idmint_testing::chain_with_keys::WITH_KEYS;
+use idmint_testing::chains::{Chain, chains};
+use idmint_testing::http1::Answer;
 
 const NDJSON: &str = "content-type: application/x-ndjson\r\n";
 const MIB: usize = 1024 * 1024;
 
-/// A chain of all shapes of events, which holds.
+/// Returns a valid chain with all shapes of events.
 fn long_chain() -> Chain {
     chains().swap_remove(1)
 }
@@ -24,7 +24,7 @@ async fn verify(service: &Service, target: &str, body: &str) -> Answer {
         .await
 }
 
-/// What is said of this chain.
+/// Verifies this chain, and returns the response.
 async fn verdict(service: &Service, target: &str, body: &str) -> Value {
     let answer = verify(service, target, body).await;
     assert_eq!(
@@ -142,7 +142,7 @@ async fn an_event_that_cannot_be_read_is_the_error_of_its_line() {
     for (line, reason, words) in [
         ("", "invalid_json", "it ends where a value is expected"),
         ("{", "invalid_json", "it ends where a key is expected"),
-        ("7", "wrong_type", "the event is 7, it must be an object"),
+        ("7", "wrong_type", "the event is 7, but must be an object"),
         (
             r#"{"event":"a","entities":{}}"#,
             "missing_field",
@@ -223,7 +223,7 @@ async fn a_body_of_any_length_is_read_and_a_line_is_not() {
     );
     assert_eq!(
         problem["detail"],
-        "line 2 is longer than the 1048576 bytes that are read of one event"
+        "line 2 is longer than 1048576 bytes, the limit of one event"
     );
     assert_eq!(problem["limit"], "1048576 bytes a line");
 }
@@ -338,7 +338,7 @@ async fn a_body_is_read_as_long_as_more_of_it_arrives() {
 
 #[tokio::test]
 async fn chains_are_checked_while_no_id_can_be_minted() {
-    // A clock that was never set: long before this program was built.
+    // The clock was never set and shows a time long before this program was built.
     let service =
         Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let Chain { ledger, lines, .. } = long_chain();

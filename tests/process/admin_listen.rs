@@ -1,7 +1,7 @@
-//! The second address, which tells how the service is.
+//! The second address, which serves metrics and health.
 
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, Signal, idmint, run};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, Signal, idmint, run};
 
 #[test]
 fn a_second_address_answers_metrics_and_health_alone_to_the_end() {
@@ -24,8 +24,8 @@ fn a_second_address_answers_metrics_and_health_alone_to_the_end() {
     );
     let service = Service::start(home.serve_with(&settings));
     service.wait_until_ready();
-    let log = service.log_once_it_says("metrics and health are also told on http://");
-    let (_, address) = log.split_once("also told on http://").unwrap();
+    let log = service.log_once_it_says("metrics and health are also served on http://");
+    let (_, address) = log.split_once("also served on http://").unwrap();
     let address = address.split_whitespace().next().unwrap().parse().unwrap();
     let authorization = format!("authorization: Bearer {}\r\n", made.out.trim_end());
     let ask = |target: &str, headers: &str| {

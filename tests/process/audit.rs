@@ -1,4 +1,5 @@
-//! The audit trail: who minted what, who was refused, what operators did, and what becomes of it when there is no room.
+//! The audit trail: mints, refusals and operator actions, and the behaviour of the service when the
+//! trail is full.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -8,8 +9,8 @@ use std::process::Command;
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use serde_json::Value;
 
-use crate::http1::{Answer, Client, request};
-use crate::service::{Ended, Home, Service, idmint, run, until, without_size_signal};
+use idmint_testing::http1::{Answer, Client, request};
+use idmint_testing::service::{Ended, Home, Service, idmint, run, until, without_size_signal};
 
 /// Longer than the files of the records.
 const FILE_LEN: u64 = 1 << 30;
@@ -60,7 +61,7 @@ fn token_in(file: &Path) -> String {
     made.out.lines().next().unwrap().trim().to_owned()
 }
 
-/// The lines of acts, and those of requests.
+/// Returns the lines of operator actions, and the lines of requests.
 fn acts_and_requests(trail: &Path) -> (Vec<Value>, Vec<Value>) {
     lines(trail)
         .into_iter()
@@ -123,7 +124,7 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
         exchange(&service, "POST /ids/evently", &again, &events).status,
         200
     );
-    // The addresses of their own tell the same.
+    // The other addresses of these routes write the same lines.
     let events = r#"{"events":[{"event":"c","entities":{}}]}"#;
     let appended = exchange(
         &service,
@@ -139,7 +140,7 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     );
     back_up(&home, &home.path("copy")).assert(0, &[]);
     service.send(Signal::HUP);
-    service.log_once_it_says("tokens are read again");
+    service.log_once_it_says("SIGHUP: reloading");
     service.send(Signal::TERM);
     service.wait();
 
@@ -215,7 +216,7 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     println!("{} acts and {} requests", acts.len(), requests.len());
 }
 
-/// A pipe that somebody holds open and does not read.
+/// Creates a pipe that is held open and never read.
 fn unread_pipe(home: &Home) -> (PathBuf, File) {
     let pipe = home.path("audit.pipe");
     assert!(
@@ -240,7 +241,7 @@ fn without_room_in_the_trail_operators_are_refused_and_ids_are_minted() {
         let dropped = service.metric("idmint_log_lines_dropped_total");
         (dropped > 0.0).then_some(dropped)
     });
-    // A last short line may find room where a longer one did not.
+    // A short line may still fit where a longer one did not.
     let mut copies = (0..).map(|number| home.path(&format!("copy-{number}")));
     let (refused, none) = until("a backup is refused", || {
         let copy = copies.next().unwrap();
@@ -250,10 +251,7 @@ fn without_room_in_the_trail_operators_are_refused_and_ids_are_minted() {
     assert!(!none.exists());
     until("a reload is refused", || {
         service.send(Signal::HUP);
-        service
-            .log()
-            .contains("nothing is read again")
-            .then_some(())
+        service.log().contains("nothing is reloaded").then_some(())
     });
     assert_eq!(service.mint("snowflake").len(), 1);
 
@@ -274,7 +272,8 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
         &home.serve_with(&format!("log.audit = '{}'", trail.display())),
     ));
     service.wait_until_ready();
-    // Longer than any other file, so that the bound is that of this one: a hole, and then an end of a line.
+    // The trail must be longer than any other file, so that the size limit affects only the trail.
+    // Append a hole and then a newline.
     let file = File::options().append(true).open(&trail).unwrap();
     file.set_len(FILE_LEN).unwrap();
     (&file).write_all(b"\n").unwrap();
@@ -291,7 +290,7 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
         )
         .unwrap()
     };
-    // Some lines fit, of which none is as short as 64 bytes, and one does in part.
+    // A few lines fit, because every line is longer than 64 bytes, and one line fits partly.
     set_file_len_max(Some(begin + 1_000));
     (0..MINTS).for_each(|_| assert_eq!(service.mint("snowflake").len(), 1));
     let dropped = || service.count("idmint_log_lines_dropped_total");
@@ -329,7 +328,7 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
     );
 }
 
-/// What stands in this file from there on.
+/// Returns the text of this file from `begin` on.
 fn tail(file: &Path, begin: u64) -> String {
     let mut file = File::open(file).unwrap();
     file.seek(SeekFrom::Start(begin)).unwrap();

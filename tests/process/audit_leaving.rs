@@ -1,4 +1,5 @@
-//! Callers that leave before their answer: what became durable stands in the audit trail once, or is counted as dropped.
+//! Callers that leave before their response. Everything durable is in the audit trail once, or
+//! counted as dropped.
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,18 +21,18 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::http1::{Client, request};
-use crate::service::{Home, LONG, Service, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, LONG, Service, until};
 
 const SEED: u64 = 20_261_124;
 const CALLERS: usize = 32;
-/// Requests on one connection, before it is closed.
+/// Requests on one connection before it is closed.
 const STREAMS: usize = 16;
 
-/// Lines that may wait to be written, and requests that may be in flight: what `kill -9` may cost.
+/// Number of lines that `kill -9` may lose: lines waiting to be written, and requests in flight.
 const LOST_BY_KILL_MAX: usize = 2 * 4_096;
 
-/// What requests leave behind.
+/// Counts of durable ids.
 #[derive(Debug, Default, Clone, Copy)]
 struct Durable {
     events: usize,
@@ -51,7 +52,7 @@ fn start(home: &Home, trail: &Path) -> Service {
     service
 }
 
-/// The ledger that all appends of a test go to.
+/// Creates the ledger of all appends of a test.
 fn create_ledger(service: &Service) -> String {
     let headers =
         "content-type: application/json\r\nidempotency-key: first\r\nx-request-id: first\r\n";
@@ -61,7 +62,7 @@ fn create_ledger(service: &Service) -> String {
     answer.json()["ledger"].as_str().unwrap().to_owned()
 }
 
-/// An append, a new ledger or a report: each leaves one durable id behind.
+/// Returns an append, a new ledger or a report. Each makes one id durable.
 fn request_of(number: usize, ledger: &str) -> Request<Body> {
     let event = json!({ "event": "Counted", "entities": {}, "data": number });
     let (path, body) = match number % 3 {
@@ -85,7 +86,8 @@ fn request_of(number: usize, ledger: &str) -> Request<Body> {
         .unwrap()
 }
 
-/// Asks for all of them and hears some answers; how many. Streams are reset and connections closed at any moment.
+/// Sends all requests, and returns the number of responses received. Streams are reset and
+/// connections closed at any moment.
 async fn ask_and_leave(
     address: SocketAddr,
     ledger: String,
@@ -94,7 +96,8 @@ async fn ask_and_leave(
 ) -> usize {
     let mut heard = 0;
     while !numbers.is_empty() {
-        // From 64 us, when little is sent, to 65 ms, when most is answered; each third connection waits for all its answers.
+        // From 64 us, when few requests are sent, to 65 ms, when most are answered. A third of the
+        // connections wait for all responses.
         let is_patient = rng.random_range(0..3) == 0;
         let mut moment = || {
             if is_patient {
@@ -149,7 +152,7 @@ fn ask_and_leave_all(address: SocketAddr, ledger: &str, requests: usize) -> usiz
     })
 }
 
-/// What is stored, beside the ledger of [`create_ledger`].
+/// Returns the counts in the store, without the ledger of [`create_ledger`].
 fn stored(service: &Service, ledger: &str) -> Durable {
     let get = |path: &str| {
         let answer =
@@ -183,19 +186,19 @@ fn stored(service: &Service, ledger: &str) -> Durable {
     }
 }
 
-/// What a trail tells.
+/// The contents of an audit trail.
 #[derive(Debug, Default)]
 struct Told {
     durable: Durable,
-    /// Of these, how many had nobody to answer.
+    /// Durable ids whose response no caller received.
     unheard: usize,
-    /// Requests of which only a replay or the store knows what became of them.
+    /// Requests whose result only a replay or the store knows.
     unknown: usize,
-    /// Lines that are none.
+    /// Lines that are not JSON.
     torn: usize,
 }
 
-/// What the lines tell, of which there is one at most for a request.
+/// Reads the trails, which have at most one line per request.
 fn told(trails: &[&Path]) -> Told {
     let (mut told, mut seen) = (Told::default(), HashSet::new());
     let text: String = trails
@@ -234,7 +237,7 @@ fn told(trails: &[&Path]) -> Told {
     told
 }
 
-/// Each durable id stands in the trail, but so many at the most.
+/// Asserts that the trail has all durable ids, except at most `missing_max`.
 #[track_caller]
 fn assert_told(told: &Told, stored: Durable, missing_max: usize) {
     let pairs = |durable: Durable| [durable.events, durable.ledgers, durable.conjunctions];
@@ -260,7 +263,8 @@ fn of_callers_that_leave_at_any_moment_every_durable_id_is_told_once() {
     let ledger = create_ledger(&service);
     let heard = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_and_leave_all(service.address(), &ledger, REQUESTS));
-        // Rotated meanwhile, as it is documented: renamed, and then the file is opened anew.
+        // Rotate the trail meanwhile, as documented: rename the file, then send SIGHUP to reopen
+        // it.
         wait_for_lines(&trail, 100);
         fs::rename(&trail, &moved).unwrap();
         service.send(Signal::HUP);
@@ -305,7 +309,7 @@ fn kill_9_loses_no_more_lines_than_may_wait_and_the_torn_one_is_closed() {
     service.kill();
     asking.join().unwrap();
 
-    // As if it had been killed, or the machine had, in the middle of a line.
+    // Simulate a process or machine that stopped in the middle of a line.
     let mut text = fs::read(&trail).unwrap();
     text.extend_from_slice(br#"{"at":"2026-11-24T0"#);
     fs::write(&trail, text).unwrap();

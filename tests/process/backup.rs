@@ -1,4 +1,4 @@
-//! `idmint backup`: a copy of a running node, and a node that begins on it.
+//! `idmint backup`: a copy of a running node, and a node that starts on the copy.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,11 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use idmint::ledger::EventTime;
+use idmint_records::ledger::EventTime;
 use serde_json::{Value, json};
 
-use crate::http1::{Client, request};
-use crate::service::{Ended, Home, Service, idmint, run, serve_from};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Ended, Home, Service, idmint, run, serve_from};
 
 fn back_up(home: &Home, to: &Path) -> Ended {
     run(idmint(&[
@@ -44,7 +44,7 @@ fn append(service: &Service, ledger: &Value, key: &str) -> Value {
         .clone()
 }
 
-/// A floor above whatever was minted until now.
+/// Returns a floor above everything minted so far.
 pub(crate) fn floor() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(4);
     EventTime::from_micros(now.as_micros().try_into().unwrap())
@@ -70,7 +70,7 @@ fn a_backup_of_a_running_node_has_what_was_acknowledged_and_starts_only_above_a_
     let report =
         json!({ "tca": "2026-02-01T00:00:00.250Z", "primary": 25_544, "secondary": 48_274 });
     let conjunction = post(&service, "/ids/conjunction", "report", &report)["ids"][0].clone();
-    // The same conjunction, with an id that another originator has given it.
+    // The same conjunction, with an id of another originator.
     let message = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/cdm/two-theirs.kvn"
@@ -161,7 +161,8 @@ fn whoever_connects_and_says_nothing_holds_up_no_backup() {
         "so few do not make room for each other"
     );
 
-    // One after the other they take 5 s each, far longer than a command is waited for.
+    // Served one after the other, these connections would take 5 s each, far longer than the
+    // timeout of a command.
     let many: Vec<_> = (0..200).map(|_| connect()).collect();
     let ended = back_up(&home, &home.path("copy"));
     ended.assert(0, &[]);

@@ -1,11 +1,11 @@
-//! `idmint cdm`: documents in, and out again with the ids in them.
+//! `idmint cdm`: reads documents, and writes them with ids.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use crate::service::{Ended, Home, Service, Signal, idmint, run};
+use idmint_testing::service::{Ended, Home, Service, Signal, idmint, run};
 
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
@@ -30,7 +30,7 @@ fn feed_cdm(document: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A file of this name in a folder, as one of the fixtures.
+/// Copies a fixture into the folder, and returns its path.
 fn copy_fixture(home: &Home, name: &str) -> PathBuf {
     let path = home.path(name);
     fs::copy(fixture(name), &path).unwrap();
@@ -172,7 +172,7 @@ fn files_are_replaced_together_or_not_at_all() {
     fs::write(home.path("bad.kvn"), "CCSDS_CDM_VERS = 1.0\nTCA = never\n").unwrap();
     let bad = home.path("bad.kvn");
     let ended = run_cdm(&[&["--in-place"], &names[..], &[bad.to_str().unwrap()]].concat());
-    ended.assert(65, &["bad.kvn:2: TCA: \"never\" is no time"]);
+    ended.assert(65, &["bad.kvn:2: TCA: \"never\" is not a time"]);
     assert_eq!((ended.out.as_str(), contents() == before), ("", true));
 
     fs::set_permissions(&files[0], Permissions::from_mode(0o640)).unwrap();
@@ -222,7 +222,7 @@ fn what_is_wrong_has_an_exit_code_and_a_place() {
     fs::write(&other, noted.replace("= 25544", "= 25545")).unwrap();
     run_cdm(&[other_name]).assert(65, &["other.kvn:2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" is not the id of a conjunction of these two objects"]);
     fs::write(&other, noted.replace(FIRST, "nonsense")).unwrap();
-    run_cdm(&[other_name]).assert(65, &["\"nonsense\" is no id of this format"]);
+    run_cdm(&[other_name]).assert(65, &["\"nonsense\" is not an id of this format"]);
     fs::write(&other, noted.replace("48274", "4194304")).unwrap();
     run_cdm(&[other_name]).assert(
         65,
@@ -334,12 +334,12 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     };
     reload(
         "conjunction.designators = { L3972 = 48274 }",
-        "SIGHUP: conjunction.catalogs, conjunction.designators and tokens are read",
+        "SIGHUP: reloading conjunction.catalogs, conjunction.designators, tokens",
     );
     let ended = ask(&moved);
     ended.assert(0, &[]);
     assert!(ended.out.contains(FIRST), "{}", ended.out);
-    // A configuration that is wrong is told, and changes nothing.
+    // An invalid configuration is logged and changes nothing.
     reload(
         "conjunction.designators = { L3972 = 0 }",
         "SIGHUP: the configuration is wrong",
@@ -367,7 +367,7 @@ fn in_mode_pure_the_id_of_a_report_needs_no_service() {
         ];
         args.extend([&[secondary, "--config", config], more].concat());
         let mut command = idmint(&args);
-        // Whoever asks a service all the same finds none.
+        // A request to a service would fail at this address.
         command.env("IDMINT_HTTP__LISTEN", "127.0.0.1:1");
         run(command)
     };

@@ -1,12 +1,12 @@
-//! The commands beside `serve`: what they print, and the code they exit with.
+//! The commands other than `serve`: their output and their exit codes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use crate::ids::{SEQUENCED, SNOWFLAKE};
 use crate::memory::resident_peak_kib;
-use crate::service::{Ended, Home, Service, idmint, run};
+use idmint_testing::ids::{SEQUENCED, SNOWFLAKE};
+use idmint_testing::service::{Ended, Home, Service, idmint, run};
 
 fn ready() -> (Home, Service) {
     let home = Home::new();
@@ -154,7 +154,7 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
         "{}",
         ended.out
     );
-    let near = run_idmint(&["decode", "--text", "1i9zc1002"]);
+    let near = run_idmint(&["decode", "--strict", "--text", "1i9zc1002"]);
     near.assert(1, &["1 of 1"]);
     assert!(
         near.out.starts_with("1i9zc1002\nan id of no format\n"),
@@ -167,7 +167,7 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
         "{}",
         near.out
     );
-    let piped = run_idmint(&["decode", "1i9zc1002"]);
+    let piped = run_idmint(&["decode", "--strict", "1i9zc1002"]);
     piped.assert(1, &["1 of 1"]);
     assert!(
         piped.out.contains(r#""did_you_mean":["1I9ZC1002"]"#),
@@ -250,7 +250,7 @@ fn decode_reads_a_long_file_in_little_memory() {
             line.starts_with(&format!("{{\"id\":\"zz175928847299{at:06}\"")),
             "{line}"
         );
-        // Far from its end it cannot have ended: nobody has read what it says.
+        // The command cannot have finished, because nobody has read the rest of its output.
         if at == LINES / 10 * 9 {
             let peak_kib = resident_peak_kib(child.id());
             assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
@@ -271,7 +271,7 @@ fn decode_stops_at_a_line_that_is_no_line() {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(code));
         let words = if len == 8_192 {
-            "1 of 2 are ids of no format"
+            "1 of 2 are not ids of any format"
         } else {
             "line 2 is longer than 8192 bytes"
         };
@@ -361,7 +361,7 @@ fn formats_reads_the_configuration_and_exits_64_for_a_format_there_is_not() {
     run_idmint(&["formats", "mine"]).assert(64, &["mine", "snowflake"]);
 }
 
-/// The formats that ids of another one may be taken for, where a line says so.
+/// Returns the formats that the line names as similar, or `None` if it names none.
 fn rivals_of(line: &str) -> Option<Vec<&str>> {
     let (_, names) = line.split_once(" may look like one of ")?;
     Some(names.split_once(": ")?.0.split(", ").collect())
@@ -376,7 +376,7 @@ fn check_prints_what_a_configuration_means_or_exits_78() {
         "127.0.0.1:8080",
         "snowflake",
         "ids/s",
-        "the configuration is sound",
+        "the configuration is valid",
     ] {
         assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
     }
@@ -413,8 +413,16 @@ fn an_adoption_needs_the_configuration_of_a_fleet_and_changes_nothing_without() 
 }
 
 #[test]
+fn commands_on_a_fleet_exit_78_without_the_configuration_of_one() {
+    for command in ["status", "fence-restore"] {
+        run_idmint(&["fleet", command]).assert(78, &["storage.engine is not \"etcd\""]);
+    }
+}
+
+#[test]
 fn what_cargo_sets_for_a_program_it_runs_is_no_setting() {
-    // This test is run by cargo, and so has the environment that `cargo run` gives. Nothing is removed from it here.
+    // Cargo runs this test, so the environment has all variables that `cargo run` sets. The test
+    // removes none of them.
     let mut command = Command::new(env!("CARGO_BIN_EXE_idmint"));
     command.arg("check");
     run(command).assert(0, &[]);
@@ -506,7 +514,7 @@ fn encode_prints_the_id_of_given_fields_and_counts_its_sequence() {
     run_idmint(&["encode", "invoice"]).assert(64, &["invoice"]);
     run_idmint(&["encode", "flax", "--count", "2"]).assert(64, &["flax has no sequence"]);
     run_idmint(&["encode", "payment", "sequence=1290", "--count", "7"])
-        .assert(64, &["sequence=1290", "1295", "there are 6"]);
+        .assert(64, &["sequence=1290", "1295", "there are only 6"]);
     run_idmint(&["encode", "payment", "--count", "0"]).assert(64, &["0"]);
 }
 

@@ -1,16 +1,16 @@
-//! Stored conjunctions through restarts, and brought from one node to another.
+//! Stored conjunctions: restarts, and the move from one node to another.
 
 use std::fs;
 
 use serde_json::Value;
 
-use crate::http1::request;
-use crate::service::{Home, Service, Signal, idmint, run};
+use idmint_testing::http1::request;
+use idmint_testing::service::{Home, Service, Signal, idmint, run};
 
-/// Reports of one pair, at these times: the id of each.
+/// Sends these reports, and returns the detail of each.
 fn report(service: &Service, query: &str, reports: &str) -> Vec<Value> {
     let head = format!("POST /ids/conjunction{query}");
-    let answer = crate::http1::Client::connect(service.address()).exchange(request(
+    let answer = idmint_testing::http1::Client::connect(service.address()).exchange(request(
         &head,
         "content-type: application/json\r\n",
         reports,
@@ -50,7 +50,8 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
     let (old, new) = (from.start(), to.start());
     old.wait_until_ready();
     new.wait_until_ready();
-    // The second anchor lies between two that are older: a report near both joins as its rank says.
+    // The last anchor lies between two older ones. A report near two anchors joins one of them by
+    // rank.
     report(
         &old,
         "",
@@ -87,7 +88,7 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
         "a second time nothing changes"
     );
 
-    // A node that has another conjunction there keeps it, and says so.
+    // A node with another conjunction in that place keeps its own, and reports so.
     let third = Home::new();
     let other = third.start();
     other.wait_until_ready();

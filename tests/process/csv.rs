@@ -1,29 +1,30 @@
-//! `idmint decode --csv`: columns for a file of any size.
+//! `idmint decode --csv`: adds columns to a file of any size.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::memory::resident_peak_kib;
-use crate::service::{Home, idmint, run};
+use idmint_testing::service::{Home, idmint, run};
 
 const LINES: usize = 100_000;
 
-/// A line of a file, and the same with the columns that it gets.
+/// Returns a row of the input, and the same row with its new columns.
 fn line(at: usize) -> (String, String) {
     let note = format!("\"note, {at}\nwith \"\"quotes\"\"\"");
     let (id, columns) = match at % 4 {
-        0 => ("1I9ZC1002".to_owned(), "payment,2026-11-21T03:36:01Z,0"),
+        0 => ("1I9ZC1002".to_owned(), "payment,2026-11-21T03:36:01Z,0,,"),
         1 => (
             "175928847299117063".to_owned(),
-            "snowflake,2016-04-30T11:18:25.796Z,1",
+            "snowflake,2016-04-30T11:18:25.796Z,1,true,",
         ),
         2 => (
             "017f22e2-79b0-7cc3-98c4-dc0c0c07398f".to_owned(),
-            "uuid7,2022-02-22T19:22:22.000Z,",
+            "uuid7,2022-02-22T19:22:22.000Z,,,",
         ),
-        _ => (format!("none {at}"), ",,"),
+        _ => (format!("none {at}"), ",,,,"),
     };
     (
         format!("{at},{note},{id}\r\n"),
@@ -37,7 +38,7 @@ fn a_long_file_gets_its_columns_in_little_memory() {
     let path = home.path("long.csv");
     let (mut text, mut expected) = (
         "number,note,the id\r\n".to_owned(),
-        "number,note,the id,format,time,worker\r\n".to_owned(),
+        "number,note,the id,format,time,worker,ambiguous,note\r\n".to_owned(),
     );
     for at in 0..LINES {
         let (before, after) = line(at);
@@ -52,7 +53,7 @@ fn a_long_file_gets_its_columns_in_little_memory() {
             &["the id"]
         };
         let mut command = idmint(&[&["decode", "--csv", "--column"], columns].concat());
-        // By name from standard input, by number from a file.
+        // The column is named for standard input, and numbered for a file.
         if by_number {
             command.arg(&path).stdin(Stdio::null());
         } else {
@@ -86,7 +87,7 @@ fn a_long_file_gets_its_columns_in_little_memory() {
             .unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{why}");
         assert!(
-            why.contains("25000 of 100000 are ids of no format"),
+            why.contains("25000 of 100000 are not ids of any format"),
             "{why}"
         );
     }
@@ -98,11 +99,13 @@ fn a_file_without_a_header_and_ids_as_people_write_them() {
     let path = home.path("short.csv");
     fs::write(&path, "1i9zc1002\n\"1I9ZC1002\"\n").unwrap();
     let path = path.to_str().unwrap();
-    let strict = run(idmint(&["decode", "--csv", "--column", "1", path]));
+    let strict = run(idmint(&[
+        "decode", "--csv", "--strict", "--column", "1", path,
+    ]));
     strict.assert(1, &["1 of 2"]);
     assert_eq!(
         strict.out,
-        "1i9zc1002,,,\n1I9ZC1002,payment,2026-11-21T03:36:01Z,0\n"
+        "1i9zc1002,,,,,\n1I9ZC1002,payment,2026-11-21T03:36:01Z,0,,\n"
     );
     let lenient = run(idmint(&[
         "decode",
@@ -113,11 +116,62 @@ fn a_file_without_a_header_and_ids_as_people_write_them() {
         path,
     ]));
     lenient.assert(0, &[]);
-    let columns = "payment,2026-11-21T03:36:01Z,0";
+    let columns = "payment,2026-11-21T03:36:01Z,0,";
     assert_eq!(
         lenient.out,
-        format!("1i9zc1002,{columns}\n1I9ZC1002,{columns}\n")
+        format!("1i9zc1002,{columns},read as 1I9ZC1002\n1I9ZC1002,{columns},\n")
     );
+}
+
+/// Returns Sonyflakes of one machine from the last days, at irregular times. Many of them look like a
+/// Snowflake of Discord or Twitter.
+fn sonyflakes(count: u64) -> Vec<u64> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = u64::try_from(since_1970.as_millis()).unwrap() / 10 - 140_952_960_000;
+    let id = |at: u64| {
+        let ago = (count - at) * 90_000 + at * at * 7_919 % 89_000;
+        (now - ago) << 24 | (at % 2) << 16 | 0x1234
+    };
+    (0..count).map(id).collect()
+}
+
+#[test]
+fn rows_are_read_as_ids_of_the_format_of_their_column() {
+    let home = Home::new();
+    let path = home.path("column.csv");
+    let path = path.to_str().unwrap();
+    let ids = sonyflakes(300);
+    let mut text = "a;id\n".to_owned();
+    ids.iter().for_each(|id| writeln!(text, "x;{id}").unwrap());
+    text += "x;017f22e2-79b0-7cc3-98c4-dc0c0c07398f\nx;none\n";
+    let mut utf16 = vec![0xff, 0xfe];
+    utf16.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+    for bytes in [
+        text.clone().into_bytes(),
+        ["\u{feff}", &text].concat().into_bytes(),
+        utf16,
+    ] {
+        fs::write(path, bytes).unwrap();
+        let read = run(idmint(&["decode", "--csv", "--column", "id", path]));
+        read.assert(1, &["1 of 302"]);
+        let lines: Vec<_> = read.out.lines().collect();
+        assert_eq!(lines[0], "a;id;format;time;worker;ambiguous;note");
+        for (line, id) in lines[1..301].iter().zip(&ids) {
+            assert!(line.starts_with(&format!("x;{id};sonyflake;")), "{line}");
+            assert!(line.ends_with(";4660;;"), "{line}");
+        }
+        let note = "not an id of sonyflake, which the column has";
+        assert!(lines[301].contains(";uuid7;2022-"), "{}", lines[301]);
+        assert!(lines[301].ends_with(note), "{}", lines[301]);
+        assert_eq!(lines[302], format!("x;none;;;;;{note}"));
+    }
+    let named = run(idmint(&[
+        "decode", "--csv", "--column", "id", "--format", "twitter", path,
+    ]));
+    assert!(named.out.contains(";twitter;"), "{}", named.out);
+    run(idmint(&["decode", "--csv", path])).assert(64, &["column 2 (\"id\"", "sonyflake"]);
+    fs::write(path, "id\n175928847299117063\n").unwrap();
+    run(idmint(&["decode", "--csv", "--column", "id", path])).assert(0, &["not certain"]);
 }
 
 #[test]
@@ -131,7 +185,7 @@ fn what_is_no_csv_or_has_no_such_column_is_refused() {
         ("id,b\n1,2\n", "c", 64, "no column \"c\", there is id, b"),
         ("id,b\n1,2\n", "3", 64, "no column 3, records have 2"),
         ("id,b\n1,2\n1,2,3\n", "id", 65, "line: 3"),
-        (open_quote.as_str(), "id", 65, "a quote stands open"),
+        (open_quote.as_str(), "id", 65, "a quote is not closed"),
     ] {
         fs::write(path, text).unwrap();
         run(idmint(&["decode", "--csv", "--column", column, path])).assert(code, &[words]);

@@ -1,12 +1,13 @@
-//! A service without file descriptors refuses instead of leaving callers in the dark, and recovers.
+//! A service without file descriptors refuses callers instead of ignoring them, and recovers.
 
 use std::process::Command;
 use std::time::Duration;
 
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, run_by, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, run_by, until};
 
-/// With a limit that a hundred callers exceed. The limit holds for a whole process, so it is one of its own.
+/// Sets a limit that a hundred callers exceed. The limit holds for a whole process, so the service
+/// runs in its own.
 fn with_few_descriptors(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""]);

@@ -1,17 +1,18 @@
-//! Stands between a command and the service, and decides what becomes of each request and each answer.
+//! A proxy between a command and the service, which decides the fate of each request and each
+//! response.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use crate::http1::{Client, read_request};
+use idmint_testing::http1::{Client, read_request};
 
-/// A port at which requests are taken. Its thread ends with the tests.
+/// A port that accepts requests. Its thread ends with the tests.
 pub(crate) struct FaultyProxy {
     address: SocketAddr,
 }
 
-/// What becomes of the request of that number, from 1: the answer, or `None` for a connection that breaks.
+/// Decides the fate of a request, numbered from 1: the response, or `None` to break the connection.
 pub(crate) trait Fate: FnMut(usize, &[u8]) -> Option<Vec<u8>> + Send + 'static {}
 impl<F: FnMut(usize, &[u8]) -> Option<Vec<u8>> + Send + 'static> Fate for F {}
 
@@ -49,12 +50,12 @@ fn serve(mut stream: &TcpStream, fate: &Mutex<(usize, impl Fate)>) {
     }
 }
 
-/// The answer of the service there.
+/// Returns the response of the service at this address.
 pub(crate) fn forward(address: SocketAddr, request: &[u8]) -> Vec<u8> {
     Client::connect(address).exchange(request).to_bytes()
 }
 
-/// A refusal that may pass, after so many milliseconds.
+/// Returns a temporary refusal with this delay in milliseconds.
 pub(crate) fn retry_later(status: u16, retry_after_ms: u64) -> Vec<u8> {
     let body = format!(
         r#"{{"type":"/problems/overloaded","detail":"the proxy says {status}","retry_after_ms":{retry_after_ms}}}"#

@@ -1,22 +1,22 @@
-//! How large the file of the records is, after large rows and small ones.
+//! The size of the records file after large and small rows.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use crate::http1::{Client, request};
-use crate::service::Home;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::Home;
 
-/// As many events as a request may have.
+/// The maximum number of events in a request.
 const EVENTS: usize = 10_000;
 const LARGE: usize = 24;
 const SMALL: usize = 400;
 const LEDGERS: usize = 4;
 
-/// What a row takes: its head, each event, its checksum.
+/// Length of a row without events: its head and its checksum.
 const ROW_LEN: usize = 66 + 4;
 const EVENT_LEN: usize = 48;
 
-/// The log and what surrounds it, and what the engine keeps free to write into.
+/// The log and the headers, and the space that the engine keeps free for writing.
 const FIXED_LEN: usize = 24 << 20;
 
 #[test]
@@ -49,7 +49,8 @@ fn after_large_rows_the_file_is_little_larger_than_they_are() {
         );
         post("/ids/evently", &format!("large-{number}"), &body);
     }
-    // Each of them is written beside a large row, and must not leave a copy of it behind.
+    // Small rows are written next to large ones, and must not leave copies of the large ones
+    // behind.
     for number in 0..SMALL {
         let body = format!(
             r#"{{"ledger":"{}","events":[{event}]}}"#,

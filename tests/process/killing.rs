@@ -1,17 +1,19 @@
-//! A service that is killed at any moment and started again repeats nothing.
+//! A service that is killed at any moment and restarted repeats no id.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::http1::{Client, request};
-use crate::ids::{PAYMENT, SEQUENCED};
-use crate::load::kill_under_load;
-use crate::service::{Home, Service};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::ids::{PAYMENT, SEQUENCED};
+use idmint_testing::load::kill_under_load;
+use idmint_testing::service::{Home, Service};
 
-/// The requirement is 1 s; a test must not fail because the machine is busy. The long run holds it to the second.
+/// The requirement is 1 s, but a test must not fail because the machine is busy. The long run
+/// checks the requirement to the second.
 const READY_MAX: Duration = Duration::from_secs(5);
 
-/// A second, and a whole tick of `payment` more: within a tick its ids may be minted ahead of their part of it.
+/// One second, and one more for the tick of `payment`: within a tick, ids may be minted before
+/// their share of the tick has passed.
 const AHEAD_MS_MAX: u128 = 2_000;
 
 #[test]
@@ -65,7 +67,8 @@ fn restarts_within_one_second_repeat_no_payment_id() {
 #[test]
 fn a_service_killed_before_it_has_minted_starts_again() {
     let home = Home::new();
-    // At moments all over a first start: before the lock, the horizon, the database, and after.
+    // Kill at different moments of a first start: before the lock, the horizon and the database,
+    // and after them.
     for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
         let mut child = home
             .serve()
@@ -103,7 +106,7 @@ fn what_was_asked_again_after_a_lost_answer_is_new() {
     service.wait_until_ready();
     let mut seen: HashSet<String> = HashSet::new();
     for _ in 0..50 {
-        // The caller goes away without reading, and asks again.
+        // The caller disconnects without reading, and asks again.
         Client::connect(service.address()).send(request("POST /ids/snowflake?count=3", "", ""));
         for id in service.mint("snowflake?count=3") {
             assert!(seen.insert(id.clone()), "{id} was minted twice");
@@ -111,7 +114,8 @@ fn what_was_asked_again_after_a_lost_answer_is_new() {
     }
 }
 
-/// The clock is right all the time, so an id that comes twice is a mistake of the start. Kept in memory, every start is such a one.
+/// The clock is always right, so a repeated id is a fault of the start. With the memory engine,
+/// every start has lost its folder.
 #[test]
 fn folders_lost_one_after_the_other_repeat_no_id() {
     for engine in ["embedded", "memory"] {
@@ -121,7 +125,7 @@ fn folders_lost_one_after_the_other_repeat_no_id() {
             let service =
                 Service::start(home.serve_with(&format!("storage.engine = \"{engine}\"")));
             service.wait_until_ready();
-            // At once, and all that the lead allows.
+            // Mint at once, and as much as the lead allows.
             for order in ["snowflake", "snowflake?count=20000", "js53?count=100"] {
                 for id in service.mint(order) {
                     let of_format = format!("{} {id}", &order[..4]);

@@ -1,16 +1,16 @@
-//! `idmint ledger verify`: what it says of a chain, and the code it exits with.
+//! `idmint ledger verify`: its output for a chain, and its exit codes.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::chain_with_keys::WITH_KEYS;
-use crate::chains::{Chain, chains};
 use crate::memory::resident_peak_kib;
-use crate::service::{Ended, Home, idmint, run};
+use idmint_testing::chain_with_keys::WITH_KEYS;
+use idmint_testing::chains::{Chain, chains};
+use idmint_testing::service::{Ended, Home, idmint, run};
 
-/// What is said of these lines in a file.
+/// Verifies these lines in a file.
 fn verify(lines: &[String], args: &[&str]) -> Ended {
     let home = Home::new();
     let file = home.path("events.ndjson");
@@ -20,7 +20,7 @@ fn verify(lines: &[String], args: &[&str]) -> Ended {
     ))
 }
 
-/// A chain of all shapes of events, which holds.
+/// Returns a valid chain with all shapes of events.
 fn long_chain() -> Chain {
     chains().swap_remove(1)
 }
@@ -81,7 +81,7 @@ fn a_chain_with_entities_and_keys_is_checked_and_explained() {
     let changed = [lines[0].clone(), lines[1].replace("3dc5de3e", "3dc5de3f")];
     let ended = verify(&changed, &["--explain"]);
     ended.assert(65, &["checksum_mismatch"]);
-    // In the order of that form, with the ledger before the time.
+    // The order of that form has the ledger before the time.
     let steps: Vec<_> = ended
         .out
         .lines()
@@ -124,7 +124,7 @@ fn what_is_not_there_and_what_is_no_id_has_its_own_code() {
     verify(&[lines[0].clone(), String::new(), lines[1].clone()], &[])
         .assert(65, &["line 2 of 3: invalid_json"]);
     verify(&[" ".repeat(1024 * 1024 + 1)], &[])
-        .assert(65, &["line 1 is longer than the 1048576 bytes"]);
+        .assert(65, &["line 1 is longer than 1048576 bytes"]);
     verify(&lines, &["--ledger", "AA77F99C"]).assert(64, &["AA77F99C", "non_canonical"]);
     verify(&lines, &["--after", "1"]).assert(64, &["wrong_length"]);
     let after = id_of(&lines[4]);

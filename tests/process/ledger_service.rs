@@ -1,4 +1,5 @@
-//! `idmint ledger create`, `append` and `import`: what a service has afterwards, whatever breaks in between.
+//! `idmint ledger create`, `append` and `import`: the state of the service afterwards, whatever
+//! fails in between.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -6,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use idmint::ledger::{Event, EventId, EventTime, LedgerId};
+use idmint_records::ledger::{Event, EventId, EventTime, LedgerId};
 use serde_json::{Value, json};
 
-use crate::chains::{Chain, chains};
 use crate::faulty_proxy::{FaultyProxy, forward, retry_later};
-use crate::service::{Ended, Home, Service, idmint, run};
+use idmint_testing::chains::{Chain, chains};
+use idmint_testing::service::{Ended, Home, Service, idmint, run};
 
-/// The example of Evently's documentation, spread over lines.
+/// The example of Evently's documentation, on several lines.
 const GENESIS: &str = r#"{
     "event": "Ledger Created", "entities": {"ledger": "testing⑆preview"}, "timestamp": "2021-10-03T16:32:12.816530Z",
     "meta": {"actor": "matt"}, "data": {"name": "My Ledger", "description": "This ledger is for my example events."}
@@ -21,10 +22,10 @@ const GENESIS: &str = r#"{
 const LEDGER: &str = "aa77f99c";
 const GENESIS_ID: &str = "0005cd7556b05092aecc815daa77f99c";
 
-/// Events of this size go four to a request.
+/// Four events of this size fit into a request.
 const LARGE: usize = 250 * 1024;
 
-/// `idmint ledger` with this text in a file.
+/// Runs `idmint ledger` with this text in a file.
 fn with_file(
     home: &Home,
     command: &str,
@@ -56,7 +57,7 @@ fn import(home: &Home, lines: &[String], server: &str, args: &[&str]) -> Ended {
     with_file(home, "import", &[], &lines.join("\n"), server, args)
 }
 
-/// A service, and one with the documented ledger.
+/// Starts a service, which has no ledger yet.
 fn start_with_ledger() -> (Home, Service) {
     let home = Home::new();
     let service = home.start();
@@ -70,7 +71,7 @@ fn with_ledger() -> (Home, Service) {
     (home, service)
 }
 
-/// The ids of a ledger in their order.
+/// Returns the ids of a ledger in order.
 fn ids(service: &Service, ledger: &str) -> Vec<String> {
     let answer = service.get(&format!("/ledgers/{ledger}/ids")).json();
     answer["ids"]
@@ -100,7 +101,7 @@ fn events(count: usize, len: usize) -> Vec<String> {
         .collect()
 }
 
-/// A chain of so many events behind the documented one.
+/// Returns a chain of `count` events after the documented one.
 fn chain(count: usize, len: usize) -> Vec<String> {
     let genesis = Event::from_json(GENESIS.as_bytes()).unwrap();
     let begun = genesis.timestamp().unwrap();
@@ -138,7 +139,8 @@ fn create_prints_the_ledger_and_its_event_however_often_it_is_run() {
         (first.out.as_str(), first.err.as_str()),
         (expected.as_str(), "")
     );
-    // The same key, another one, and the same event otherwise spelled: the ledger is there already.
+    // The ledger already exists for the same key, another key, and the same event with other white
+    // space.
     for (text, args) in [
         (GENESIS, &[][..]),
         (GENESIS, &["--key", "mine"]),
@@ -168,7 +170,7 @@ fn create_prints_the_ledger_and_its_event_however_often_it_is_run() {
     create(&home, "", &service.url(), &[]).assert(65, &[]);
     create(&home, GENESIS, &service.url(), &["--key", ""]).assert(64, &["visible ASCII"]);
     create(&home, GENESIS, &service.url(), &["--timeout", "5"]).assert(64, &["90s"]);
-    create(&home, GENESIS, "no address", &[]).assert(64, &["no address of a service"]);
+    create(&home, GENESIS, "no address", &[]).assert(64, &["not a service address"]);
 }
 
 #[test]
@@ -269,14 +271,14 @@ fn append_goes_on_through_lost_answers_and_refusals_and_a_killed_service() {
         let answer = || Some(forward(service.as_ref().unwrap().address(), request));
         match number {
             1 => Some(retry_later(503, 1)),
-            // Lost on the way: the request, and later an answer to what was done.
+            // Request 3 is lost. Request 5 is done, but its response is lost.
             3 => None,
             5 => answer().and(None),
             6 => Some(retry_later(504, 1)),
             7 => {
                 let _ = answer();
                 service.take().unwrap().kill();
-                let again = Service::start(crate::service::serve_from(&data_dir));
+                let again = Service::start(idmint_testing::service::serve_from(&data_dir));
                 again.wait_until_ready();
                 *service = Some(again);
                 None
@@ -298,7 +300,7 @@ fn an_append_that_was_given_up_is_finished_by_the_same_command() {
     let address = service.address();
     let proxy = FaultyProxy::start(move |number, request| match number {
         1 | 2 => Some(forward(address, request)),
-        // Done, but nobody hears of it.
+        // Request 3 is done, but its response is lost.
         3 => Some(forward(address, request)).and(None),
         _ => None,
     });
@@ -306,7 +308,7 @@ fn an_append_that_was_given_up_is_finished_by_the_same_command() {
     let broken = append(&home, &lines, &proxy.url(), &["--timeout", "0s"]);
     broken.assert(
         69,
-        &["8 of 14 events are known to be appended; the same command again goes on"],
+        &["8 of 14 events are known to be appended; run the same command again"],
     );
     assert_eq!(
         (printed_lines(&broken).len(), ids(&service, LEDGER).len()),
@@ -374,7 +376,8 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
     let (home, service) = start_with_ledger();
     let lines = chain(14, LARGE);
     let address = service.address();
-    // The ledger is asked for and created, then four events; of the next four nobody hears.
+    // The ledger is looked up and created, and four events are appended. The response to the next
+    // four is lost.
     let proxy = FaultyProxy::start(move |number, request| match number {
         1..=3 => Some(forward(address, request)),
         4 => Some(forward(address, request)).and(None),
@@ -382,7 +385,7 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
     });
     import(&home, &lines, &proxy.url(), &["--timeout", "0s"]).assert(
         69,
-        &["5 of 15 events are known to be there; the same command again goes on"],
+        &["5 of 15 events are known to be there; run the same command again to continue"],
     );
     assert_eq!(ids(&service, LEDGER).len(), 9);
     service.kill();
@@ -439,10 +442,10 @@ fn import_goes_on_through_a_service_that_is_killed_before_it_answers() {
     let proxy = FaultyProxy::start(move |number, request| {
         let mut service = there.lock().unwrap();
         let answer = forward(service.as_ref().unwrap().address(), request);
-        // After it has created the ledger, and after it has appended.
+        // Restarts after the ledger was created, and after an append.
         if number == 2 || number == 5 {
             service.take().unwrap().kill();
-            let again = Service::start(crate::service::serve_from(&data_dir));
+            let again = Service::start(idmint_testing::service::serve_from(&data_dir));
             again.wait_until_ready();
             *service = Some(again);
             return None;
@@ -476,7 +479,7 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     );
     assert_eq!(ids(&service, LEDGER).len(), 4);
 
-    // Somebody appends between the look at the head and the first request.
+    // Another caller appends between the read of the head and the first request.
     let address = service.address();
     let elsewhere = serde_json::to_string(&json!({
         "ledger": LEDGER, "events": [{ "event": "between", "entities": {} }],
@@ -496,7 +499,7 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     import(&home, &theirs, &proxy.url(), &[]).assert(
         1,
         &[
-            "somebody else appends to ledger aa77f99c",
+            "another writer appends to ledger aa77f99c",
             id_of(&theirs[3]),
         ],
     );

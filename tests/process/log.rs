@@ -1,4 +1,4 @@
-//! A log that nobody reads stops nothing.
+//! A log that nobody reads blocks nothing.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::http1::{Client, request};
-use crate::service::{Home, LONG, idmint, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, LONG, idmint, until};
 
 /// A service whose standard output and standard error are pipes that nobody reads.
 struct Unread {
@@ -18,7 +18,7 @@ struct Unread {
 
 impl Unread {
     fn start(home: &Home, level: &str) -> Unread {
-        // No banner can be read, so the port is chosen here.
+        // The test cannot read the banner, so it chooses the port.
         let address = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -48,15 +48,15 @@ impl Unread {
         answer.text()
     }
 
-    /// Has so many requests answered over HTTP/2. What is traced of a frame names its stream, so no two lines are the same,
-    /// and none are summed up.
+    /// Sends this number of requests over HTTP/2. Each trace line of a frame names its stream, so
+    /// no two lines are the same, and none are combined.
     fn have_frames_traced(&self, requests: u32) {
         const END_STREAM: u8 = 1;
         const END_HEADERS: u8 = 4;
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
-        // GET, http, and as literals the path and the authority.
+        // GET and http by index, the path and the authority as literals.
         let head = b"\x82\x86\x04\x0c/health/live\x01\x09localhost";
         for request in 0..requests {
             sent.extend([
@@ -93,7 +93,7 @@ impl Unread {
         value.expect("the metric is there").parse().unwrap()
     }
 
-    /// Tells it to end, and says how long that took.
+    /// Sends SIGTERM. Returns the exit code and the time until the service ended.
     fn end(mut self) -> (Option<i32>, Duration) {
         let told = Instant::now();
         kill_process(
@@ -127,7 +127,8 @@ fn a_log_pipe_that_nobody_reads_stops_neither_mints_nor_the_end() {
         service.lines_dropped() > dropped + 50,
         "each line that is dropped is counted"
     );
-    // A disk that other tests keep busy may answer late; then it is said, and the next request gets its id.
+    // A disk that other tests keep busy may respond late. Then the request is refused, and a later
+    // one gets its id.
     until(
         "a sequenced id, for which a thread of its own writes",
         || {
@@ -149,7 +150,7 @@ fn a_log_pipe_that_nobody_reads_stops_neither_mints_nor_the_end() {
 fn a_service_that_fails_ends_though_nobody_reads_why() {
     let home = Home::new();
     let service = Unread::start(&home, "info");
-    // The lock of the folder is taken, which is exit code 75.
+    // The folder is locked by the first service, so the exit code is 75.
     let mut command = home.serve();
     let mut second = command
         .stdin(Stdio::null())

@@ -1,23 +1,8 @@
-//! The program as an operator runs it: killed, told to end, started again, misled and handed damaged files.
+//! The program as an operator runs it: killed, stopped, restarted, misconfigured, and given damaged
+//! files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod authority;
-#[path = "../vectors/cases.rs"]
-#[allow(dead_code, reason = "of the vectors only the chains are needed")]
-mod cases;
-#[path = "../vectors/chain_with_keys.rs"]
-mod chain_with_keys;
-#[path = "../vectors/chains.rs"]
-mod chains;
-mod excluding;
 mod faulty_proxy;
-#[path = "../http1/mod.rs"]
-mod http1;
-mod ids;
-mod load;
-mod numbering;
-mod service;
-mod tls_client;
 
 mod abuse;
 mod admin_listen;
@@ -31,6 +16,7 @@ mod conjunctions;
 mod csv;
 mod damage;
 mod descriptors;
+mod expiring;
 mod file_size;
 mod inspect;
 mod killing;
@@ -46,6 +32,7 @@ mod refusing;
 mod restarts;
 mod salt;
 mod shutdown;
+mod starts;
 mod status;
 mod stumbles;
 mod testing;

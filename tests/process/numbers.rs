@@ -1,17 +1,23 @@
-//! Numbers of a service that is killed again and again while callers ask: no hole, none doubled, each key its first number.
+//! Numbers of a service that is killed again and again under load: no gaps, no duplicates, and each
+//! key keeps its first number.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::backup::floor;
-use crate::http1::{Client, request};
-use crate::numbering::{Callers, listed};
-use crate::service::{Home, Service, idmint, run};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::numbering::{Callers, listed};
+use idmint_testing::service::{Home, Service, idmint, run};
 
 const KILLS: usize = 8;
-/// On however slow a machine.
+/// Long enough for any slow machine.
 const LONG: Duration = Duration::from_secs(600);
 
 const RULES: &str =
@@ -22,7 +28,7 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
     let home = Home::new();
     let mut service = Service::start(home.serve_with(RULES));
     service.wait_until_ready();
-    // In `make torture` a million numbers of a thousand series.
+    // `make torture` asks for a million numbers of a thousand series.
     let wanted = std::env::var("NUMBERS")
         .map_or(4_000, |numbers| numbers.parse().expect("how many numbers"));
     let (series, caller_count) = if wanted > 100_000 {
@@ -32,7 +38,7 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
     };
     let callers = Callers::of([&service], series, 3);
     let get_more = |asking: &[ScopedJoinHandle<'_, ()>]| {
-        // A request is given two numbers on average.
+        // A request gets two numbers on average.
         let least = callers.told() + wanted / 2 / (KILLS + 1);
         let begun = Instant::now();
         while callers.told() < least {
@@ -49,18 +55,18 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
         }
     };
     let service = thread::scope(|scope| {
-        let _stop = callers.stop_at_the_end();
+        let _stop = callers.places.stop_at_the_end();
         let callers = &callers;
         let asking: Vec<_> = (0..caller_count)
             .map(|caller| scope.spawn(move || callers.ask(caller)))
             .collect();
         for kill in 0..KILLS {
-            // So that there is something to lose in each life.
+            // Each life of the service must have something to lose.
             get_more(&asking);
             thread::sleep(Duration::from_millis(3 * kill as u64));
             service.kill();
             service = Service::start(home.serve_with(RULES));
-            callers.move_place(0, service.address());
+            callers.places.move_place(0, service.address());
         }
         service.wait_until_ready();
         get_more(&asking);
@@ -112,10 +118,188 @@ fn numbers_and_voids_are_in_a_backup() {
     assert_eq!(listed(&service), before);
     let again = post(&service, "/numbers/series-1?count=3", "a", "");
     assert_eq!((again.status, again.json()), (200, given));
+    let held = post(&service, "/numbers/series-1", "c", "");
+    assert_eq!(
+        (held.status, &held.json()["type"]),
+        (503, &json!("/problems/numbers-held"))
+    );
+    let resumed = post(&service, "/numbers/series-1/resume?from=7", "", "");
+    assert_eq!(
+        (resumed.status, resumed.json()),
+        (
+            200,
+            json!({ "series": "series-1", "next": "7", "skipped": { "first": "4", "last": "6" } })
+        )
+    );
     assert_eq!(
         post(&service, "/numbers/series-1", "c", "").json()["number"],
-        "4"
+        "7"
     );
+    let reasons: Vec<Value> = listed(&service).remove("series-1").unwrap()[3..6]
+        .iter()
+        .map(|number| number["void"]["reason"].clone())
+        .collect();
+    assert_eq!(
+        reasons,
+        ["skipped when the series was resumed after a restore"; 3]
+    );
+}
+
+/// Takes numbers of three series until told to stop, and remembers the key of each number.
+fn take_numbers(address: SocketAddr, orders: &Orders, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        let order = orders.begun.fetch_add(1, Ordering::Relaxed);
+        let series = format!("series-{}", order % 3);
+        let Ok(mut client) = Client::try_connect(address) else {
+            return;
+        };
+        let headers = format!("idempotency-key: order-{order}\r\n");
+        let line = format!("POST /numbers/{series}");
+        let Ok(answer) = client.try_exchange(request(&line, &headers, "")) else {
+            return;
+        };
+        if answer.status == 201 {
+            let number: u64 = answer.json()["number"].as_str().unwrap().parse().unwrap();
+            let before = orders
+                .of_numbers
+                .lock()
+                .unwrap()
+                .insert((series, number), order);
+            assert_eq!(before, None, "{line}: {number} was given to another order");
+        } else {
+            assert_eq!(answer.status, 503, "{}", answer.text());
+        }
+    }
+}
+
+/// The records of the callers.
+#[derive(Default)]
+struct Orders {
+    begun: AtomicUsize,
+    of_numbers: Mutex<BTreeMap<(String, u64), usize>>,
+}
+
+impl Orders {
+    fn highest_of(&self, series: &str) -> u64 {
+        let of_numbers = self.of_numbers.lock().unwrap();
+        let numbers = of_numbers.keys().filter(|(of, _)| of == series);
+        numbers.map(|(_, number)| *number).max().unwrap_or(0)
+    }
+}
+
+/// `RESTORES=1000` makes a campaign of it.
+#[test]
+fn a_restore_under_callers_gives_no_number_to_two_orders() {
+    let restores = std::env::var("RESTORES").map_or(3, |count| count.parse().expect("a number"));
+    let (home, orders) = (Home::new(), Orders::default());
+    let database = home.data_dir().join("idmint.redb");
+    let older = home.path("older.redb");
+    let mut service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    let work_for = |service: &Service, least: usize| {
+        let (begun, is_over) = (
+            orders.of_numbers.lock().unwrap().len(),
+            AtomicBool::new(false),
+        );
+        thread::scope(|scope| {
+            let takers = [(); 2]
+                .map(|()| scope.spawn(|| take_numbers(service.address(), &orders, &is_over)));
+            while orders.of_numbers.lock().unwrap().len() < begun + least
+                && !takers.iter().all(ScopedJoinHandle::is_finished)
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+    };
+    for restore in 0..restores {
+        work_for(&service, 20 + restore % 7);
+        service.kill();
+        fs::copy(&database, &older).unwrap();
+        service = Service::start(home.serve_with(RULES));
+        service.wait_until_ready();
+        work_for(&service, 20 + restore % 5);
+        service.kill();
+
+        fs::copy(&older, &database).unwrap();
+        run(home.serve_with(RULES)).assert(65, &["--floor"]);
+        let mut command = home.serve_with(RULES);
+        command.args(["--floor", &floor()]);
+        service = Service::start(command);
+        service.wait_until_ready();
+        for series in 0..3 {
+            let series = format!("series-{series}");
+            let next = orders.highest_of(&series) + 1;
+            let held = Client::connect(service.address()).exchange(request(
+                &format!("POST /numbers/{series}"),
+                &format!("idempotency-key: early-{restore}\r\n"),
+                "",
+            ));
+            assert_eq!(held.json()["type"], "/problems/numbers-held");
+            let url = service.url();
+            let resume = || {
+                let from = next.to_string();
+                let args = [
+                    "numbers", "resume", &series, "--from", &from, "--server", &url,
+                ];
+                run(idmint(&args))
+            };
+            resume().assert(0, &[]);
+            let again = resume();
+            again.assert(0, &[]);
+            assert_eq!(again.out, format!("{series} continues with {next}\n"));
+        }
+    }
+    work_for(&service, 20);
+    println!(
+        "{restores} restores, {} numbers",
+        orders.of_numbers.lock().unwrap().len()
+    );
+}
+
+#[test]
+fn numbers_stay_held_if_the_first_start_after_a_restore_is_killed() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    service.kill();
+    let horizon = fs::read_dir(home.data_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().contains("horizon"));
+    fs::remove_file(horizon.unwrap()).unwrap();
+    let mut command = home.serve_with(RULES);
+    command.args(["--floor", &floor()]);
+    Service::start(command).kill();
+
+    let service = Service::start(home.serve_with(RULES));
+    service.wait_until_ready();
+    let take = |key: &str| {
+        let headers = format!("idempotency-key: {key}\r\n");
+        let line = "POST /numbers/never-seen";
+        Client::connect(service.address())
+            .exchange(request(line, &headers, ""))
+            .status
+    };
+    assert_eq!(take("a"), 503);
+    let file = home.path("last-numbers");
+    fs::write(&file, "series-1 41\n\nother 7\n").unwrap();
+    let resumed = run(idmint(&[
+        "numbers",
+        "resume",
+        "--all",
+        file.to_str().unwrap(),
+        "--server",
+        &service.url(),
+    ]));
+    resumed.assert(0, &[]);
+    assert_eq!(
+        resumed.out,
+        "series-1 continues with 42; 1 to 41 are void\n\
+         other continues with 8; 1 to 7 are void\n\
+         all other series continue at their stored numbers\n"
+    );
+    assert_eq!(take("a"), 201);
 }
 
 #[test]
@@ -235,4 +419,30 @@ fn numbers_are_taken_listed_made_void_and_exported_by_commands() {
     }
     assert_eq!((exported.len(), &exported), (6, &expected));
     assert_eq!(command(&["export", "series-1"]).out.lines().count(), 3);
+}
+
+#[test]
+fn an_import_is_repeated_after_the_first_number_was_raised_above_it() {
+    let home = Home::new();
+    let import = |service: &Service, series: &str| {
+        run(idmint(&[
+            "numbers",
+            "import",
+            series,
+            "4711",
+            "--server",
+            &service.url(),
+        ]))
+    };
+    let service = Service::start(home.serve_with("[numbers.all]\npattern = 'acme-*'"));
+    service.wait_until_ready();
+    import(&service, "acme-1").assert(0, &[]);
+    service.kill();
+    let raised = "[numbers.all]\npattern = 'acme-*'\nstart = 5_000";
+    let service = Service::start(home.serve_with(raised));
+    service.wait_until_ready();
+    let again = import(&service, "acme-1");
+    again.assert(0, &["imported before"]);
+    assert_eq!(again.out, "acme-1 goes on after 4711\n");
+    import(&service, "acme-2").assert(1, &["must be from 5000"]);
 }

@@ -1,12 +1,12 @@
-//! Moving from another generator: what it has issued is not minted here.
+//! Moving from another generator: the ids that it has issued are not minted here.
 
 use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::excluding::mint_among_excluded_ids;
-use crate::ids::{PAYMENT, SEQUENCED, SNOWFLAKE};
-use crate::service::{Home, Service, idmint, run, until};
+use idmint_testing::excluding::mint_among_excluded_ids;
+use idmint_testing::ids::{PAYMENT, SEQUENCED, SNOWFLAKE};
+use idmint_testing::service::{Home, Service, idmint, run, until};
 
 fn unix_ms() -> u128 {
     SystemTime::now()
@@ -15,7 +15,7 @@ fn unix_ms() -> u128 {
         .as_millis()
 }
 
-/// A payment id of so many milliseconds from now on, as its nine letters.
+/// Returns a payment id whose time is `ms` milliseconds from now, as nine characters.
 fn payment_in(ms: u128) -> String {
     let mut id = SEQUENCED[PAYMENT].id(unix_ms() + ms, 35, 1_295);
     let mut letters = [b'0'; 9];
@@ -34,7 +34,7 @@ fn starting_after(id: &str) -> String {
 fn a_start_after_a_year_ahead_is_refused_with_its_instant_and_the_next_start_without_it_mints() {
     let home = Home::new();
     let id = payment_in(365 * 86_400_000);
-    // At a first start, and at one that finds a horizon.
+    // At a first start, and at a start that finds a horizon.
     for round in 0..2 {
         let refused = run(home.serve_with(&starting_after(&id)));
         refused.assert(
@@ -42,7 +42,7 @@ fn a_start_after_a_year_ahead_is_refused_with_its_instant_and_the_next_start_wit
             &[
                 "formats.payment.start_after",
                 &id,
-                "nothing is minted before 20",
+                "minting would begin at 20",
                 "clock.max_ahead = 5s",
             ],
         );
@@ -67,7 +67,8 @@ fn a_start_after_a_year_ahead_is_refused_with_its_instant_and_the_next_start_wit
 #[test]
 fn nothing_at_or_below_start_after_is_minted_across_kills() {
     let (home, payment, snowflake) = (Home::new(), &SEQUENCED[PAYMENT], &SEQUENCED[SNOWFLAKE]);
-    // One as a text of another encoding than the canonical one, the other as a number of TOML.
+    // One setting is a text in an encoding other than the canonical one, and the other is a TOML
+    // number.
     let payments_after = payment.value(&payment_in(2_000));
     let snowflakes_after = snowflake.id(unix_ms() + 1_500, 31, 4_095);
     let settings = format!(
@@ -129,11 +130,11 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
         ),
         (
             "1I9ZC1000\r\n1I9ZC1001\r\nid\r\n",
-            "line 3: `id` is no id of `payment`",
+            "line 3: `id` is not an id of `payment`",
         ),
         (
             "1I9ZC1000\n\n1I9ZC1001\n",
-            "line 2: `` is no id of `payment`",
+            "line 2: `` is not an id of `payment`",
         ),
     ] {
         fs::write(&file, lines).unwrap();
@@ -143,11 +144,11 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
             "a refused first start leaves none"
         );
     }
-    // Sorted, with both ends of lines, and without one behind the last.
+    // Sorted, with both kinds of line endings, and without one after the last line.
     fs::write(&file, "1I9ZC1000\r\n1I9ZC1000\n1I9ZC1001").unwrap();
     let service = Service::start(home.serve_with(&settings));
     service.wait_until_ready();
-    service.log_once_it_says("ids of another generator are left out");
+    service.log_once_it_says("ids of another generator are excluded");
     assert_eq!(service.mint("payment?count=3").len(), 3);
     let config = home.path("idmint.toml");
     let told = run(idmint(&["check", "--config", config.to_str().unwrap()]));

@@ -1,9 +1,9 @@
-//! The rate of a caller: what is left of it is told, and who is over it waits.
+//! The rate limit of a caller: responses state what is left, and a caller over the limit must wait.
 
-use crate::http1::{Answer, Client, request};
-use crate::service::{Home, Service, idmint, run};
+use idmint_testing::http1::{Answer, Client, request};
+use idmint_testing::service::{Home, Service, idmint, run};
 
-/// The value of a field, which must be there.
+/// Returns the value of a header, which must be present.
 fn field(answer: &Answer, name: &str) -> String {
     answer
         .header(name)
@@ -25,7 +25,7 @@ fn a_caller_over_its_rate_is_told_so_and_when_to_come_again() {
     );
     assert_eq!(field(&first, "ratelimit"), "\"second\";r=1;t=1");
     let (mut granted, mut refused) = (1, None);
-    // However slow the machine: five within a second must come once.
+    // The loop ends on any machine, because at some point five requests come within a second.
     while refused.is_none() {
         let answer = mint();
         if answer.status == 200 {
@@ -140,7 +140,7 @@ fn who_guesses_tokens_at_the_metrics_is_slowed_down_and_who_has_one_is_not() {
             .status
     };
     for target in ["GET /metrics", "POST /metrics", "POST /health/live"] {
-        // However slow the machine: two within a second must come once.
+        // The guesses end on any machine, because at some point two come within a second.
         let statuses: Vec<_> = (0..2_000)
             .map(|_| ask(target, "wrong"))
             .take_while(|status| *status != 429)

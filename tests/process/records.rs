@@ -1,18 +1,18 @@
-//! What a service remembers of ledgers and conjunctions when it is killed and started again.
+//! Ledgers and conjunctions of a service that is killed and restarted.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::chains::chains;
-use crate::http1::{Answer, Client, post_json};
-use crate::service::{Home, Service, run};
+use idmint_testing::chains::chains;
+use idmint_testing::http1::{Answer, Client, post_json};
+use idmint_testing::service::{Home, Service, run};
 
 fn post(service: &Service, target: &str, headers: &str, body: &Value) -> Answer {
     Client::connect(service.address()).exchange(post_json(target, headers, &body.to_string()))
 }
 
-/// An append of one event, with a key.
+/// Appends one event with a key.
 fn append(service: &Service, ledger: &Value, number: usize) -> (u16, Value) {
     let body = json!({ "ledger": ledger, "events": [{ "event": "Counted", "entities": {}, "data": number }] });
     let answer = post(
@@ -178,7 +178,7 @@ fn a_row_that_is_not_what_was_written_ends_the_start_with_65() {
     let path = home.data_dir().join("idmint.redb");
     let bytes = fs::read(&path).unwrap();
     let id = u128::from_str_radix(&head, 16).unwrap().to_be_bytes();
-    // The name of the row has the id too, in the other order of bytes.
+    // The key of the row also has the id, in the other byte order.
     let places: Vec<usize> = bytes
         .windows(16)
         .enumerate()
@@ -195,7 +195,7 @@ fn a_row_that_is_not_what_was_written_ends_the_start_with_65() {
     run(home.serve()).assert(65, &["idmint.redb", "damaged"]);
     run(home.serve()).assert(65, &["idmint.redb", "damaged"]);
 
-    // A start that was refused has made nothing worse.
+    // A refused start has made nothing worse.
     flip();
     let service = home.start();
     service.wait_until_ready();

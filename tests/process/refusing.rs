@@ -1,13 +1,13 @@
-//! A start that could mint an id twice, or cannot work, ends with the exit code and the words that say so.
+//! A start that could mint an id twice, or cannot work, ends with a specific exit code and message.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::service::{Home, Service, idmint, run, serve_from};
+use idmint_testing::service::{Home, Service, idmint, run, serve_from};
 
-/// A service with this configuration has begun to mint once, and is gone.
+/// Starts a service with this configuration, waits until it mints, and kills it.
 fn mint_once_with(home: &Home, toml: &str) {
     let service = Service::start(home.serve_with(toml));
     service.wait_until_ready();
@@ -27,7 +27,7 @@ fn a_second_process_on_the_folder_exits_75_and_names_the_first() {
 
 #[test]
 fn a_single_node_begins_where_a_node_of_a_fleet_was_only_above_a_floor() {
-    // What a node of a fleet leaves, though nothing can be read of it.
+    // A node of a fleet leaves this file. The file counts even if nothing can be read from it.
     let back = Home::new();
     fs::create_dir(back.data_dir()).unwrap();
     fs::write(back.data_dir().join("high-water-default"), "").unwrap();
@@ -60,7 +60,7 @@ fn a_format_with_another_epoch_exits_78_and_prints_the_difference() {
             "now 2024-06-01T00:00:00",
         ],
     );
-    // Nothing was changed by the refusal.
+    // The refusal changed nothing.
     mint_once_with(
         &home,
         "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }",
@@ -129,7 +129,7 @@ fn a_name_whose_rule_was_changed_exits_78_and_mints_on_once_it_is_changed_back()
     }
     ids.extend(mint(&sequenced));
     assert!(ids.is_sorted_by(|a, b| a < b), "no id twice");
-    // Under another name it may join.
+    // Under another name, the format may be added.
     let both = format!(
         "{sequenced}{}",
         random.replace("formats.invoice", "formats.voucher")
@@ -187,7 +187,8 @@ fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_
             refused.err
         );
     }
-    // Nothing was changed by the refusals. What writes alike is alike, the order is free, and a new name joins.
+    // The refusals changed nothing. An encoding that writes the same texts is the same, the order
+    // is free, and a new name may be added.
     let radix = kept.replace(
         "kind = \"base36\"",
         "kind = \"radix\", radix = 36, case = \"upper\"",
@@ -199,11 +200,11 @@ fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_
             "\"decimal\", {kept}, {{ kind = \"hashids\", name = \"short\" }}"
         )),
     );
-    // What stands before ids is no part of what is kept.
+    // Prefixes of ids are not recorded.
     let prefixed = with(kept).replace("like =", "prefixes = [\"pi_\", \"ch_\"], like =");
     mint_once_with(&home, &prefixed);
     mint_once_with(&home, &with(kept));
-    // One that was left out for a while is still held to what it was.
+    // An encoding that was left out for a while must still be the recorded one.
     mint_once_with(&home, &with("\"decimal\""));
     run(home.serve_with(&with("{ kind = \"hashids\" }")))
         .assert(78, &["\"hashids\"", "\"invoice\""]);
@@ -226,7 +227,7 @@ fn the_folder_of_another_slot_exits_65() {
     };
     mint_once_with(&home, &slot(1));
     run(home.serve_with(&slot(2)))
-        .assert(65, &["is the horizon of slot 1, and slot 2 is configured"]);
+        .assert(65, &["is the horizon of slot 1, but slot 2 is configured"]);
 }
 
 #[test]
@@ -292,7 +293,7 @@ fn a_variable_says_that_others_may_reach_the_address_for_those_who_cannot_give_f
         service.wait_until_ready();
         service.kill();
     }
-    // It is no setting, and none of the other commands takes it for one.
+    // The variable is not a setting, and the other commands ignore the variable.
     let mut check = idmint(&["check"]);
     check.env("IDMINT_INSECURE_PUBLIC", "1");
     run(check).assert(0, &[]);
@@ -335,7 +336,9 @@ fn a_folder_that_may_not_be_written_exits_74_with_its_path_and_the_cause() {
         .assert(74, &[folder.to_str().unwrap(), "Permission denied"]);
 }
 
-/// Root may write anywhere; the same command by a user who may not, who may perhaps not even reach the binary.
+/// Returns the same command, run by a user without write permission if the test runs as root,
+/// because root may write anywhere. That user may be unable to reach the binary, so the command
+/// runs a copy.
 fn as_nobody_if_root(home: &Home, command: &Command) -> Command {
     const NOBODY: u32 = 65_534;
     let binary = home.path("idmint");

@@ -1,4 +1,5 @@
-//! A service that is told to end, or started anew, while callers go on: no connection is refused, no answer is lost.
+//! A service that is stopped or restarted under load. No connection is refused, and no response is
+//! lost.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,18 +13,18 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::http1::{Client, request};
-use crate::service::{Home, LONG, PREFER_TEXT, Service, Signal, run_by, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, LONG, PREFER_TEXT, Service, Signal, run, run_by, until};
 
-/// Callers of one address at a time, each of which asks for one id after the other, and connects anew when it is told that
-/// the connection closes.
+/// Callers of one address at a time. Each asks for one id after the other, and reconnects when a
+/// response announces that the connection closes.
 struct Callers {
     target: Arc<Mutex<SocketAddr>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Tally>>,
 }
 
-/// What became of the requests of one caller.
+/// The results of the requests of one caller.
 #[derive(Debug, Default)]
 struct Tally {
     ids: Vec<String>,
@@ -79,7 +80,8 @@ fn call_until(stop: &AtomicBool, target: &Mutex<SocketAddr>) -> Tally {
                 let closes = answer.header("connection") == Some("close");
                 match answer.status {
                     200 => tally.ids.push(answer.text().trim().to_owned()),
-                    // Refused in words is answered: a new process begins where the old one was ahead of the clock.
+                    // A 503 counts as answered. A new process starts at the horizon of the old one,
+                    // which may be ahead of the clock.
                     503 => thread::sleep(Duration::from_millis(5)),
                     _ => tally.lost.push(answer.text()),
                 }
@@ -120,7 +122,8 @@ fn assert_nothing_was_lost(tallies: Vec<Tally>) {
     );
 }
 
-/// The same command, started as systemd does it for a socket unit: with this socket as descriptor 3.
+/// Returns the same command, started as systemd starts it for a socket unit, with this socket as
+/// descriptor 3.
 fn handing_over(socket: &TcpListener, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args([
@@ -171,7 +174,7 @@ fn a_restart_behind_drain_delay_refuses_no_connect_and_loses_no_answer() {
     let callers = Callers::four(old.address());
     thread::sleep(Duration::from_millis(300));
     old.send(Signal::TERM);
-    // What a load balancer does: it asks for health, and sends callers elsewhere when it is told to.
+    // A load balancer asks for health, and sends callers elsewhere when the node is draining.
     let told = until("the old node says that it drains", || {
         let ready = old.get("/health/ready");
         (ready.status == 503).then(|| ready.text())
@@ -194,7 +197,7 @@ fn a_second_sigterm_ends_the_service_at_once() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    // An answer that is not read holds the drain for its 25 seconds.
+    // A response that nobody reads prolongs the drain to its 25 seconds.
     let mut unread = Client::connect(service.address());
     unread.send(request("POST /ids/snowflake?count=100000", "", "").repeat(20));
     unread.wait_for_first_byte();
@@ -210,7 +213,9 @@ fn a_second_sigterm_ends_the_service_at_once() {
         service.log()
     );
     service.send(Signal::TERM);
-    service.wait().assert(0, &["SIGTERM again: ending at once"]);
+    service
+        .wait()
+        .assert(0, &["SIGTERM again: stopping at once"]);
     assert!(
         told.elapsed() < Duration::from_secs(20),
         "it took {:?}",
@@ -230,7 +235,7 @@ fn a_second_sigterm_ends_the_delay_too() {
     service.send(Signal::INT);
     service
         .wait()
-        .assert(0, &["SIGTERM: draining", "SIGINT again: ending at once"]);
+        .assert(0, &["SIGTERM: draining", "SIGINT again: stopping at once"]);
 }
 
 #[test]
@@ -244,7 +249,10 @@ fn what_is_handed_over_and_no_listening_socket_is_refused() {
     let refused = run_by(shell, &home.serve()).output().unwrap();
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(78), "{told}");
-    assert!(told.contains("no listening TCP socket"), "{told}");
+    assert!(
+        told.contains("not hand over a listening TCP socket"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -289,5 +297,19 @@ fn state_is_for_its_user_alone_whatever_the_umask() {
         }
         service.send(Signal::TERM);
         service.wait().assert(0, &[]);
+    }
+}
+
+#[test]
+fn a_umask_that_takes_rights_from_the_owner_ends_the_start() {
+    for umask in ["0777", "0300"] {
+        let home = Home::new();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("umask {umask} && exec \"$0\" \"$@\"")]);
+        let ended = run(run_by(shell, &home.serve()));
+        ended.assert(
+            74,
+            &["the umask of this process gave it mode", "chmod 0700"],
+        );
     }
 }

@@ -1,18 +1,19 @@
-//! A salt is a secret: it makes texts, and stands in nothing that the program writes.
+//! A salt is a secret. It shapes the texts of ids, and nothing that the program writes contains it.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use idmint::http::paths;
-use idmint::id::encoding::Hashids;
+use idmint_core::id::{Encoding, EncodingDefinition};
+use idmint_http::paths;
+use serde_json::json;
 
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, idmint, run};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, idmint, run};
 
 const SALT: &str = "Qx7-for-nobody-3Jv";
 
-/// Everything that was written, and how much that is.
+/// Counts of everything written.
 #[derive(Default)]
 struct Written {
     pieces: usize,
@@ -31,7 +32,8 @@ impl Written {
         );
     }
 
-    /// Runs a command that must end so, searches what it wrote, and gives what it said on either channel.
+    /// Runs a command that must exit with this code, searches its output, and returns the output of
+    /// both channels.
     #[track_caller]
     fn of_command(&mut self, command: Command, code: i32) -> String {
         let what = format!("{command:?}").replace(SALT, "(salt)");
@@ -54,7 +56,8 @@ impl Written {
     }
 }
 
-/// The salt as it stands, in any case, in hexadecimal, as a list of bytes, or its beginning in base 64.
+/// Returns `true` if the bytes contain the salt in any case, in hexadecimal, as a list of bytes, or
+/// its beginning in base 64.
 fn tells(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_lowercase();
     let hex: String = SALT.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -68,7 +71,7 @@ fn tells(bytes: &[u8]) -> bool {
     .any(|salt| text.contains(salt.as_str()))
 }
 
-/// A format with the salt of a file, or with what else is said of it.
+/// Returns a format with this salt setting, `salt` or `salt_file`.
 fn salted(salt: &str) -> String {
     format!(
         "formats.ticket = {{ like = 'payment', encodings = [{{ kind = 'hashids', {salt}, min_length = 12 }}, 'decimal'] }}"
@@ -103,9 +106,11 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
     let service = Service::start(home.serve_with(&settings));
     service.wait_until_ready();
     let ids = service.mint("ticket?count=100");
-    let codec = Hashids::new(Hashids::ALPHABET, SALT, 12, &[], (1 << 64) - 1).unwrap();
+    let definition = json!({ "kind": "hashids", "salt": SALT, "min_length": 12 });
+    let definition: EncodingDefinition = serde_json::from_value(definition).unwrap();
+    let encoding = Encoding::new(&definition, (1 << 64) - 1).unwrap();
     for id in &ids {
-        let number = codec.read(id).unwrap();
+        let number = encoding.read(id).unwrap();
         let line = format!("GET /decode/{id}?format=ticket");
         let read = Client::connect(service.address())
             .exchange(request(&line, "", ""))
@@ -117,7 +122,7 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         );
     }
 
-    // Every route, with what it takes and with what is wrong, in every type of answer.
+    // Every route, with valid and invalid input, in every media type of responses.
     let values = [
         ("{format}", "ticket"),
         ("{*id}", ids[0].as_str()),
@@ -169,10 +174,10 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         written.of_command(idmint(args), 0);
     }
     written.search("the banner", service.banner().as_bytes());
-    service.send(crate::service::Signal::TERM);
+    service.send(idmint_testing::service::Signal::TERM);
     written.search("the log", service.wait().err.as_bytes());
 
-    // Another salt is another encoding, and refused by a start; so is what is no salt.
+    // Another salt is another encoding, so the start refuses it. An invalid salt is refused, too.
     let other = salted(&format!("salt = '{SALT}x'"));
     assert!(
         written
@@ -200,7 +205,7 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         ),
         (
             from_file.replace("hashids", "decimal"),
-            "salt_file is no setting of decimal",
+            "salt_file is not a setting of decimal",
         ),
         (
             salted(&format!("salt = ['{SALT}']")),
@@ -227,7 +232,8 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         assert!(said.contains(told), "{told:?} is not in {said}");
     }
 
-    // The environment has the same, and says as little where it is wrong.
+    // The setting may come from the environment, and its error messages do not reveal the salt
+    // either.
     let encodings =
         format!("[{{ kind = \"hashids\", salt = \"{SALT}\", min_length = 12 }}, \"decimal\"]");
     let name = "IDMINT_FORMATS__PAYMENT__ENCODINGS";
@@ -241,7 +247,7 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
     );
     let made: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(
-        codec.read(made["canonical"].as_str().unwrap()),
+        encoding.read(made["canonical"].as_str().unwrap()),
         Ok(1296),
         "{made}"
     );

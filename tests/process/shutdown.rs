@@ -1,4 +1,5 @@
-//! A service that is told to end, or cannot go on, answers what it was asked, and ends with the right code.
+//! A service that is stopped, or cannot go on, answers all accepted requests and exits with the
+//! right code.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -7,12 +8,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::http1::{Client, request};
-use crate::ids::assert_no_id_twice;
-use crate::load::{End, Load, assert_only_exhaustion_was_seen, into_received};
-use crate::service::{Home, Service, Signal, idmint, until, without_size_signal};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::ids::assert_no_id_twice;
+use idmint_testing::load::{End, Load, assert_only_exhaustion_was_seen, into_received};
+use idmint_testing::service::{Home, Service, Signal, idmint, until, without_size_signal};
 
-/// Loads a service, sends the signal, and starts it again: no answer may be cut, no id may come twice.
+/// Loads a service, sends the signal, and restarts the service. No response may be cut, and no id
+/// may repeat.
 fn no_answer_is_lost(signal: Signal, farewell: &str) {
     let home = Home::new();
     let service = home.start();
@@ -149,7 +151,7 @@ fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() 
     service.wait_until_ready();
     let load = Load::fresh(service.address());
     std::thread::sleep(Duration::from_millis(300));
-    // From now on the second copy of the horizon cannot be written, and the log still can.
+    // From now on, the second copy of the horizon cannot be written, but the log can.
     let one_copy = Some(4096);
     let pid = Pid::from_raw(service.pid().try_into().unwrap());
     prlimit(

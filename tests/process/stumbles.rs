@@ -1,9 +1,9 @@
-//! What stopped people on their first day: each of these is said, and how to go on.
+//! Mistakes that stopped people on their first day. Each message names the mistake and the remedy.
 
 use std::fs;
 use std::path::Path;
 
-use crate::service::{Ended, Home, Service, idmint, run};
+use idmint_testing::service::{Ended, Home, Service, idmint, run};
 
 fn check(home: &Home, toml: &str) -> Ended {
     let file = home.path("checked.toml");
@@ -25,6 +25,10 @@ fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_
             "over ended at 2024-01-26",
         ),
         (
+            "[numbers.inv]\npattern = 'inv-*'\ntext = 'INV-{n:05}'",
+            "numbers.inv writes the same text for different series",
+        ),
+        (
             &format!("[formats.twitter]\n{other_fields}"),
             "twitter is not the built-in format of that name",
         ),
@@ -37,14 +41,18 @@ fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_
             ended.out
         );
         assert!(
-            ended.out.ends_with("sound, but for 1 warning\n"),
+            ended.out.ends_with("valid, with 1 warning\n"),
             "{}",
             ended.out
         );
     }
-    let ended = check(&home, "[formats.mine]\nlike = 'payment'");
+    let names_series = "[numbers.inv]\npattern = 'inv-*'\ntext = 'INV-{series}-{n:05}'";
+    let ended = check(
+        &home,
+        &format!("[formats.mine]\nlike = 'payment'\n{names_series}"),
+    );
     assert!(
-        ended.out.ends_with("the configuration is sound\n"),
+        ended.out.ends_with("the configuration is valid\n"),
         "{}",
         ended.out
     );
@@ -66,7 +74,7 @@ fn a_wrong_format_names_its_file_and_the_page_that_has_the_keys() {
     );
 }
 
-/// As somebody writes who has the page alone.
+/// These are mistakes of a user who has read only the page.
 #[test]
 fn three_mistakes_in_an_own_format_each_lead_to_their_key() {
     let home = Home::new();
@@ -108,7 +116,7 @@ encodings = [{ kind = 'radix', name = 'code', alphabet = '346789BCDFGHJKMPQRTW',
         (
             "'346789BCDFGHJKMPQRTW'",
             "'346789BCD'",
-            ["check = mod97", "must have 10 letters or more, not 9"],
+            ["check = mod97", "must have at least 10 letters, got 9"],
         ),
         ("tick      = '1s'", "", ["tick", "order"]),
     ] {
@@ -137,7 +145,7 @@ fn a_variable_that_goes_over_the_file_is_told() {
         .env("IDMINT_MINT__WAIT_MAX", "1s");
     let service = Service::start(command);
     let log = service
-        .log_once_it_says("IDMINT_MINT__BATCH_MAX of the environment goes over mint.batch_max of");
+        .log_once_it_says("IDMINT_MINT__BATCH_MAX in the environment overrides mint.batch_max of");
     assert!(
         !log.contains("IDMINT_MINT__WAIT_MAX"),
         "the same value goes over nothing: {log}"
@@ -183,7 +191,7 @@ fn a_backup_into_a_folder_that_has_one_names_the_folder_and_blames_no_disk() {
     };
     back_up(&folder).assert(0, &[]);
     let again = back_up(&folder);
-    again.assert(74, &["copy is not empty: name a folder that is"]);
+    again.assert(74, &["copy is not empty: name an empty folder"]);
     assert!(!again.err.contains("disk"), "{}", again.err);
 }
 
@@ -207,7 +215,7 @@ fn a_token_names_formats_that_there_are() {
         command.arg(&file);
         command
     };
-    run(new("payment,nosuch")).assert(64, &["nosuch", "there is", "snowflake", "--config"]);
+    run(new("payment,nosuch")).assert(64, &["nosuch", "choose from", "snowflake", "--config"]);
     assert!(!file.exists(), "nothing is written");
     let mine = home.path("mine.toml");
     fs::write(&mine, "[formats.nosuch]\nlike = 'payment'").unwrap();
@@ -224,7 +232,7 @@ fn a_format_that_is_off_is_said_to_be_off_and_how_to_turn_it_on() {
     assert_eq!(answer.status, 404);
     let body = String::from_utf8(answer.body).unwrap();
     assert!(
-        body.contains(r#"is off: formats.payment-wide.enabled = true turns it on"#),
+        body.contains(r#"is disabled: set formats.payment-wide.enabled = true"#),
         "{body}"
     );
 }

@@ -1,18 +1,19 @@
-//! `idmint serve --test`: the same ids for the same requests. `idmint encode --vectors`: ids of known fields.
+//! `idmint serve --test`: the same ids for the same requests. `idmint encode --vectors`: ids of
+//! known fields.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use idmint::http::paths;
-use idmint::id::{Format, PRESETS, Preset};
+use idmint_core::id::{Format, PRESETS, Preset};
+use idmint_http::paths;
 use serde_json::{Value, json};
 
-use crate::http1::{Answer, Client, request};
-use crate::service::{Home, Service, idmint, run, until};
+use idmint_testing::http1::{Answer, Client, request};
+use idmint_testing::service::{Home, Service, idmint, run, until};
 
 const REQUESTS: usize = 10_000;
 
-/// Formats that are minted by count, with what a request of them needs.
+/// Formats that are minted by count, with the parameters that they require.
 const MINTED: [(&str, &str); 12] = [
     ("payment", ""),
     ("snowflake", ""),
@@ -28,7 +29,7 @@ const MINTED: [(&str, &str); 12] = [
     ("instagram", ""),
 ];
 
-/// What a run has learned, for its next requests.
+/// Values from earlier responses, for the next requests of a run.
 #[derive(Default)]
 struct Known {
     id: String,
@@ -37,7 +38,7 @@ struct Known {
     conjunction: String,
 }
 
-/// Starts a service to test against; in memory, so it needs no folder.
+/// Starts a service in test mode. The service runs in memory, so it needs no folder.
 fn start(more: &[&str]) -> Service {
     let service = Service::start(idmint(
         &[&["serve", "--test", "--listen", "127.0.0.1:0"], more].concat(),
@@ -46,7 +47,7 @@ fn start(more: &[&str]) -> Service {
     service
 }
 
-/// Request `at` of this route.
+/// Returns request number `at` to this route.
 fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String {
     let (format, needs) = MINTED[at / 7 % MINTED.len()];
     let ledger = if known.ledger.is_empty() {
@@ -68,7 +69,14 @@ fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String 
         ("{ledger}", ledger),
         ("{slug}", "sequence-exhausted"),
         ("{file}", "main.js"),
-        ("{series}", "invoice-2026"),
+        (
+            "{series}",
+            if template.ends_with("/resume") {
+                "*"
+            } else {
+                "invoice-2026"
+            },
+        ),
         ("{n}", "1"),
     ];
     let path = values
@@ -121,7 +129,8 @@ impl Known {
     }
 }
 
-/// The answers to all requests, one after the other, without what is the process's own: the date, the port, and the figures of /metrics.
+/// Returns the responses to all requests, without the values that differ between processes: the
+/// date, the port, and the figures of /metrics.
 fn answers(service: &Service) -> Vec<(String, Vec<u8>)> {
     let mut client = Client::connect(service.address());
     let (routes, mut known) = (paths(), Known::default());
@@ -176,7 +185,7 @@ fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_t
     println!("{REQUESTS} answers of {bytes} bytes, twice");
     assert_eq!((first.len(), second.len()), (REQUESTS, REQUESTS));
     for (method, template) in paths() {
-        // Nothing to read is no id.
+        // The empty text is not an id.
         let expected: &[u16] = if template == "/decode/" {
             &[404]
         } else {
@@ -189,7 +198,7 @@ fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_t
             "{method} {template} was never answered: {outcomes:?}"
         );
     }
-    // Another seed, or another instant, is another run.
+    // Another seed or another instant gives another run.
     for more in [["--seed", "1"], ["--at", "2027-01-01T00:00:00Z"]] {
         let other = start(&more);
         assert_ne!(other.mint("uuid7"), start(&[]).mint("uuid7"), "{more:?}");
@@ -219,7 +228,7 @@ fn the_clock_of_a_test_stands_and_goes_on_when_a_tick_is_used_up() {
     };
     let (one, other) = (service.mint("payment"), service.mint("payment"));
     assert_eq!(seconds(&one), seconds(&other), "it stands");
-    // Eight lanes have 1 296 each in a second; this many take ten seconds at least.
+    // Eight lanes mint 1 296 ids each per second, so this many take at least ten seconds.
     let many = seconds(&service.mint("payment?count=100000"));
     let (first, last) = (many[0], many[99_999]);
     assert_eq!(first, seconds(&one)[0]);

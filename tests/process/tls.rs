@@ -1,4 +1,4 @@
-//! TLS and client certificates as an operator handles them: set up, rotated, withdrawn, and misused by strangers.
+//! TLS and client certificates in operation: set up, rotated, withdrawn, and misused by strangers.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::authority::{Authority, Identity};
-use crate::service::{Home, LONG, Service, Signal, idmint, run};
-use crate::tls_client::TlsClient;
+use idmint_testing::authority::{Authority, Identity};
+use idmint_testing::service::{Home, LONG, Service, Signal, idmint, run};
+use idmint_testing::tls_client::TlsClient;
 
 pub(crate) const BILLING: &str = "spiffe://example.com/billing";
-const OPERATOR: &str = "operator.example.com";
+pub(crate) const OPERATOR: &str = "operator.example.com";
 
-/// The folder of a service that speaks TLS, and who signs for it and for its clients.
+/// The folder of a service that speaks TLS, with the authorities that sign for the service and its
+/// clients.
 pub(crate) struct Secured {
     pub(crate) home: Home,
     pub(crate) authority: Authority,
@@ -34,7 +35,7 @@ impl Secured {
         secured
     }
 
-    /// A new certificate of the service.
+    /// Writes a new certificate of the service.
     fn renew(&self) {
         self.authority
             .sign(&["localhost", "127.0.0.1"])
@@ -45,7 +46,7 @@ impl Secured {
         self.home.path(name).display().to_string()
     }
 
-    fn settings(&self) -> String {
+    pub(crate) fn settings(&self) -> String {
         format!(
             "http.tls.certificate = '{}'\nhttp.tls.key = '{}'\n",
             self.path("service.crt"),
@@ -53,7 +54,7 @@ impl Secured {
         )
     }
 
-    /// The same, where clients have certificates.
+    /// Returns the settings of a service that asks clients for certificates.
     pub(crate) fn client_settings(&self, scopes: &str) -> String {
         let client_ca = self.path("clients.pem");
         format!(
@@ -75,12 +76,12 @@ impl Secured {
         service
     }
 
-    fn client(&self, service: &Service, shown: Option<&Identity>) -> TlsClient {
+    pub(crate) fn client(&self, service: &Service, shown: Option<&Identity>) -> TlsClient {
         TlsClient::new(service.address(), &self.authority, shown)
     }
 
-    /// A series of the metrics, for whoever may read them.
-    async fn metric(&self, service: &Service, series: &str) -> f64 {
+    /// Returns the value of a metric, read by an operator.
+    pub(crate) async fn metric(&self, service: &Service, series: &str) -> f64 {
         let operator = self.clients.sign(&[OPERATOR]);
         let text = self
             .client(service, Some(&operator))
@@ -298,7 +299,8 @@ async fn plain_text_gets_no_answer_and_a_handshake_that_stalls_is_ended() {
         String::from_utf8_lossy(&came)
     );
 
-    // Silent, in the middle of a record, and with a message that is longer than any handshake.
+    // Connections that are silent, that stop in the middle of a record, and that send a message
+    // longer than any handshake.
     let mut stalled: Vec<_> = (0..60)
         .map(|_| TcpStream::connect(service.address()).unwrap())
         .collect();
@@ -337,7 +339,7 @@ async fn plain_text_gets_no_answer_and_a_handshake_that_stalls_is_ended() {
     );
 }
 
-/// Four callers who mint: each on a connection of its own, again and again.
+/// Four callers that mint. Each opens a new connection after every ten mints.
 struct Callers {
     minted: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -360,7 +362,7 @@ impl Callers {
                     for _ in 0..10 {
                         match connection.try_ask("POST /ids/flax", &[]).await {
                             Ok(answer) if answer.status == 200 => {
-                                drop(minted.fetch_add(1, Ordering::Relaxed))
+                                let _ = minted.fetch_add(1, Ordering::Relaxed);
                             }
                             other => failed.push(format!("{other:?}")),
                         }
@@ -376,7 +378,7 @@ impl Callers {
         }
     }
 
-    /// Waits until they have minted some more.
+    /// Waits until the callers have minted more ids.
     async fn go_on(&self) {
         let before = self.minted.load(Ordering::Relaxed);
         while self.minted.load(Ordering::Relaxed) < before + 200 {
@@ -403,12 +405,12 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
     callers.go_on().await;
     let reload = |times: usize, said: &str| {
         service.send(Signal::HUP);
-        crate::service::until(said, || {
+        idmint_testing::service::until(said, || {
             (service.log().matches(said).count() == times).then_some(())
         });
     };
 
-    // The key of the service, then an authority more for clients.
+    // First a new key of the service, then an additional authority for clients.
     let renewed = Authority::new("authority of services, renewed");
     renewed.sign(&["localhost"]).write(&secured.home, "service");
     assert!(
@@ -433,7 +435,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
             .await
             .is_err()
     );
-    reload(1, "the certificates are read again");
+    reload(1, "the certificates are reloaded");
     assert_eq!(
         secured
             .client(&service, Some(&newcomer))
@@ -454,7 +456,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
         reload(
             1,
             &format!(
-                "the certificates stay as they were: http.tls.{}",
+                "the certificates are unchanged: http.tls.{}",
                 match file {
                     "service.crt" => "certificate",
                     "service.key" => "key",
@@ -465,23 +467,23 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
         callers.go_on().await;
         fs::write(secured.home.path(file), good).unwrap();
     }
-    // A key of another certificate.
+    // A key that belongs to another certificate.
     let good = fs::read(secured.home.path("service.key")).unwrap();
     fs::write(
         secured.home.path("service.key"),
         &secured.authority.sign(&["localhost"]).key,
     )
     .unwrap();
-    reload(1, "the certificates stay as they were: http.tls: ");
+    reload(1, "the certificates are unchanged: http.tls: ");
     callers.go_on().await;
     fs::write(secured.home.path("service.key"), good).unwrap();
     let minted = callers.minted.load(Ordering::Relaxed);
     assert_eq!(callers.stop().await, Vec::<String>::new());
     println!("{minted} ids by four callers through five reloads");
 
-    // At last a certificate of another authority.
+    // At last, a certificate of another authority.
     renewed.sign(&["localhost"]).write(&secured.home, "service");
-    reload(2, "the certificates are read again");
+    reload(2, "the certificates are reloaded");
     assert!(
         secured
             .client(&service, Some(&billing))
@@ -515,8 +517,8 @@ async fn what_is_withdrawn_is_refused_on_connections_that_are_open() {
     let mut reload = || {
         times += 1;
         service.send(Signal::HUP);
-        let said = "the certificates are read again";
-        crate::service::until(said, || {
+        let said = "the certificates are reloaded";
+        idmint_testing::service::until(said, || {
             (service.log().matches(said).count() == times).then_some(())
         });
     };

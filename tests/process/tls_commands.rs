@@ -1,10 +1,10 @@
-//! The commands that ask a service, where it speaks TLS and asks for certificates.
+//! Commands that call a service with TLS and client certificates.
 
 use std::fs;
 use std::process::Command;
 
-use crate::service::{idmint, run};
 use crate::tls::{BILLING, Secured};
+use idmint_testing::service::{idmint, run};
 
 #[tokio::test]
 async fn commands_ask_a_service_that_speaks_tls() {
@@ -48,7 +48,8 @@ async fn commands_ask_a_service_that_speaks_tls() {
         ],
         &shown,
     );
-    // Wherever it is refused, the service has said so.
+    // Exit code 1 is a refusal by the service, so the connection worked. A failed connection exits
+    // with 69.
     assert!(
         [Some(0), Some(1)].contains(&created.status.code()),
         "{}",
@@ -62,7 +63,7 @@ async fn commands_ask_a_service_that_speaks_tls() {
     .unwrap();
     ask(&["mint", "flax"], &["--ca", &ca, "--cert", &both]).assert(0, &[]);
 
-    ask(&["mint", "flax"], &shown[..2]).assert(1, &["there is no client certificate"]);
+    ask(&["mint", "flax"], &shown[..2]).assert(1, &["no client certificate"]);
     ask(&["mint", "flax"], &shown[2..]).assert(69, &["UnknownIssuer"]);
     ask(
         &["mint", "flax"],

@@ -1,4 +1,4 @@
-//! Tokens as an operator handles them: made, given out, rotated and withdrawn while callers go on.
+//! Tokens in operation: created, given out, rotated and withdrawn under load.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::http1::{Client, request};
-use crate::service::{Home, PREFER_TEXT, Service, Signal, idmint, run};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, PREFER_TEXT, Service, Signal, idmint, run};
 
 /// The folder of a service whose callers need tokens.
 struct Guarded(Home);
@@ -19,7 +19,7 @@ impl Guarded {
         self.0.path("tokens.toml")
     }
 
-    /// A token that is in the file from now on; the service is not told yet.
+    /// Adds a token to the file. The service does not know the token before its next reload.
     fn token(&self, arguments: &[&str]) -> String {
         let file = self.file();
         let mut command = idmint(&[
@@ -53,7 +53,7 @@ fn mint(service: &Service, token: &str) -> u16 {
         .status
 }
 
-/// Four callers who mint with the token that is given out, one id after the other on a connection that they keep.
+/// Four callers that mint one id after the other on a kept connection, with the current token.
 struct Callers {
     token: Arc<Mutex<String>>,
     minted: Arc<AtomicU64>,
@@ -78,7 +78,7 @@ impl Callers {
                     let headers = format!("authorization: Bearer {}\r\n", token.lock().unwrap());
                     match client.try_exchange(request("POST /ids/flax", &headers, "")) {
                         Ok(answer) if answer.status == 200 => {
-                            drop(minted.fetch_add(1, Ordering::Relaxed))
+                            let _ = minted.fetch_add(1, Ordering::Relaxed);
                         }
                         other => failed.push(format!("{other:?}")),
                     }
@@ -98,7 +98,7 @@ impl Callers {
         token.clone_into(&mut self.token.lock().unwrap());
     }
 
-    /// Waits until each of them has minted some more.
+    /// Waits until the callers have minted more ids.
     fn go_on(&self) {
         let before = self.minted.load(Ordering::Relaxed);
         while self.minted.load(Ordering::Relaxed) < before + 200 {
@@ -115,7 +115,7 @@ impl Callers {
     }
 }
 
-/// The file without its first entry.
+/// Removes the first entry from the file.
 fn remove_first_entry(path: &Path) {
     let text = fs::read_to_string(path).unwrap();
     let second = text.rfind("[[token]]").unwrap();
@@ -151,7 +151,7 @@ fn a_token_is_rotated_under_load_without_a_failed_request() {
 
     fs::write(guarded.file(), "[[token]]\nname = 'broken'\n").unwrap();
     service.send(Signal::HUP);
-    service.log_once_it_says("the tokens stay as they were");
+    service.log_once_it_says("the tokens are unchanged");
     callers.go_on();
     let minted = callers.minted.load(Ordering::Relaxed);
     assert_eq!(callers.stop(), Vec::<String>::new());
@@ -186,11 +186,17 @@ fn commands_show_the_token_of_a_file() {
     let minted = mint("payment", &shown);
     minted.assert(0, &[]);
     assert_eq!(minted.out.lines().count(), 1);
-    mint("snowflake", &shown).assert(1, &["is for the formats payment; this is for snowflake"]);
-    mint("payment", &[]).assert(1, &["there is no token"]);
+    mint("snowflake", &shown).assert(
+        1,
+        &["is limited to the formats payment; this is for snowflake"],
+    );
+    mint("payment", &[]).assert(1, &["no token"]);
     mint("payment", &["--token-file", "/nonexistent/token"]).assert(74, &["/nonexistent/token"]);
     fs::write(&token_file, "\n").unwrap();
-    mint("payment", &shown).assert(65, &["a token is visible ASCII characters"]);
+    mint("payment", &shown).assert(
+        65,
+        &["a token must be one or more visible ASCII characters"],
+    );
 }
 
 #[test]
@@ -211,7 +217,7 @@ fn with_tokens_other_machines_may_be_served_and_a_file_that_is_no_good_is_a_wron
     };
     run(start()).assert(78, &["http.tokens", "tokens.toml"]);
     fs::write(guarded.file(), "").unwrap();
-    run(start()).assert(78, &["has 0 tokens, it must have 1 to 1024"]);
+    run(start()).assert(78, &["has 0 tokens, but must have 1 to 1024"]);
     let _token = guarded.token(&["--scopes", "mint,metrics"]);
     let service = Service::start(start());
     let mut reached = service.address();
@@ -235,7 +241,7 @@ fn a_hangup_without_tokens_ends_nothing() {
     let service = home.start();
     service.wait_until_ready();
     service.send(Signal::HUP);
-    service.log_once_it_says("tokens are read again");
+    service.log_once_it_says("SIGHUP: reloading");
     assert_eq!(service.mint("flax").len(), 1);
 }
 
@@ -261,7 +267,7 @@ fn a_token_is_made_with_its_entry() {
     for (arguments, said) in [
         (
             ["--name", "audit", "--scopes", "all"],
-            "\"all\" is no scope: there are mint, ledger, decode, metrics, import and number",
+            "\"all\" is not a scope: use mint, ledger, decode, metrics, import or number",
         ),
         (["--name", "", "--scopes", "mint"], "--name"),
         (["--scopes", "mint", "--expires", "soon"], "--expires"),
@@ -272,7 +278,7 @@ fn a_token_is_made_with_its_entry() {
     }
 }
 
-/// Where an operator can have pasted the token itself, each as an entry.
+/// Returns entries with the token itself in every place where an operator may paste it.
 fn pasted(token: &str) -> [String; 7] {
     let good = "9450637a6cfce60f2c2b31b97578c94080d28a202656cde6fa812ac38aa9eb24";
     let entry = |sha256: &str| {
@@ -299,7 +305,7 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
     let settings = format!("http.tokens = '{}'\n", guarded.file().display());
     let config = guarded.0.path("checked.toml");
     fs::write(&config, &settings).unwrap();
-    // A token that was not made by `idmint token new`, too.
+    // Also try a token that `idmint token new` did not create.
     let others = pasted("hunter2-of-billing").into_iter().take(3);
     for (place, text) in others.chain(pasted(&token)).enumerate() {
         fs::write(guarded.file(), "\n".repeat(10 * place) + &text).unwrap();
@@ -314,7 +320,7 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
             );
         }
         service.send(Signal::HUP);
-        // Where a digest belongs, the line is named.
+        // If the token stands in place of its digest, the log names the line.
         if place < 6 {
             service.log_once_it_says(&format!("tokens.toml: line {}: ", 10 * place + 4));
         }
@@ -322,7 +328,7 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
     fs::write(guarded.file(), good).unwrap();
     service.send(Signal::HUP);
     let log = service.log_once_it_says("1 tokens of ");
-    assert!(log.contains("the tokens stay as they were"), "{log}");
+    assert!(log.contains("the tokens are unchanged"), "{log}");
     assert!(!log.contains(secret) && !log.contains("hunter2"), "{log}");
     assert_eq!(mint(&service, &token), 200);
 }
@@ -378,8 +384,8 @@ fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
     assert_eq!(
         named,
         [
-            "`paying`: no ledgers, since none of its formats is made of events; no metrics, since they count what it is not for",
-            "`of-one-ledger`: no conjunctions, since it is for some ledgers alone",
+            "`paying`: no ledgers, since none of its formats is minted from events; no metrics, since they cover more than it may use",
+            "`of-one-ledger`: no conjunctions, since it is limited to some ledgers",
             "`plain`: no import=more to a ledger in use, which needs the scope import",
         ],
         "{}",

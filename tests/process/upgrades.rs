@@ -1,8 +1,10 @@
-//! Folders that earlier builds have left are opened with all that they hold, and those of other layouts are refused.
+//! Folders of earlier builds open with all of their contents, and folders of unknown layouts are
+//! refused.
 //!
-//! `tests/folders/` has one folder for each layout there was, named for a build that wrote it, as `kill -9` has left it: each file
-//! as `xxd -a -c 64 -g 0 FILE | cut -d' ' -f1,2`, and in `kept.json` what callers of that build were told. Whoever changes a
-//! layout adds a folder, and none is ever taken away.
+//! `tests/folders/` has one folder for each past layout, as `kill -9` left it, named after the
+//! build that wrote it. Each file is a dump by `xxd -a -c 64 -g 0 FILE | cut -d' ' -f1,2`, and
+//! `kept.json` has the responses that callers of that build received. Every change of a layout adds
+//! a folder, and no folder is ever removed.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +12,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, run};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, run};
 
 const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/folders");
 const NEVER_DELETE: &str = "never delete this folder";
 
-/// What the file was that `xxd` has shown so. A line of zeros is not shown, but for the last.
+/// Restores a file from its `xxd` dump. The dump leaves out lines of zeros, except for the last
+/// line.
 fn file_of(shown: &str) -> Vec<u8> {
     let mut file = Vec::new();
     for (at, hex) in shown.lines().filter_map(|line| line.split_once(": ")) {
@@ -30,7 +33,7 @@ fn file_of(shown: &str) -> Vec<u8> {
     file
 }
 
-/// A home with that folder, and what it must still hold.
+/// Unpacks that folder into a home, and returns the contents that the folder must still have.
 fn unpack(folder: &Path) -> (Home, Value) {
     let home = Home::new();
     fs::create_dir(home.data_dir()).unwrap();
@@ -54,7 +57,7 @@ fn post(service: &Service, target: &str, key: &str, body: &Value) -> (u16, Value
     (answer.status, answer.json())
 }
 
-/// The events that were sent with one key.
+/// Returns the events that were sent with one key.
 fn events(count: &Value) -> Value {
     (0..count.as_u64().unwrap())
         .map(|number| json!({ "event": format!("E{number}"), "entities": {} }))
@@ -72,7 +75,7 @@ fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     }
 }
 
-/// Whether everything is there that callers were told, and what they are told from now on is new.
+/// Asserts that everything in earlier responses is still there, and that new responses are new.
 fn assert_kept(service: &Service, kept: &Value, round: usize) {
     for ledger in kept["ledgers"].as_array().unwrap() {
         let name = ledger["ledger"].as_str().unwrap();
@@ -114,7 +117,7 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
         );
         assert_eq!((status, chain(service, name).len()), (201, there.len() + 1));
     }
-    // Series there were none of, and they begin at 1.
+    // The folders have no series, so a new one begins at 1.
     let asked = request(
         "POST /numbers/after",
         &format!("idempotency-key: round-{round}\r\n"),
@@ -139,7 +142,7 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
     );
 }
 
-/// Ids of each format, which must all be above those of the build before and of earlier rounds.
+/// Asserts that new ids of each format are above those of the earlier build and earlier rounds.
 fn assert_above(service: &Service, kept: &mut Value) {
     for (order, newest) in kept["minted"].as_object_mut().unwrap() {
         let id = service.mint(order).remove(0);
@@ -173,7 +176,7 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
             command.arg("--run-ahead");
             command
         };
-        // At moments all over the first start on it.
+        // Kill at different moments of the first start on the folder.
         for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
             let mut child = serve()
                 .stdout(std::process::Stdio::null())
@@ -196,7 +199,7 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
             assert_kept(&service, &kept, round);
             service.kill();
         }
-        // Its formats are those of the folder: a changed one is refused.
+        // The folder records the formats, so a changed one is refused.
         run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
             .assert(78, &["\"payment\"", "epoch: kept"]);
         println!(
@@ -206,16 +209,16 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
     }
 }
 
-/// A folder with a file of another layout is left as it is, and the message says what reads it.
+/// The folder is left as it is, and the message names the program that reads it.
 #[test]
 fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     let (home, _) = unpack(&Path::new(FOLDERS).join("a157b41"));
     let [database, horizon] = ["idmint.redb", "horizon"].map(|name| home.data_dir().join(name));
     let whole = fs::read(&database).unwrap();
 
-    // As builds had it before there was a log: a file of redb alone.
+    // Before there was a log, the file was a plain redb file.
     let engine_alone = [&b"redb\x1a\x0a\xa9\x0d\x0a"[..], &whole[9..]].concat();
-    // Layout 2, whose head is sound.
+    // Layout 2, with a valid head.
     let mut later = whole.clone();
     later[8..12].copy_from_slice(&2_u32.to_be_bytes());
     let sum = crc32c::crc32c(&later[..16]);
@@ -238,7 +241,7 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     }
     fs::write(&database, &whole).unwrap();
 
-    // Both copies of a horizon that a later version wrote; an older one is readable for ever.
+    // Both copies of the horizon are of a later version. Older versions stay readable forever.
     let sound = fs::read(&horizon).unwrap();
     let with_version = |version: u32| {
         let mut copies = sound.clone();
@@ -270,4 +273,67 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
         ))
         .text();
     assert!(drawn.contains("2045-01-01T"), "{drawn}");
+}
+
+/// Returns where the content of the log's last commit is in the database file.
+fn last_commit(database: &[u8]) -> std::ops::Range<usize> {
+    let commits = database
+        .chunks(4_096)
+        .enumerate()
+        .filter_map(|(at, block)| {
+            let number =
+                |from: usize| u32::from_be_bytes(block[from..from + 4].try_into().unwrap());
+            let len = usize::try_from(number(4)).unwrap();
+            let start = at * 4_096 + 20;
+            (block.starts_with(b"idml") && len > 0)
+                .then(|| (block[8..16].to_vec(), start..start + len))
+        });
+    commits.max_by_key(|(number, _)| number.clone()).unwrap().1
+}
+
+#[test]
+fn a_log_row_of_a_later_version_exits_78_and_a_flipped_bit_exits_65() {
+    let home = Home::new();
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    let give = |service: &Service| {
+        let asked = request("POST /numbers/acme", "idempotency-key: order-1\r\n", "");
+        let given = Client::connect(service.address()).exchange(asked);
+        (given.status, given.json()["number"].clone())
+    };
+    assert_eq!(give(&service), (201, json!("1")));
+    service.kill();
+    let database = home.data_dir().join("idmint.redb");
+    let whole = fs::read(&database).unwrap();
+    let content = last_commit(&whole);
+    assert_eq!(whole[content.start], b'n');
+
+    let mut later = whole.clone();
+    later[content.start] = b'x';
+    let head = content.start - 20;
+    let sum = crc32c::crc32c_append(
+        crc32c::crc32c(&later[head + 4..head + 16]),
+        &later[content.clone()],
+    );
+    later[head + 16..head + 20].copy_from_slice(&sum.to_be_bytes());
+    fs::write(&database, &later).unwrap();
+    let words = [
+        "written by a later version",
+        "start that version and end it with SIGTERM",
+        "the kind 'x'",
+        NEVER_DELETE,
+    ];
+    for _ in 0..2 {
+        run(home.serve()).assert(78, &words);
+    }
+
+    let mut flipped = whole.clone();
+    flipped[content.start] ^= 1;
+    fs::write(&database, &flipped).unwrap();
+    run(home.serve()).assert(65, &["idmint.redb"]);
+
+    fs::write(&database, &whole).unwrap();
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    assert_eq!(give(&service), (200, json!("1")));
 }

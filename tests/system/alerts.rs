@@ -1,4 +1,4 @@
-//! The alert rules in `deploy/`: well formed, each one fires, and each one has its page in the runbook.
+//! The alert rules in `deploy/`: each rule is well formed, fires, and has its page in the runbook.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
         .expect("a file of this repository")
 }
 
-/// What follows `key` on each line that begins with it.
+/// Returns the rest of each line that begins with `key`.
 fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines()
         .filter_map(move |line| line.trim_start().strip_prefix(key))

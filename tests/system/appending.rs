@@ -1,4 +1,4 @@
-//! Callers that append to ledgers, ask again when an answer is lost, and keep what they were told.
+//! Callers that append to ledgers, retry after a lost response, and keep all acknowledged events.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,15 +10,15 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::chains::line;
-use crate::http1::{Answer, Client, post_json, request};
 use crate::ledger::check_in_python;
-use crate::service::{Home, LONG, Service, until};
+use idmint_testing::chains::line;
+use idmint_testing::http1::{Answer, Client, post_json, request};
+use idmint_testing::service::{Home, LONG, Service, until};
 
-/// How often a caller insists on the head that it knows.
+/// The number of attempts in which a caller expects the head that it knows.
 const EXPECTED_MAX: usize = 3;
 
-/// Where the service is now: another place after each start.
+/// The current address of a service, which changes with each start.
 pub(crate) struct Place(RwLock<SocketAddr>);
 
 impl Place {
@@ -40,8 +40,8 @@ impl Place {
     }
 }
 
-/// Kills a service each time that callers have got so many answers, in rising order, and starts it again. Returns the
-/// last one started.
+/// Kills and restarts the service whenever callers have received the next number of responses in
+/// `kills_at`, which rises. Returns the service that was started last.
 pub(crate) fn kill_while(
     home: &Home,
     mut service: Service,
@@ -51,7 +51,8 @@ pub(crate) fn kill_while(
 ) -> Service {
     for count in kills_at {
         let begun = Instant::now();
-        // Without a sleep, which is longer than most of what a kill should fall into.
+        // Spin without sleeping, because a sleep is longer than most of the work that a kill should
+        // interrupt.
         while granted.load(Ordering::Relaxed) < count {
             assert!(begun.elapsed() < LONG, "the callers go on");
             std::thread::yield_now();
@@ -63,7 +64,7 @@ pub(crate) fn kill_while(
     service
 }
 
-/// An event as a caller keeps it: what it sent, and what it was told.
+/// An event with the response of the service to it.
 #[derive(Debug)]
 pub(crate) struct Kept {
     ledger: usize,
@@ -80,7 +81,7 @@ impl Kept {
         self.told["place"].as_u64().expect("a place is a number")
     }
 
-    /// The event as it is checked: with its time and its id.
+    /// Returns the line of the event for a check, with its time and its id.
     fn line(&self) -> String {
         let time = format!(
             "{},\"timestamp\":{}}}",
@@ -91,7 +92,7 @@ impl Kept {
     }
 }
 
-/// A ledger, with its first event.
+/// A ledger and its first event.
 pub(crate) struct Begun {
     pub(crate) id: String,
     genesis: Kept,
@@ -101,7 +102,7 @@ pub(crate) struct Begun {
 pub(crate) fn begin(service: &Service, count: usize) -> Vec<Begun> {
     let begin = |number| {
         let event = json!({ "event": "Begun", "entities": {}, "data": number }).to_string();
-        // A node that is slow says so, and knows the key when it is asked again.
+        // A slow node answers with an error, and recognizes the key when the request is retried.
         let answer = until("it is answered", || {
             let create = post_json(
                 "/ledgers",
@@ -126,15 +127,16 @@ pub(crate) fn begin(service: &Service, count: usize) -> Vec<Begun> {
     (0..count).map(begin).collect()
 }
 
-/// What one caller has seen.
+/// The observations of one caller.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) kept: Vec<Kept>,
-    /// How many answers of each status came, and how many requests got none (0).
+    /// The number of responses by status; status 0 counts requests without a response.
     pub(crate) answers: BTreeMap<u16, u64>,
 }
 
-/// Stops those who look there, also when the test has failed: it would wait for them.
+/// Sets a stop flag when dropped, so that the callers stop even if the test fails. Otherwise the
+/// failed test would wait for its callers forever.
 pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -143,27 +145,28 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// A caller, which appends one order after the other.
+/// A caller that sends one append after another.
 pub(crate) struct Appender<'a> {
     number: usize,
-    /// The services that it may ask: the next one whenever one does not do what it was asked for.
+    /// The services that the caller may use. The caller moves on to the next one when a request
+    /// fails.
     places: &'a [Place],
-    /// Which of them it asks.
+    /// The index of the service in use.
     at: usize,
     ledgers: &'a [Begun],
-    /// The head of each ledger, as far as this caller knows.
+    /// The last head of each ledger that this caller has seen.
     heads: Vec<String>,
     random: StdRng,
     client: Option<Client>,
     pub(crate) seen: Seen,
 }
 
-/// What is to be appended at once.
+/// One append request.
 #[derive(Clone, Copy)]
 pub(crate) struct Order {
     pub(crate) ledger: usize,
     pub(crate) count: usize,
-    /// Only if the head is the one that the caller knows.
+    /// `true` if the append requires the head that the caller knows.
     pub(crate) expects: bool,
 }
 
@@ -172,7 +175,7 @@ impl<'a> Appender<'a> {
         Appender::among(number, std::slice::from_ref(place), ledgers)
     }
 
-    /// A caller who may ask any of these.
+    /// Returns a caller that may use any of these services.
     pub(crate) fn among(number: usize, places: &'a [Place], ledgers: &'a [Begun]) -> Appender<'a> {
         let random = StdRng::seed_from_u64(number.try_into().unwrap());
         let heads = ledgers
@@ -191,7 +194,8 @@ impl<'a> Appender<'a> {
         }
     }
 
-    /// Appends all kinds of orders until it is told to stop, a quarter of them to the last ledger, where everybody is.
+    /// Sends all kinds of appends until `stop` is set. A quarter of them go to the last ledger,
+    /// which all callers share.
     pub(crate) fn run(mut self, granted: &AtomicU64, stop: &AtomicBool) -> Seen {
         let contended = self.ledgers.len() - 1;
         for turn in 0.. {
@@ -218,7 +222,7 @@ impl<'a> Appender<'a> {
         self.seen
     }
 
-    /// Appends events until the answer says where they are.
+    /// Appends events, retrying until a response confirms their positions.
     pub(crate) fn append(&mut self, turn: usize, order: &Order) {
         let key = format!("{}-{turn}", self.number);
         let events = self.events(turn, order.count);
@@ -233,7 +237,8 @@ impl<'a> Appender<'a> {
             );
             match answer.status {
                 201 => return self.keep(order.ledger, events, &answer),
-                // Done before, so there was an attempt whose answer did not come.
+                // Status 200 replays an earlier attempt, so one attempt must have lost its
+                // response.
                 200 if was_lost => return self.keep(order.ledger, events, &answer),
                 409 if expected.is_some() => {
                     self.heads[order.ledger] = text(&answer.json()["head"]).to_owned()
@@ -243,7 +248,8 @@ impl<'a> Appender<'a> {
         }
     }
 
-    /// Asks once more for what this turn appended, whose events are kept from the place `first` on: the answer is the same.
+    /// Repeats the append of this turn, whose events are kept from position `first` on. The
+    /// response must be the same.
     pub(crate) fn append_again(&mut self, turn: usize, order: &Order, first: usize) {
         let key = format!("{}-{turn}", self.number);
         let events = self.events(turn, order.count);
@@ -270,13 +276,13 @@ impl<'a> Appender<'a> {
         );
     }
 
-    /// From now on it asks the next service.
+    /// Switches to the next service.
     pub(crate) fn go_elsewhere(&mut self) {
         self.at += 1;
         self.client = None;
     }
 
-    /// From now on it asks the service that it asked first.
+    /// Switches back to the caller's first service.
     pub(crate) fn return_to_first(&mut self) {
         if self.at != self.number {
             self.at = self.number;
@@ -284,7 +290,8 @@ impl<'a> Appender<'a> {
         }
     }
 
-    /// One attempt at an order, of which nothing comes if the head is another. Returns the status.
+    /// Attempts an append once and returns the status. The append fails if its expected head is
+    /// outdated.
     pub(crate) fn try_append(&mut self, turn: usize, order: &Order) -> u16 {
         let events = self.events(turn, order.count);
         let expected = order.expects.then(|| self.heads[order.ledger].clone());
@@ -316,7 +323,7 @@ impl<'a> Appender<'a> {
         )
     }
 
-    /// Asks until there is an answer that says what became of it, with the same key.
+    /// Sends a request with the same key until a response states its outcome.
     fn exchange(&mut self, key: &str, body: &str, was_lost: &mut bool) -> Answer {
         loop {
             let mut client = self.client.take().unwrap_or_else(|| self.connect());
@@ -379,7 +386,7 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// The chains are exactly what the callers were told, nothing more and nothing less, and they hold.
+/// Asserts that the chains are valid, and consist of exactly the acknowledged events.
 pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: Vec<Seen>) {
     let mut kept: Vec<Vec<Kept>> = Vec::new();
     let ids: Vec<String> = ledgers.iter().map(|ledger| ledger.id.clone()).collect();
@@ -423,7 +430,8 @@ pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: V
     }
 }
 
-/// The same judgement of a chain in which one event that was acknowledged is missing: it does not hold any more.
+/// Asserts that the check of [`assert_all_is_kept`] fails when one acknowledged event is removed
+/// from a chain.
 pub(crate) fn assert_a_planted_loss_is_found(service: &Service, ledgers: &[Begun], seen: &[Seen]) {
     let kept = || seen.iter().flat_map(|seen| &seen.kept);
     let Kept {
@@ -444,7 +452,8 @@ pub(crate) fn assert_a_planted_loss_is_found(service: &Service, ledgers: &[Begun
     );
 }
 
-/// Whether this chain is exactly what callers were told, sorted by place, and where it first differs if it is not.
+/// Checks that a chain consists of exactly the acknowledged events, sorted by position. The error
+/// names the first difference.
 fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
     let differs = stored
         .iter()
@@ -470,7 +479,7 @@ fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
     }
 }
 
-/// A whole chain, page by page.
+/// Returns a whole chain, read page by page.
 fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     let (mut links, mut after) = (Vec::new(), String::new());
     loop {

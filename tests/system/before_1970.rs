@@ -1,14 +1,14 @@
-//! Wall clocks that stand before 1970, in which no date of HTTP can be written: at a start, and while ids are minted.
+//! Wall clocks before 1970, for which HTTP has no date: at a start, and while ids are minted.
 
 use std::time::Duration;
 
-use crate::http1::{Client, request};
-use crate::ids::assert_no_id_twice;
-use crate::load::{End, Load, into_received};
-use crate::service::{Home, PREFER_TEXT, Service, until};
 use crate::wall_clock::WallClock;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::ids::assert_no_id_twice;
+use idmint_testing::load::{End, Load, into_received};
+use idmint_testing::service::{Home, PREFER_TEXT, Service, until};
 
-/// Long enough for the clock to be looked at several times, and for thousands of ids.
+/// A time long enough for several clock checks and thousands of ids.
 const A_WHILE: Duration = Duration::from_millis(700);
 
 #[track_caller]
@@ -107,7 +107,7 @@ fn a_clock_set_before_1970_while_minting_is_answered_clock_jumped_and_repeats_no
         (answer.status == 200).then_some(())
     });
     let minted = load.stop();
-    // Callers that were connected went on, or have lost their connection and nothing else.
+    // Connected callers either went on, or lost their connection and nothing else.
     for caller in &minted {
         assert!(
             caller.granted > 100,

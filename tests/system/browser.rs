@@ -1,7 +1,8 @@
-//! A real browser, Debian's Chromium: what a page of another origin can do with the service, and what one that is allowed.
+//! A real browser, Debian's Chromium, and the requests that pages can make: a page of another
+//! origin, and a page of an allowed origin.
 //!
-//! The page tells in its text what became of each of its requests, and the service by its counters. A page that says
-//! nothing has run no script, and fails the test.
+//! The page writes the outcome of each of its requests into its text, and the service counts
+//! requests in its metrics. A page without text has run no script, which fails the test.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -10,9 +11,9 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::service::{Home, Service};
+use idmint_testing::service::{Home, Service};
 
-/// The page: tries everything with everything a page can, and then says what it got.
+/// The page. Its script tries every request that a page can make, and then shows the results.
 const SCRIPT: &str = r#"<!doctype html><title>another site</title><pre id="told">nothing yet</pre><script>
 const service = "SERVICE";
 const told = [];
@@ -40,13 +41,13 @@ const genesis = JSON.stringify({ event: "Ledger Created", entities: { ledger: "N
 })();
 </script>"#;
 
-/// A web server of another site, which has one page for every path.
+/// A web server of another site, which serves one page for every path.
 struct Site {
     address: SocketAddr,
 }
 
 impl Site {
-    /// At this address, with this page.
+    /// Serves this page at this address.
     fn start(address: &str, page: String) -> Site {
         let listener = TcpListener::bind(address).expect("a loopback address of its own");
         let address = listener.local_addr().unwrap();
@@ -68,12 +69,13 @@ impl Site {
     }
 }
 
-/// The document that Chromium has made of this address, once its scripts have come to rest.
+/// Returns the document that Chromium renders for this address, after its scripts have finished.
 fn document_of(url: &str) -> String {
     document_by_rules(url, "")
 }
 
-/// The same with more rules for what a name leads to. Whatever else it looks for, it does not leave this machine.
+/// Returns the rendered document, with additional host resolver rules. Chromium resolves no other
+/// name, and so does not leave this machine.
 fn document_by_rules(url: &str, rules: &str) -> String {
     let profile = TempDir::new().unwrap();
     let output = Command::new("chromium")
@@ -108,7 +110,7 @@ fn document_by_rules(url: &str, rules: &str) -> String {
     document
 }
 
-/// What the page of this site got from the service.
+/// Returns the text in which the page of this site reports its results.
 fn told_by(site: &Site) -> String {
     let document = document_of(&format!("http://{}/", site.address));
     let (_, told) = document
@@ -131,7 +133,7 @@ fn outcome<'a>(told: &'a str, name: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("the page says nothing of `{name}`: {told}"))
 }
 
-/// Ids minted, and ledgers created, so far.
+/// Returns the number of ids minted and of ledgers created so far.
 fn changes(service: &Service) -> (f64, usize) {
     let ledgers = service.get("/ledgers").text().matches("\"ledger\"").count();
     (

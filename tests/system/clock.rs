@@ -1,18 +1,19 @@
-//! Wall clocks that are set while the service runs, while it is down, and before it ever ran.
+//! Wall clocks that are set while the service runs, while it is stopped, and before its first
+//! start.
 
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::ids::{SEQUENCED, SNOWFLAKE, assert_no_id_twice};
-use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
-use crate::service::{Home, Service, until};
 use crate::wall_clock::WallClock;
+use idmint_testing::ids::{SEQUENCED, SNOWFLAKE, assert_no_id_twice};
+use idmint_testing::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
+use idmint_testing::service::{Home, Service, until};
 
 const HOUR_S: i64 = 3600;
 const REGRESSIONS: &str = "idmint_clock_regressions_total";
 
-/// Long enough for the clock to be looked at several times, and for thousands of ids.
+/// A time long enough for several clock checks and thousands of ids.
 const A_WHILE: Duration = Duration::from_millis(700);
 
 fn ready(wall: &WallClock, command: Command) -> Service {
@@ -21,7 +22,7 @@ fn ready(wall: &WallClock, command: Command) -> Service {
     service
 }
 
-/// The type of the problem that a request for an id gets.
+/// Returns the problem type of the response to a request for an id.
 fn refusal(service: &Service) -> String {
     let answer = service.post("/ids/snowflake");
     assert_eq!(answer.status, 503, "{}", answer.text());
@@ -78,7 +79,7 @@ fn a_wall_clock_set_ahead_by_an_hour_while_running_is_not_followed_and_said_in_t
     sleep(A_WHILE);
     wall.set(HOUR_S);
     until("the log says so", || {
-        service.log().contains("is not followed").then_some(())
+        service.log().contains("is ignored").then_some(())
     });
     sleep(A_WHILE);
     assert_eq!(service.get("/health/ready").status, 200);
@@ -130,7 +131,8 @@ fn with_run_ahead_a_start_an_hour_back_mints_above_everything_before() {
     let home = Home::new();
     let wall = WallClock::of(&home);
     let mut callers = fresh_callers();
-    // Right, an hour back, and right again: each caller's ids rise through all of it.
+    // The clock is right, then an hour and two hours back, then right again. The ids of each caller
+    // must rise throughout.
     for ahead_s in [0, -HOUR_S, -2 * HOUR_S, 0] {
         wall.set(ahead_s);
         let mut command = home.serve();
@@ -172,7 +174,7 @@ fn a_clock_30_days_after_the_last_record_is_warned_of_at_the_start_and_one_29_da
     let wall = WallClock::of(&home);
     let warning = "days after the last record of this node";
     let mut callers = fresh_callers();
-    // From start to start: nothing, 29 days, and 31 days.
+    // The clock at each start: right, 29 days ahead, and 31 days after the previous start.
     for (ahead_s, warned) in [
         (0, None),
         (29 * DAY_S, None),

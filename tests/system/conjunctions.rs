@@ -1,4 +1,4 @@
-//! Many reports of one conjunction at once get one id, whatever becomes of the service between them.
+//! Concurrent reports of one conjunction get one id, even if the service is killed in between.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Barrier;
@@ -11,19 +11,21 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::appending::{Place, kill_while};
-use crate::http1::{Client, post_json};
-use crate::service::{Home, Service};
+use idmint_testing::http1::{Client, post_json};
+use idmint_testing::service::{Home, Service};
 
 const GROUPS: usize = 1_000;
 const REPORTERS: usize = 64;
 
-/// Groups that are reported at the same time, by everybody in another order.
+/// The number of groups in a block. All reporters report a block at the same time, each in a
+/// different order.
 const BLOCK_LEN: usize = 8;
 
-/// How far a reported time is from the middle of its group: no two reports are as much as a second apart.
+/// The largest offset of a reported time from the middle of its group. Two reports of a group are
+/// always less than a second apart.
 const JITTER_US: i64 = 200_000;
 
-/// What was told of one report.
+/// A report and the response to it.
 struct Told {
     group: usize,
     tca_us: i64,
@@ -31,13 +33,14 @@ struct Told {
 }
 
 impl Told {
-    /// The time of the anchor, as that of the report.
+    /// Returns the anchor's time, on the same scale as `tca_us`.
     fn anchor_us(&self) -> i64 {
         self.tca_us - self.detail["tca_delta_us"].as_i64().expect("microseconds")
     }
 }
 
-/// Reports until there is an answer; one that was lost is asked for again.
+/// A client that reports until it receives a response, and repeats a report whose response was
+/// lost.
 struct Reporter<'a> {
     place: &'a Place,
     client: Option<Client>,
@@ -45,7 +48,8 @@ struct Reporter<'a> {
 
 impl Reporter<'_> {
     fn report(&mut self, group: usize, tca_us: i64) -> Told {
-        // Four groups of a pair, ten seconds apart; every other pair is one before it with its objects swapped.
+        // A pair has four groups, ten seconds apart. Every other pair is the previous pair with its
+        // objects swapped.
         let (pair, second) = (group / 8, 10 * (group % 4));
         let objects = if (group / 4).is_multiple_of(2) {
             [2 * pair + 1, 2 * pair + 2]
@@ -80,7 +84,8 @@ impl Reporter<'_> {
     }
 }
 
-/// Everything that everybody was told, and the last service started.
+/// Sends all reports while the service is killed `kills` times. Returns the last service, and the
+/// responses to all reports.
 fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
     let service = home.start();
     service.wait_until_ready();
@@ -114,7 +119,8 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
             })
         };
         let reporters: Vec<_> = (0..REPORTERS).map(reporter).collect();
-        // When the first reports of a block have been answered, so while its conjunctions are being created.
+        // Kill when the first reports of a block are answered, while the block's conjunctions are
+        // being created.
         let blocks = GROUPS / BLOCK_LEN;
         let kills_at =
             (1..=kills).map(|kill| kill * blocks / (kills + 1) * BLOCK_LEN * REPORTERS + kill % 8);
@@ -127,7 +133,8 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
     })
 }
 
-/// Each group has one id and one anchor, and no id is that of two groups. Returns how many were said to be created.
+/// Asserts that each group has one id and one anchor, and that no two groups share an id. Returns
+/// the number of responses that claimed a creation.
 fn assert_one_id_each(service: &Service, told: &[Told]) -> BTreeMap<usize, usize> {
     let mut groups = BTreeMap::<usize, Vec<&Told>>::new();
     told.iter()

@@ -1,7 +1,8 @@
-//! Every console block of every document: what it types is typed, and what it shows is what comes back, but for ids and times.
+//! Every console block of every document: the test runs its commands and compares the output,
+//! except for ids and times.
 //!
-//! A page begins with a service of its own; a configuration that it shows is that of the blocks after it, up to the next heading that is
-//! not below its own.
+//! Each page has a new service. A configuration on a page applies to the blocks after it, up to the
+//! next heading of the same or a higher level.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,10 @@ use std::process::Command;
 
 use regex_lite::Regex;
 
-use crate::service::{Home, Service};
+use idmint_testing::service::{Home, Service};
 
-/// What is not typed here, by its beginning, and who does it. Each is met at least once.
+/// Commands that this test does not run, by their beginning, and the place that covers them. Each
+/// entry must match at least once.
 const ELSEWHERE: [(&str, &str); 26] = [
     ("make run", "here: each page has a service"),
     (
@@ -47,7 +49,7 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("perf", "nobody: it measures"),
 ];
 
-/// Of these pages, what belongs to several processes, or takes a build of its own, is not typed here.
+/// Pages whose commands for several processes, or for a separate build, are not run here.
 const PAGES_ELSEWHERE: [&str; 1] = ["docs/FLEET.md"];
 
 #[derive(Debug)]
@@ -57,7 +59,7 @@ enum Block {
     Console(Vec<Typed>),
 }
 
-/// One command, and the lines that it is said to print.
+/// A command and its expected output.
 #[derive(Debug)]
 struct Typed {
     command: String,
@@ -81,7 +83,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 fn blocks(page: &str) -> Vec<Block> {
-    // Headings last: in a block a line may begin as they do.
+    // Headings come last, because a line inside a block may look like a heading.
     let part = Regex::new(r"(?ms)^```([a-z]*)\n(.*?)^```|^#+ [^\n]*$").unwrap();
     let parts = part.captures_iter(page).filter_map(|captures| {
         match captures.get(1).map(|language| language.as_str()) {
@@ -94,7 +96,7 @@ fn blocks(page: &str) -> Vec<Block> {
     parts.collect()
 }
 
-/// What a page types below a heading, each with the lines that it shows.
+/// Returns the commands below a heading of a page, each with its expected output.
 pub(crate) fn commands_below(page: &str, heading: &str) -> Vec<(String, Vec<String>)> {
     let page = fs::read_to_string(root().join(page)).unwrap();
     let below = blocks(&page)
@@ -138,7 +140,7 @@ fn typed(block: &str) -> Vec<Typed> {
     all
 }
 
-/// The line without what differs from one run to the next: times, ids, how long an answer is.
+/// Replaces the parts of a line that differ between runs: times, ids and content lengths.
 fn shape(line: &str) -> String {
     let rules = [
         (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "(time)"),
@@ -146,7 +148,9 @@ fn shape(line: &str) -> String {
         (r"x-request-id: \S+", "(request)"),
         (r#""instance":"[^"]+""#, "(request)"),
         (r"\w+ evidence, -?[0-9.]+ bits", "(evidence)"),
-        // Right after a start that is ahead of its clock a batch is of several lanes.
+        // On a slow machine the reservation has passed when `idmint status` runs.
+        (r" \(expired\), extended as", ", extended as"),
+        // A batch uses several lanes right after a start, while minting is ahead of the clock.
         (
             r#""rows":\[(\{"first":"\d+","step":"\d+","count":\d+\},?)+\]"#,
             r#""rows":(rows)"#,
@@ -177,7 +181,8 @@ fn shape(line: &str) -> String {
     shaped.into_owned()
 }
 
-/// A line that is `…`, or ends so, stands for any that follow; `⋮` for any number of lines.
+/// Compares the output of a command line by line. A line that is or ends with `…` matches any
+/// continuation; `⋮` matches any number of lines.
 fn assert_printed(place: &str, typed: &Typed, printed: &str) {
     let mut lines = printed.lines();
     for expected in &typed.printed {
@@ -226,7 +231,7 @@ impl Shell {
     }
 
     fn run(&self, command: &str) -> String {
-        // Pages speak of the default address, and commands ask it by themselves.
+        // Pages use the default address, which commands also use by default.
         let url = self.service.url();
         let folder = self.home.path("").display().to_string();
         let typed = command
@@ -276,7 +281,7 @@ fn every_console_block_of_every_document_does_what_it_shows() {
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         let mut toml = String::new();
         let mut shell: Option<Shell> = None;
-        // How deep the last heading is, and the one that the configuration stands below.
+        // The level of the last heading, and the level of the heading above the configuration.
         let (mut depth, mut depth_of_toml) = (0, 0);
         for block in blocks(&page) {
             let console = match block {

@@ -1,4 +1,4 @@
-//! `idmint decode --csv` of a file of millions of lines.
+//! `idmint decode --csv` with a file of millions of lines.
 
 use std::fs;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -6,20 +6,20 @@ use std::process::{ChildStdin, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use idmint::id::Format;
+use idmint_core::id::Format;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::any_id::any_id;
-use crate::service::{Home, idmint, run};
+use idmint_testing::any_id::any_id;
+use idmint_testing::service::{Home, idmint, run};
 
-/// `CSV_LINES` says another number.
+/// The default number of lines, overridden by `CSV_LINES`.
 const LINES: usize = 1_000_000;
-/// Different ids, which come again and again.
+/// The number of distinct ids, which repeat.
 const IDS: usize = 2_000;
 const PEAK_MAX_KIB: u64 = 64 * 1024;
 
-/// Ids of some formats, each with the columns that it gets in a short file.
+/// Returns ids of several formats, each with the columns that it gets in a short file.
 fn ids_and_columns() -> Vec<(String, String)> {
     let formats =
         ["snowflake", "uuid7", "ulid", "payment"].map(|name| Format::built_in(name).unwrap());
@@ -95,7 +95,8 @@ fn millions_of_lines_get_their_columns_in_64_mib() {
             use std::fmt::Write as _;
             writeln!(expected, "{at},{id},a note,{columns}").unwrap();
             assert_eq!(line, expected);
-            // Nearly at the end, while it still runs: what it has read and written lies in pipes of 64 KiB.
+            // Measure shortly before the end, while the program still runs. At most 64 KiB of input
+            // and of output are in the pipes.
             if at == lines / 100 * 99 {
                 peak_kib = resident_peak_kib(child.id());
             }

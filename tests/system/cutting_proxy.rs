@@ -1,4 +1,5 @@
-//! A proxy that breaks off answers at places that nobody chose, and knows what the service had answered.
+//! A proxy that truncates responses at random positions, and records the service's original
+//! responses.
 
 use std::collections::HashMap;
 use std::io::{BufReader, Write};
@@ -9,18 +10,18 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 
-use crate::http1::{Answer, Client, read_request};
+use idmint_testing::http1::{Answer, Client, read_request};
 
-/// What the proxy has seen of one key.
+/// The record of one idempotency key.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// The ids that the service answered with first.
+    /// The ids in the first response of the service.
     ids: Value,
-    /// How often it answered.
+    /// The number of responses.
     pub(crate) times: u64,
 }
 
-/// Stands before a service for as long as the process runs.
+/// A proxy that runs in front of a service until the test process ends.
 #[derive(Clone)]
 pub(crate) struct CuttingProxy {
     pub(crate) address: SocketAddr,
@@ -28,7 +29,8 @@ pub(crate) struct CuttingProxy {
 }
 
 impl CuttingProxy {
-    /// Two answers of three are broken off, somewhere between their first byte and their last.
+    /// Starts a proxy that truncates two of three responses, somewhere between the first byte and
+    /// the last.
     pub(crate) fn before(service: SocketAddr) -> CuttingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let cutting = CuttingProxy {
@@ -46,10 +48,10 @@ impl CuttingProxy {
         cutting
     }
 
-    /// What was asked, by key.
+    /// Returns the records by key.
     ///
     /// # Panics
-    /// When the service gave one key two answers.
+    /// Panics if the service gave one key two different responses.
     pub(crate) fn asked(self) -> HashMap<String, Asked> {
         std::mem::take(&mut self.asked.lock().expect("one key has one answer"))
     }
@@ -73,7 +75,8 @@ impl CuttingProxy {
         }
     }
 
-    /// Whatever the caller hears of it: the first answer appends, every other repeats it.
+    /// Records a response, whether or not the caller receives it. The first response appends; every
+    /// other one must repeat it.
     fn note(&self, request: &[u8], answer: &Answer) {
         if ![200, 201].contains(&answer.status) {
             return;

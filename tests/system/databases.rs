@@ -1,4 +1,5 @@
-//! SQLite, PostgreSQL and MariaDB, each to itself: state in a folder that goes with it, reached by no network.
+//! SQLite, PostgreSQL and MariaDB servers for tests, each with a temporary folder and without
+//! network access.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -9,16 +10,17 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
-use crate::service::until;
+use idmint_testing::service::until;
 
-/// Runs a script in a database that is in memory, and returns the lines it printed, each value as an SQL literal.
+/// Runs a script in an SQLite database in memory. Returns the printed lines, with values as SQL
+/// literals.
 pub(crate) fn sqlite(script: &str) -> Vec<String> {
     let mut sqlite = Command::new("sqlite3");
     sqlite.args(["-batch", "-bail", "-quote", ":memory:"]);
     lines_of(feed(sqlite, script, "sqlite3"))
 }
 
-/// The same in a DuckDB, values as they are, with `|` between them.
+/// Runs a script in DuckDB. Returns the printed lines, with plain values separated by `|`.
 pub(crate) fn duckdb(script: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = Command::new(root.join("target/tools/duckdb/bin/python"));
@@ -30,17 +32,17 @@ pub(crate) fn duckdb(script: &str) -> Vec<String> {
     ))
 }
 
-/// A server of its own, ended with the value.
+/// A server that ends when the value is dropped.
 pub(crate) struct Server {
     process: Child,
-    /// What ends it in good order, at once.
+    /// The signal that makes the server exit cleanly and at once.
     end: Signal,
     client: Vec<PathBuf>,
     home: TempDir,
 }
 
 impl Server {
-    /// PostgreSQL, whose text sorts by language where nothing else is said, as most installations have it.
+    /// Starts PostgreSQL with a language-specific default collation, as in most installations.
     pub(crate) fn postgresql() -> Server {
         let programs = newest_postgresql();
         let home = folder_of("postgres");
@@ -83,7 +85,7 @@ impl Server {
         Server::start(postgres, Signal::INT, client, home)
     }
 
-    /// MariaDB, which understands the SQL for MySQL as well.
+    /// Starts MariaDB, which also understands SQL for MySQL.
     pub(crate) fn mariadb() -> Server {
         let home = folder_of("mysql");
         let data = home.path().join("data");
@@ -123,7 +125,7 @@ impl Server {
             "--binary-as-hex",
             "test",
         ];
-        // The folder is the database; there is none yet.
+        // Each database is a folder, and the new server has none yet.
         let owner = as_user("mysql", Path::new("mkdir"))
             .arg(data.join("test"))
             .status();
@@ -165,7 +167,7 @@ impl Server {
         server
     }
 
-    /// Runs a script in one session and returns the lines it printed.
+    /// Runs a script in one session and returns the printed lines.
     pub(crate) fn run(&self, script: &str) -> Vec<String> {
         let (program, args) = self.client.split_first().expect("a program");
         let mut client = Command::new(program);
@@ -173,7 +175,7 @@ impl Server {
         lines_of(feed(client, script, &program.display().to_string()))
     }
 
-    /// A session that stays.
+    /// Opens a session for several scripts.
     pub(crate) fn session(&self) -> Session {
         let (program, args) = self.client.split_first().expect("a program");
         let mut client = Command::new(program);
@@ -188,14 +190,15 @@ impl Server {
     }
 }
 
-/// A session of PostgreSQL that goes on from script to script, and ends in the middle of whatever it does with the value.
+/// A PostgreSQL session that continues from script to script. Dropping the value ends the session,
+/// even in the middle of a statement.
 pub(crate) struct Session {
     client: Child,
     answers: BufReader<ChildStdout>,
 }
 
 impl Session {
-    /// Runs a script and returns the lines it printed.
+    /// Runs a script and returns the printed lines.
     pub(crate) fn run(&mut self, script: &str) -> Vec<String> {
         let input = self.client.stdin.as_mut().expect("it is piped");
         input
@@ -247,7 +250,8 @@ fn newest_postgresql() -> PathBuf {
         .join("bin")
 }
 
-/// These servers refuse to run as root.
+/// Returns a command that runs as `user` if this process is root, because these servers refuse to
+/// run as root.
 fn as_user(user: &str, program: &Path) -> Command {
     if !geteuid().is_root() {
         return Command::new(program);
@@ -258,7 +262,7 @@ fn as_user(user: &str, program: &Path) -> Command {
         .arg(format!("--regid={user}"))
         .args(["--clear-groups", "--"])
         .arg(program);
-    // A folder that the user may be in.
+    // A folder that every user may enter.
     setpriv.current_dir("/");
     setpriv
 }
@@ -290,7 +294,8 @@ fn feed(mut client: Command, script: &str, name: &str) -> Output {
         .unwrap_or_else(|error| panic!("{name} runs, installed by .ci/install-packages: {error}"));
     let mut input = client.stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
-        // Beside reading: the client prints before it has read everything. It may end early, and then says why.
+        // Write on another thread, because the client prints before it has read everything. A
+        // client that exits early explains the error itself.
         scope.spawn(move || input.write_all(script.as_bytes()));
         assert_success(
             client.wait_with_output().expect("the client is waited for"),

@@ -1,17 +1,17 @@
-//! Disks that are full or may not be written.
+//! Disks that are full or read-only.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
-use crate::http1::{Client, post_json};
-use crate::ids::assert_no_id_twice;
-use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
-use crate::numbering::Callers;
-use crate::service::{Service, run, serve_from, until};
+use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::small_disk::SmallDisk;
+use idmint_testing::http1::{Client, post_json};
+use idmint_testing::ids::assert_no_id_twice;
+use idmint_testing::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
+use idmint_testing::numbering::Callers;
+use idmint_testing::service::{Service, idmint, run, serve_from, until};
 
-/// Longer than any reservation, so that the horizon has to be raised many times.
+/// A time longer than any reservation, so that the horizon must be raised many times.
 const LOAD: Duration = Duration::from_secs(6);
 
 #[test]
@@ -42,7 +42,8 @@ fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
     println!("{:?} ids, none twice", assert_no_id_twice(callers));
 }
 
-/// Requests to append that were refused because of the disk, or whose outcome is unknown.
+/// Returns the number of appends that were refused because of the disk, or whose outcome is
+/// unknown.
 fn appends_not_done(service: &Service) -> f64 {
     let of = |outcome| {
         service.metric(&format!(
@@ -94,7 +95,7 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
             .map(|caller| caller.join().expect("the caller found nothing wrong"))
             .collect()
     });
-    // Killed, so that only what is on the disk counts.
+    // Kill the service, so that only data on the disk counts.
     service.kill();
     let service = Service::start(serve());
     service.wait_until_ready();
@@ -118,7 +119,7 @@ fn numbers_refused_by_a_full_disk_are_given_once_there_is_room_and_none_is_missi
         of("unavailable") + of("unknown")
     };
     std::thread::scope(|scope| {
-        let _stop = callers.stop_at_the_end();
+        let _stop = callers.places.stop_at_the_end();
         for caller in 0..CALLERS {
             let callers = &callers;
             scope.spawn(move || callers.ask(caller));
@@ -140,7 +141,7 @@ fn numbers_refused_by_a_full_disk_are_given_once_there_is_room_and_none_is_missi
             go_on();
         }
     });
-    // Killed, so that only what is on the disk counts.
+    // Kill the service, so that only data on the disk counts.
     service.kill();
     let service = Service::start(serve());
     service.wait_until_ready();
@@ -148,7 +149,78 @@ fn numbers_refused_by_a_full_disk_are_given_once_there_is_room_and_none_is_missi
 }
 
 #[test]
-fn records_that_a_full_disk_has_closed_are_opened_again_though_nobody_appends() {
+fn while_a_disk_is_full_all_that_needs_no_new_record_is_answered_and_each_answer_says_that_it_is_full()
+ {
+    let disk = SmallDisk::empty(8);
+    let service = Service::start(disk.beside(&serve_from(&disk.path().join("data"))));
+    service.wait_until_ready();
+    let post = |target: &str, key: &str, body: &str| {
+        let headers = format!("idempotency-key: {key}\r\n");
+        Client::connect(service.address()).exchange(post_json(target, &headers, body))
+    };
+    let ledger = begin(&service, 1).remove(0).id;
+    let append = format!(r#"{{"ledger":"{ledger}","events":[{{"event":"A","entities":{{}}}}]}}"#);
+    let report =
+        |tca: &str| format!(r#"{{"tca":"2027-01-01T00:00:0{tca}Z","primary":1,"secondary":2}}"#);
+    assert_eq!(post("/ids/evently", "a0", &append).status, 201);
+    assert_eq!(post("/numbers/s", "k7", "").status, 201);
+    assert_eq!(post("/conjunctions", "r", &report("0")).status, 200);
+    disk.fill();
+    let refused = (0..10_000).find(|key| {
+        let many = post("/numbers/s?count=1000", &format!("many-{key}"), "");
+        many.status != 201
+    });
+    refused.expect("the disk is full");
+
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // A caller whose requests need new records.
+        scope.spawn(|| {
+            for key in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let new = post("/numbers/s?count=1000", &format!("new-{key}"), "");
+                assert!([503, 504].contains(&new.status), "{}", new.text());
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let _over = StopOnDrop(&is_over);
+        for poll in 0..200 {
+            for (answer, status) in [
+                (post("/ids/evently", "a0", &append), 200),
+                (post("/numbers/s", "k7", ""), 200),
+                (post("/conjunctions", "r", &report("0.5")), 200),
+                (service.get("/numbers/s?limit=1"), 200),
+                (service.get(&format!("/ledgers/{ledger}")), 200),
+                (service.get("/health/ready"), 200),
+                (service.get("/health/ready?for=records"), 503),
+            ] {
+                assert_eq!(answer.status, status, "poll {poll}: {}", answer.text());
+            }
+            let said = service.get("/health/ready").json();
+            assert_eq!(said["records"], "storage-unavailable", "poll {poll}");
+            assert!(
+                said["records_detail"]
+                    .as_str()
+                    .unwrap()
+                    .contains("the disk is full")
+            );
+            let ended = run(idmint(&["status", "--server", &service.url()]));
+            ended.assert(1, &["free space outside storage.data_dir"]);
+        }
+    });
+    disk.free();
+    // Nobody writes, because a load balancer sends nothing to a node that stores no records.
+    until("records are stored again", || {
+        let ready = service.get("/health/ready?for=records");
+        (ready.status == 200).then_some(())
+    });
+    assert_eq!(post("/numbers/s", "last", "").status, 201);
+}
+
+#[test]
+fn records_that_a_full_disk_has_closed_are_read_though_nobody_appends() {
     let disk = SmallDisk::empty(4);
     let service = Service::start(disk.beside(&serve_from(&disk.path().join("data"))));
     service.wait_until_ready();
@@ -160,7 +232,7 @@ fn records_that_a_full_disk_has_closed_are_opened_again_though_nobody_appends() 
         let headers = format!("idempotency-key: {key}\r\n");
         Client::connect(service.address()).exchange(post_json("/ids/evently", &headers, &order))
     };
-    // The log has some room that it has taken already.
+    // The log has some preallocated room, so the first appends may succeed.
     let refused = (0..100)
         .map(|key| (key, append(key)))
         .find(|(_, answer)| answer.status != 201);
@@ -169,12 +241,6 @@ fn records_that_a_full_disk_has_closed_are_opened_again_though_nobody_appends() 
         (answer.status, &answer.json()["type"]),
         (504, &"/problems/outcome-unknown".into())
     );
-    until("the records are open", || {
-        service
-            .log()
-            .contains("the records are open again")
-            .then_some(())
-    });
     assert_eq!(
         service.get(&format!("/ledgers/{ledger}")).json()["events"],
         1 + 1_000 * done

@@ -1,4 +1,5 @@
-//! `deploy/helm`: the chart renders what `deploy/kubernetes` has, object by object, and what its values say.
+//! `deploy/helm`: the chart renders the same objects as `deploy/kubernetes`, and follows its
+//! values.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -12,7 +13,7 @@ use crate::kubernetes::{
 };
 use crate::tools::succeed;
 
-/// The namespace of each size of `deploy/kubernetes`: its hosts are of that one.
+/// Returns the namespace of each size of `deploy/kubernetes`, which is part of its host names.
 fn namespace(size: &str) -> &'static str {
     if size == "single" { "default" } else { "ids" }
 }
@@ -23,7 +24,7 @@ fn helm(args: &[&str]) -> Command {
     helm
 }
 
-/// `helm template` of a mode with more values.
+/// Returns a `helm template` command for a mode, with additional values.
 fn template(mode: &str, values: &[&str]) -> Command {
     let mut template = helm(&["template", "idmint", "--namespace", namespace(mode)]);
     template.args(["--set", &format!("mode={mode}")]);
@@ -37,7 +38,8 @@ fn rendered(mode: &str, values: &[&str]) -> Vec<Value> {
     documents_of(&succeed(&mut template(mode, values)))
 }
 
-/// Every object by kind and name. Helm gives a namespace to what has none, so a chart names none.
+/// Returns every object by kind and name. Namespaces are left out, because Helm adds a namespace to
+/// each object without one.
 fn by_name(documents: Vec<Value>) -> BTreeMap<(String, String), Value> {
     let named = documents.into_iter().map(|mut document| {
         let text = |value: &Value| {
@@ -82,7 +84,7 @@ fn helm_finds_no_fault_in_the_chart_and_kubernetes_knows_every_field() {
             told.contains("1 chart(s) linted, 0 chart(s) failed"),
             "{told}"
         );
-        // What stands before the first document is no document.
+        // Text before the first document separator is not a document.
         let text = succeed(&mut template(size, &[]));
         assert!(
             assert_every_field_is_known(text.trim_start_matches("---\n")) >= 6,
@@ -159,10 +161,10 @@ fn what_a_release_says_of_its_nodes_is_in_what_is_rendered() {
     );
 }
 
-/// Every name of a value in a table of values, with those above it.
+/// Returns the dotted names of all values in a table of values.
 fn leaves(above: &str, value: &Value) -> Vec<String> {
     match value.as_object() {
-        // What Kubernetes knows of resources is not ours to name.
+        // Names below `resources` belong to Kubernetes.
         Some(table) if above != "resources" => {
             let below = |name: &String| {
                 if above.is_empty() {

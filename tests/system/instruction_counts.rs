@@ -1,4 +1,4 @@
-//! How counted instructions are compared with those that are recorded; `make instructions` counts them.
+//! The comparison of counted instructions with the recorded ones; `make instructions` counts them.
 
 use crate::counts::{Change, Counts};
 

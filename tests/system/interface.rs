@@ -1,27 +1,29 @@
-//! The interface as schemathesis sees it, which has read `openapi.yaml` and nothing else.
+//! The interface as seen by schemathesis, which knows nothing but `openapi.yaml`.
 //!
-//! It makes requests up from the schemas, right and wrong ones, and holds every answer against them: statuses, media
-//! types, headers, bodies, what is refused and what is not. `schemathesis/` says what it is told besides.
+//! schemathesis generates valid and invalid requests from the schemas. It checks every response
+//! against the schemas: status, media type, headers, body, and whether the request was rightly
+//! accepted or refused. `schemathesis/` contains its additional settings.
 
 use std::collections::BTreeMap;
 
-use crate::chains::chains;
-use crate::http1::{Client, post_json, request};
-use crate::service::{Home, Service, idmint, run};
-use crate::tampering_proxy::TamperingProxy;
+use crate::tampering_proxy::{Tamper, TamperingProxy};
 use crate::tools::schemathesis;
+use idmint_testing::chains::chains;
+use idmint_testing::http1::{Client, post_json, request};
+use idmint_testing::service::{Home, Service, idmint, run};
 
-/// How many requests are made at least, open and with tokens, unless the variable `REQUESTS` says how many each.
+/// The minimum number of requests, open and with tokens. The variable `REQUESTS` overrides both.
 const REQUESTS: u64 = 3_000;
 const REQUESTS_WITH_TOKENS: u64 = 1_500;
 
-/// Of so many requests this many examples of each operation are drawn: most operations are asked for less often.
+/// The number of requests per drawn example of each operation. Most operations receive fewer
+/// requests.
 const REQUESTS_OF_AN_EXAMPLE: u64 = 25;
 
-/// Of each route so many are right.
+/// The minimum number of accepted requests for each route.
 const GRANTED_MIN: u64 = 10;
 
-/// Whether it found nothing, and what it printed.
+/// Runs schemathesis. Returns its output, and `true` if it found no failure.
 fn judge(url: &str, args: &[&str]) -> (bool, String) {
     let home = Home::new();
     let output = schemathesis(&home.path("."), &[&["--url", url], args].concat())
@@ -33,7 +35,7 @@ fn judge(url: &str, args: &[&str]) -> (bool, String) {
     (output.status.success(), printed)
 }
 
-/// How often each route has answered with each status, by what the service counts.
+/// Returns the number of responses by route and status, from the metrics of the service.
 fn answers(service: &Service, headers: &str) -> BTreeMap<(String, u16), u64> {
     let mut counts = BTreeMap::new();
     let metrics = Client::connect(service.address()).exchange(request("GET /metrics", headers, ""));
@@ -58,7 +60,8 @@ fn answers(service: &Service, headers: &str) -> BTreeMap<(String, u16), u64> {
     counts
 }
 
-/// The ledger that `schemathesis/` knows, which begins with the documented event, and the numbers that it knows.
+/// Creates the records that `schemathesis/` refers to: the ledger that begins with the documented
+/// event, and the numbers.
 fn create_known_records(service: &Service, headers: &str) {
     let documented = &chains()[0];
     let created = Client::connect(service.address()).exchange(post_json(
@@ -94,7 +97,7 @@ fn no_made_up_request_with_a_token_gets_an_answer_that_is_not_described() {
         "--name",
         "all",
         "--scopes",
-        "mint,ledger,decode,metrics,number",
+        "mint,ledger,decode,metrics,number,import",
         "--file",
         tokens.to_str().unwrap(),
     ];
@@ -117,7 +120,8 @@ fn no_made_up_request_with_a_token_gets_an_answer_that_is_not_described() {
     );
 }
 
-/// Makes up so many requests at least, with these headers.
+/// Asserts that responses match the description, for at least `requests` requests with these
+/// headers.
 fn assert_as_described(service: &Service, headers: &str, requests: u64) {
     let requests = std::env::var("REQUESTS").map_or(requests, |number| number.parse().unwrap());
     service.wait_until_ready();
@@ -141,7 +145,7 @@ fn assert_as_described(service: &Service, headers: &str, requests: u64) {
         "only {made} requests were made:\n{printed}"
     );
 
-    let described = idmint::http::paths()
+    let described = idmint_http::paths()
         .into_iter()
         .filter(|(_, path)| *path != "/decode/");
     let routes = described.map(|(method, path)| format!("{method} {path}"));
@@ -163,7 +167,7 @@ fn assert_as_described(service: &Service, headers: &str, requests: u64) {
         appended >= GRANTED_MIN,
         "only {appended} appends were granted: {answers:?}\n{printed}"
     );
-    // Whoever waited for the service was told that it was not ready.
+    // Callers that waited for the service received 503 while it was not ready.
     let waited = ("GET /health/ready".to_owned(), 503);
     let faults = answers
         .iter()
@@ -183,7 +187,7 @@ fn assert_as_described(service: &Service, headers: &str, requests: u64) {
     println!("{made} requests, {with}, every answer as described");
 }
 
-/// A service whose answers are changed on the way is found out, and what is wrong with them is named.
+/// Asserts that schemathesis detects changed responses of a service, and names the difference.
 #[track_caller]
 fn assert_found_out(operation: &str, tampered: TamperingProxy, finding: &str) {
     let (is_good, printed) = judge(

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::load::kill_under_load;
-use crate::service::Home;
+use idmint_testing::load::kill_under_load;
+use idmint_testing::service::Home;
 
 #[test]
 fn no_id_comes_twice_through_200_kills_and_a_start_is_ready_within_a_second() {
@@ -20,7 +20,7 @@ fn no_id_comes_twice_through_200_kills_and_a_start_is_ready_within_a_second() {
         "{:?}",
         killed.ready_after
     );
-    // A second, and a whole tick of `payment` more.
+    // A second, plus a whole tick of `payment`.
     assert!(
         killed.ahead_ms_at_the_end <= 2_000,
         "{} ms ahead",

@@ -1,4 +1,4 @@
-//! `deploy/kubernetes`: what kubectl makes of it is what Kubernetes understands, fits together, and runs nodes.
+//! `deploy/kubernetes`: the output of kubectl is valid for Kubernetes, consistent, and runs nodes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,33 +7,33 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::authority::Authority;
 use crate::fleet::EtcdCluster;
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, idmint, run, until};
-use crate::tls_client::TlsClient;
 use crate::tools::{promtool, succeed};
+use idmint_testing::authority::Authority;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, idmint, run, until};
+use idmint_testing::tls_client::TlsClient;
 
-/// The release of Kubernetes whose schemas are asked, and whose kubectl is run.
+/// The release of Kubernetes whose schemas and kubectl are used.
 const RELEASE: &str = "1.34";
 
-/// What is applied for nodes, one of them.
+/// The folders to apply for nodes; an operator chooses one.
 pub(crate) const SIZES: [&str; 3] = ["single", "ordinal", "fleet"];
 
-/// What is applied beside them, where there is a Prometheus operator.
+/// The additional folders for clusters with a Prometheus operator.
 const MONITORING: [&str; 2] = ["monitoring", "monitoring-secured"];
 
-/// What the two make of.
+/// The components of the other folders.
 const PARTS: [&str; 2] = ["base", "secured"];
 
-/// Kinds of the Prometheus operator: Kubernetes publishes no schema of them.
+/// Kinds of the Prometheus operator, for which Kubernetes publishes no schema.
 const OF_OTHERS: [&str; 2] = ["ServiceMonitor", "PrometheusRule"];
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A program of these tests; those that know Kubernetes are of one release.
+/// Returns a command of a test tool. All tools that know Kubernetes are of one release.
 pub(crate) fn tool(environment: &str, name: &str) -> Command {
     Command::new(
         root()
@@ -44,7 +44,7 @@ pub(crate) fn tool(environment: &str, name: &str) -> Command {
     )
 }
 
-/// What `kubectl apply -k deploy/kubernetes/FOLDER` sends.
+/// Returns the YAML that `kubectl apply -k deploy/kubernetes/FOLDER` sends.
 fn render(folder: &str) -> String {
     succeed(
         tool("kubectl", "kubectl")
@@ -53,12 +53,12 @@ fn render(folder: &str) -> String {
     )
 }
 
-/// The same, document by document.
+/// Returns the documents that `kubectl apply -k deploy/kubernetes/FOLDER` sends.
 pub(crate) fn documents(folder: &str) -> Vec<Value> {
     documents_of(&render(folder))
 }
 
-/// What stands in YAML, document by document.
+/// Parses YAML into its documents.
 pub(crate) fn documents_of(rendered: &str) -> Vec<Value> {
     let home = Home::new();
     let file = home.path("rendered.yaml");
@@ -68,7 +68,8 @@ pub(crate) fn documents_of(rendered: &str) -> Vec<Value> {
     serde_json::from_str(&printed).unwrap()
 }
 
-/// Asks the schemas that Kubernetes publishes about each document that is of its own kinds; how many those are.
+/// Checks each document of a Kubernetes kind against the published schemas, and returns their
+/// number.
 pub(crate) fn assert_every_field_is_known(rendered: &str) -> usize {
     let home = Home::new();
     let is_ours = |text: &&str| {
@@ -105,7 +106,7 @@ pub(crate) fn container(documents: &[Value]) -> &Value {
     &pod(documents)["containers"][0]
 }
 
-/// What stands under this name in each of a list.
+/// Returns the texts under this name in the items of a list.
 fn names<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
     list.as_array()
         .unwrap()
@@ -114,7 +115,7 @@ fn names<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The configuration that the pods of a size find.
+/// Returns the configuration in the pods of a size.
 pub(crate) fn configuration_text(documents: &[Value]) -> &str {
     of_kind(documents, "ConfigMap")["data"]["idmint.toml"]
         .as_str()
@@ -125,8 +126,8 @@ fn configuration(documents: &[Value]) -> toml::Table {
     toml::from_str(configuration_text(documents)).unwrap()
 }
 
-/// What the container of a pod runs, here: its arguments and its environment, with the files of this folder in place of those that
-/// are mounted, and on free ports.
+/// Returns a command that runs a pod's container on this machine, with its arguments and
+/// environment. Mounted files are in this folder, and ports are free ones.
 fn command(documents: &[Value], home: &Home, pod: &str, config: &toml::Table) -> Command {
     let here = |text: &str| text.replace("/etc/idmint", home.path("etc").to_str().unwrap());
     fs::create_dir_all(home.path("etc/config")).unwrap();
@@ -177,7 +178,7 @@ fn command(documents: &[Value], home: &Home, pod: &str, config: &toml::Table) ->
     command
 }
 
-/// Which port and path each probe asks, after it was seen that the container has it.
+/// Returns the path of each probe, after asserting that the container has the probe's port.
 pub(crate) fn probes<'a>(documents: &'a [Value], scheme: &str) -> Vec<&'a str> {
     let container = container(documents);
     let ports = names(&container["ports"], "name");
@@ -193,7 +194,7 @@ pub(crate) fn probes<'a>(documents: &'a [Value], scheme: &str) -> Vec<&'a str> {
     probes.to_vec()
 }
 
-/// The two secrets of nodes that speak TLS, and a token of scope mint.
+/// Writes the two secrets of nodes that use TLS, and returns a token with scope mint.
 pub(crate) fn write_secrets(home: &Home, services: &Authority) -> String {
     for folder in ["etc/tls", "etc/tokens"] {
         fs::create_dir_all(home.path(folder)).unwrap();
@@ -208,7 +209,7 @@ pub(crate) fn write_secrets(home: &Home, services: &Authority) -> String {
     run(made).out.trim().to_owned()
 }
 
-/// A node answers its probes by TLS, and mints for a token alone.
+/// Asserts that a node answers its probes over TLS, and mints only with a token.
 fn assert_serves_by_tls(node: &Service, documents: &[Value], services: &Authority, token: &str) {
     let address = format!("127.0.0.1:{}", node.address().port())
         .parse()
@@ -376,7 +377,7 @@ fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
 
         let home = Home::new();
         let rules = home.path("rules.yaml");
-        // JSON is YAML.
+        // JSON is valid YAML.
         fs::write(
             &rules,
             of_kind(&documents, "PrometheusRule")["spec"].to_string(),
@@ -400,7 +401,7 @@ fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
 fn one_node_runs_by_the_manifests_of_the_smallest_size_without_a_secret() {
     let (documents, home) = (documents("single"), Home::new());
     let mut config = configuration(&documents);
-    // Otherwise it would wait with nobody to wait for.
+    // Without this, the node would delay its end although it has no callers.
     config["http"]["drain_delay"] = "0s".into();
     let node = Service::start(command(&documents, &home, "idmint-0", &config));
     let address = format!("127.0.0.1:{}", node.address().port())
@@ -430,7 +431,7 @@ fn one_node_runs_by_the_manifests_of_the_smallest_size_without_a_secret() {
             "{host}"
         );
     }
-    // As the page has it: in the container, with what the container knows.
+    // The documented command runs in the container, with the container's environment.
     let mut mint = idmint(&["mint", "snowflake"]);
     mint.env("IDMINT_HTTP__LISTEN", address.to_string());
     run(mint).assert(0, &[]);
@@ -508,7 +509,7 @@ fn a_node_of_a_fleet_runs_by_the_manifests_with_the_role_that_the_page_grants() 
     config["etcd"]["endpoints"] = etcd.endpoints().into();
     config["http"]["drain_delay"] = "0s".into();
     let mut serve = command(&documents, &home, "idmint-0", &config);
-    // Its etcd is its own; without this the first start of all takes a minute.
+    // The etcd of this node is new; without this flag, a very first start takes a minute.
     serve.arg("--new-fleet");
     let node = Service::start(serve);
     assert_serves_by_tls(&node, &documents, &services, &token);

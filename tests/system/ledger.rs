@@ -1,16 +1,18 @@
-//! Chains of events, checked by a program in another language that shares nothing with this one but the definition.
+//! Chains of events, checked by a program in another language that shares only the definition with
+//! this one.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use idmint::ledger::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId};
+use idmint_records::ledger::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::chains::{Chain, chains};
+use idmint_testing::chains::{Chain, chains};
 
-/// What the other program prints of these lines, and whether it finds them in order.
+/// Runs the Python checker on these lines. Returns its output, and `true` if it found the chain
+/// valid.
 pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool, String) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/ledger_check.py");
     let mut command = Command::new("python3");
@@ -25,7 +27,7 @@ pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool
         .expect("python3 runs");
     let mut input = child.stdin.take().unwrap();
     let text = lines.join("\n");
-    // It may end at the first event that does not hold, and not read on.
+    // The checker may exit at the first invalid event without reading the rest.
     let _ = input.write_all(text.as_bytes());
     drop(input);
     let output = child.wait_with_output().unwrap();
@@ -38,7 +40,7 @@ pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool
     )
 }
 
-/// The same as this program says it.
+/// Returns this crate's verdict in the format of the Python checker.
 fn ours(lines: &[String]) -> String {
     let mut chain = ChainLines::new(ChainChecker::from_genesis());
     chain.read(lines.join("\n").as_bytes()).unwrap();
@@ -75,7 +77,7 @@ fn every_published_chain_is_judged_as_published() {
     );
 }
 
-/// A value of numbers and texts that are hard to spell alike.
+/// Returns a JSON value with numbers and texts that are hard to write identically.
 fn hard_value(random: &mut StdRng) -> String {
     match random.random_range(0..6) {
         0 => format!("{}", random.random::<i64>() >> random.random_range(11..63)),
@@ -154,7 +156,8 @@ fn random_chains_and_damaged_ones_are_judged_alike() {
             ours(&damaged).split(' ').map(str::to_owned).collect(),
             said.split(' ').collect(),
         );
-        // Of an event with several faults each may name another; which event it is and that it is one they agree on.
+        // If an event has several faults, each checker may report a different one. The index of the
+        // event must be the same.
         assert_eq!(ours[..2], theirs[..2], "{ours:?}, {said}");
     }
 }

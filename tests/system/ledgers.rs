@@ -1,4 +1,5 @@
-//! Ledgers under everything that can happen to a service and to its answers: no append is lost, none is done twice.
+//! Ledgers under kills of the service and lost responses: no append is lost, and none is applied
+//! twice.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,7 +11,7 @@ use crate::appending::{
     Appender, Order, Place, Seen, StopOnDrop, assert_all_is_kept, begin, kill_while,
 };
 use crate::cutting_proxy::CuttingProxy;
-use crate::service::{Home, until};
+use idmint_testing::service::{Home, until};
 
 fn print(what: &str, begun: Instant, seen: &[Seen]) {
     let events: usize = seen.iter().map(|seen| seen.kept.len()).sum();
@@ -44,7 +45,7 @@ fn no_append_is_lost_or_done_twice_through_50_kills() {
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
         let running = StopOnDrop(&stop);
-        // Between two appends, so with all callers waiting for an answer.
+        // Kill between two appends, while all callers wait for a response.
         let kills_at =
             (0..KILLS).map(|kill| (kill * APPENDS + random.random_range(0..APPENDS)) / (KILLS + 1));
         let service = kill_while(&home, service, &place, &granted, kills_at);

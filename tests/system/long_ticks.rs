@@ -1,13 +1,14 @@
-//! A format with long ticks whose folder was lost, or restored by the book: it waits for its next tick, the others do not.
+//! A format with long ticks after its folder was lost or restored as documented. The format waits
+//! for its next tick, and other formats do not.
 
 use std::process::Command;
 
-use crate::service::{Home, Service, until};
 use crate::wall_clock::{WallClock, now_s};
+use idmint_testing::service::{Home, Service, until};
 
 const MINUTE_S: i64 = 60;
 
-/// A format with a tick of a minute, beside the built-in ones.
+/// A format with a tick of a minute, in addition to the built-in ones.
 const MINUTES: &str = r#"
 clock.max_ahead = "60s"
 [formats.minutes]
@@ -23,13 +24,13 @@ fields = [
 ]
 "#;
 
-/// One node whose wall clock is set between its lives; none of them waits for a minute.
+/// A node whose wall clock is set between its starts, so that no start takes a minute.
 struct Node {
     home: Home,
     wall: WallClock,
-    /// When this minute began.
+    /// The start of the current minute, in Unix seconds.
     minute_s: i64,
-    /// What `minutes` minted, and `snowflake`.
+    /// The ids minted of `minutes` and of `snowflake`.
     minted: [Vec<u128>; 2],
 }
 
@@ -45,12 +46,12 @@ impl Node {
         }
     }
 
-    /// Starts so many seconds after the minute began.
+    /// Starts the node `second` seconds after the start of the minute.
     fn start_at(&self, second: i64, floor: Option<i64>) -> Service {
         self.wall.set(self.minute_s + second - now_s());
         let mut command: Command = self.home.serve_with(MINUTES);
         if let Some(second) = floor {
-            let floor = idmint::time::UnixTime::from_nanos(
+            let floor = idmint_core::time::UnixTime::from_nanos(
                 i128::from(self.minute_s + second) * 1_000_000_000,
             );
             command.args(["--floor", &floor.to_text(0).unwrap()]);
@@ -75,7 +76,7 @@ impl Node {
         }
     }
 
-    /// `minutes` has to wait for its tick, and nothing else does.
+    /// Asserts that `minutes` waits for its tick, and that `snowflake` does not.
     #[track_caller]
     fn assert_minutes_wait(&mut self, service: &Service) {
         let refused = service.post("/ids/minutes");
@@ -99,7 +100,7 @@ impl Node {
         );
     }
 
-    /// Above all that was minted before, and none twice.
+    /// Asserts that all ids increase in the order of minting, so that no id is minted twice.
     fn assert_no_id_twice(self) {
         for mut minted in self.minted {
             assert!(minted.len() >= 1_500, "{}", minted.len());
@@ -113,14 +114,16 @@ impl Node {
     }
 }
 
-/// The minute after `service` was refused: `minutes` goes on in a start after its end, and in one shortly before it.
+/// Asserts that `minutes` mints again after the minute in which it was refused: in a start shortly
+/// before the end of the minute, and in a later start.
 fn assert_minutes_go_on(mut node: Node) {
-    // The record of the start, not the clock, says where `minutes` begins: later starts in this minute wait, too.
+    // The record of the start, not the clock, determines where `minutes` begins. Later starts in
+    // this minute therefore wait, too.
     let service = node.start_at(25, None);
     node.assert_minutes_wait(&service);
     service.kill();
 
-    // It goes on by itself when the minute ends.
+    // Minting resumes by itself when the minute ends.
     let service = node.start_at(MINUTE_S - 2, None);
     until("the next minute has begun", || {
         (service.post("/ids/minutes").status == 200).then_some(())
@@ -135,7 +138,7 @@ fn assert_minutes_go_on(mut node: Node) {
 #[test]
 fn a_lost_folder_holds_a_format_of_a_minute_to_its_next_tick_and_no_other() {
     let mut node = Node::new();
-    // Of a first start, too, nobody knows what came before it.
+    // A first start has no record of earlier ids either.
     let service = node.start_at(-30, None);
     node.assert_minutes_wait(&service);
     service.kill();
@@ -161,7 +164,7 @@ fn a_restore_by_the_book_holds_a_format_of_a_minute_to_its_next_tick_and_no_othe
     service.kill();
 
     std::fs::remove_dir_all(node.home.data_dir()).unwrap();
-    // A little after now, as docs/OPERATIONS.md has it.
+    // A little after now, as docs/OPERATIONS.md prescribes.
     let service = node.start_at(10, Some(20));
     service.log_once_it_says("starting above the stated floor");
     node.assert_minutes_wait(&service);

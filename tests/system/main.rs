@@ -1,40 +1,12 @@
-//! What needs more than a toolchain: Debian packages, root, long runs. Run by `make test-all`, never by `make test`.
+//! Tests that need more than a toolchain: Debian packages, root, long runs. `make test-all` runs
+//! them; `make test` does not.
 //!
-//! A missing tool fails its test: one that quietly did not run looks like one that passed.
+//! A missing tool fails its test, because a skipped test would look like a passed one.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-// Shared with tests/properties, tests/process, benches and other users of the vectors.
-#[path = "../properties/any_id.rs"]
-mod any_id;
-#[allow(dead_code, reason = "some of it is used by tests/process alone")]
-#[path = "../process/authority.rs"]
-mod authority;
-#[allow(dead_code, reason = "of the vectors only the chains are needed")]
-#[path = "../vectors/cases.rs"]
-mod cases;
-#[path = "../vectors/chains.rs"]
-mod chains;
+// Shared with the benchmark `instructions`.
 #[path = "../../benches/instructions/counts.rs"]
 mod counts;
-#[allow(dead_code, reason = "some of it is used by tests/process alone")]
-#[path = "../process/excluding.rs"]
-mod excluding;
-#[path = "../http1/mod.rs"]
-mod http1;
-#[path = "../process/ids.rs"]
-mod ids;
-#[allow(dead_code, reason = "some of it is used by tests/process alone")]
-#[path = "../process/load.rs"]
-mod load;
-#[path = "../process/numbering.rs"]
-mod numbering;
-#[allow(dead_code, reason = "some of it is used by tests/process alone")]
-#[path = "../process/service.rs"]
-mod service;
-
-#[allow(dead_code, reason = "some of it is used by tests/process alone")]
-#[path = "../process/tls_client.rs"]
-mod tls_client;
 
 mod appending;
 mod cutting_proxy;

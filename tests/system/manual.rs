@@ -1,17 +1,17 @@
-//! The manual and the completions: what a reader of manuals and three shells make of them.
+//! The manual pages, checked with mandoc, and the completions, checked with three shells.
 
 use std::fs;
 use std::process::Command;
 
 use crate::console::commands_below;
-use crate::service::{Home, idmint};
 use crate::tools::succeed;
+use idmint_testing::service::{Home, idmint};
 
 fn completions(shell: &str) -> String {
     succeed(&mut idmint(&["completions", shell]))
 }
 
-/// The commands that the program itself lists.
+/// Returns the commands that the program lists.
 fn commands() -> Vec<String> {
     let help = succeed(&mut idmint(&["--help"]));
     let (_, list) = help.split_once("Commands:\n").expect("a list of commands");

@@ -1,5 +1,5 @@
-//! A minute of a busy node with many conjunctions: memory does not grow with appends and their keys, and a start after a kill
-//! is ready.
+//! A minute of a busy node with many conjunctions. Memory does not grow with appends and their
+//! keys, and a start after a kill becomes ready.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,19 +8,20 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::http1::{Client, post_json};
-use crate::service::{Home, Service, until};
+use idmint_testing::http1::{Client, post_json};
+use idmint_testing::service::{Home, Service, until};
 
-/// Appends, each with a key: a minute at 10 000 a second. `APPENDS` says another number.
+/// The number of appends, each with a key: a minute at 10 000 per second. `APPENDS` overrides the
+/// number.
 const APPENDS: usize = 600_000;
-/// Conjunctions. `ANCHORS` says another number.
+/// The number of conjunctions. `ANCHORS` overrides the number.
 const ANCHORS: usize = 20_000;
 const REPORTS_OF_A_REQUEST: usize = 1_000;
 const THREADS: usize = 8;
 const CONNECTIONS: usize = 8;
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
-/// The memory that a process has now, `VmRSS`.
+/// Returns the current resident memory of the service, `VmRSS`.
 pub(crate) fn resident_kib(service: &Service) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status
@@ -69,7 +70,8 @@ fn append_all(address: SocketAddr, ledger: &str, from: usize, to: usize) {
     }
 }
 
-/// One report of each conjunction of these numbers; every one is of another pair. Returns what is told of each.
+/// Reports one conjunction for each number, each of a different pair. Returns the details of each
+/// response.
 fn report_all(client: &mut Client, numbers: Range<usize>) -> Vec<Value> {
     let report = |number: usize| json!({ "tca": "2040-01-01T00:00:05Z", "primary": 2 * number + 1, "secondary": 2 * number + 2 });
     let body = Value::from_iter(numbers.map(report)).to_string();
@@ -122,7 +124,7 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
     service.kill();
     let begun = Instant::now();
     let service = home.start();
-    // Appends do not wait for the clock of the ids by number.
+    // Unlike mints, appends do not wait for the clock.
     until("a start appends again", || {
         let mut client = Client::try_connect(service.address()).ok()?;
         let answer = client.try_exchange(append(&ledgers[0], "the-first")).ok()?;
@@ -138,7 +140,7 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
         service
             .log()
             .lines()
-            .find(|line| line.contains("in the log alone"))
+            .find(|line| line.contains("only in the log"))
             .unwrap_or_default()
     );
     let mut client = Client::connect(service.address());

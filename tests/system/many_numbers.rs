@@ -1,21 +1,23 @@
-//! Memory does not grow with numbers and their keys, which are kept for ever, and a start after a kill knows each of them.
+//! Memory does not grow with numbers and their keys, although these are kept forever. After a kill,
+//! the service knows every key.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::http1::{Client, request};
 use crate::many_appends::resident_kib;
-use crate::service::{Home, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, until};
 
-/// Numbers, each with a key. `MANY_NUMBERS` says another number; `make torture` gives ten million.
+/// The number of requested numbers, each with a key. `MANY_NUMBERS` overrides it; `make torture`
+/// uses ten million.
 const NUMBERS: usize = 60_000;
 const SERIES: usize = 1_000;
 const THREADS: usize = 2;
-/// Of each thread, so that many wait for one sync.
+/// The number of connections per thread, so that many requests share one sync.
 const CONNECTIONS: usize = 256;
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
-/// The request of this turn, each with a key of its own.
+/// Returns the request of this turn, with its own key.
 fn next_number(turn: usize) -> String {
     request(
         &format!("POST /numbers/series-{}", turn % SERIES),
@@ -24,7 +26,8 @@ fn next_number(turn: usize) -> String {
     )
 }
 
-/// Asks for one number in each of these turns, on several connections at once, and adds up the numbers that are given.
+/// Requests one number in each of these turns, on several connections at once. Returns the sum of
+/// the numbers.
 fn ask_all(address: SocketAddr, from: usize, to: usize) -> u64 {
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| Client::connect(address)).collect();
     let (mut turn, mut sum) = (from, 0);
@@ -52,7 +55,7 @@ fn memory_does_not_grow_with_numbers_and_a_start_after_a_kill_knows_every_key() 
     let wanted = std::env::var("MANY_NUMBERS").map_or(NUMBERS, |numbers| {
         numbers.parse().expect("how many numbers")
     });
-    // As many of each series, by each thread.
+    // Each thread requests the same number of numbers of each series.
     let of_each = wanted / THREADS / SERIES * SERIES;
     let home = Home::new();
     let service = home.start();

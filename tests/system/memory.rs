@@ -1,22 +1,23 @@
 //! A process that gets no more memory in the middle of its work.
 //!
-//! A limit of the process stands for that of a control group, which only some machines let a test set: a refused
-//! allocation ends the process on the spot, as the kernel's kill would, at a moment that nobody chose.
+//! The test limits the process, not a control group, because only some machines allow a test to set
+//! a group's limit. A refused allocation ends the process at once, like a kill by the kernel, at an
+//! arbitrary moment.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::http1::{Client, request};
-use crate::ids::assert_no_id_twice;
-use crate::load::{End, Load, fresh_callers, into_received};
-use crate::service::{Home, Service, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::ids::assert_no_id_twice;
+use idmint_testing::load::{End, Load, fresh_callers, into_received};
+use idmint_testing::service::{Home, Service, until};
 
 const MORE_BYTES: u64 = 1 << 20;
 const ROUNDS: usize = 5;
 
-/// Lets the process have little more memory than it has now.
+/// Limits the process to little more memory than it has now.
 fn limit_memory(service: &Service) {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status
@@ -37,7 +38,7 @@ fn limit_memory(service: &Service) {
     .unwrap();
 }
 
-/// Asks for long answers and reads none of them, until the service is gone.
+/// Requests long responses without reading them, until the service is gone.
 fn exhaust(service: &mut Service) {
     let mut greedy = Vec::new();
     until("the service is out of memory", || {

@@ -1,7 +1,7 @@
-//! What `/metrics` prints: accepted by Prometheus' own tool, and all there from the first scrape.
+//! The output of `/metrics`: accepted by Prometheus' own tool, and complete from the first scrape.
 
-use crate::service::Home;
 use crate::tools::promtool_reads;
+use idmint_testing::service::Home;
 
 /// Every metric of this build, without the prefix.
 const METRICS: [&str; 21] = [
@@ -28,7 +28,7 @@ const METRICS: [&str; 21] = [
     "build_info{version=\"0.1.0\"}",
 ];
 
-/// What tells of the process, under the names that all programs use.
+/// Process metrics, under their conventional names.
 const OF_PROCESS: [&str; 5] = [
     "process_resident_memory_bytes",
     "process_cpu_seconds_total",
@@ -40,7 +40,7 @@ const OF_PROCESS: [&str; 5] = [
 #[test]
 fn every_metric_is_there_in_the_first_scrape_and_every_counter_at_zero() {
     let home = Home::new();
-    // A second start: the first one counts itself as a cold start.
+    // A second start, because the first one counts itself as a cold start.
     home.start().wait_until_ready();
     let service = home.start();
     let first = service.get("/metrics").text();

@@ -1,13 +1,15 @@
-//! Other people's libraries, from PyPI, and the service read each other's ids and find the same fields: see `oracles.py`.
+//! Libraries of other authors, from PyPI, and the service read each other's ids and find the same
+//! fields. See `oracles.py`.
 //!
-//! What crates can say of encodings is in `tests/properties/oracles.rs`. Here are whole ids, and what only Python has.
+//! Oracles among Rust crates are in `crates/idmint-core/tests/properties/oracles.rs`. This file
+//! covers whole ids, and libraries that only Python has.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::service::{Home, Service};
 use crate::tools::succeed;
+use idmint_testing::service::{Home, Service};
 
 /// Hashids with a salt and a length, and the domain that `suou` hashes.
 const CONFIGURATION: &str = r#"
@@ -23,7 +25,8 @@ like = "snowflake"
 encodings = ["decimal", { kind = "hashids", alphabet = "abcdefghijklmnopqrstuvwxyz", min_length = 17, groups = [6, 6, 5] }]
 "#;
 
-/// Each library with what it reads and writes, and in how many spellings.
+/// The libraries: the name, the format that the library reads and writes, and the number of
+/// spellings.
 const ORACLES: [(&str, &str, usize); 13] = [
     ("adr13", "payment", 1),
     ("hashids", "lettered", 1),
@@ -40,7 +43,7 @@ const ORACLES: [(&str, &str, usize); 13] = [
     ("uuid6", "uuid7", 1),
 ];
 
-/// Ids each way, and how many of those each side understood otherwise.
+/// The counts of ids in both directions, and of ids that the two sides read differently.
 #[derive(Default)]
 struct Counts {
     spellings: Vec<String>,
@@ -73,7 +76,7 @@ fn libraries_of_others_and_the_service_read_each_others_ids() {
     let printed = succeed(&mut oracles);
 
     let mut counts: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
-    // After them stand the differences, if there are any.
+    // Lines about differences may follow the counts.
     for line in printed
         .lines()
         .take_while(|line| line.split(' ').count() == 7)

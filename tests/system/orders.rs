@@ -1,4 +1,5 @@
-//! The recipe of docs/NUMBERS.md against a real PostgreSQL: every number is on an order or void, whatever fails on the way.
+//! The recipe of docs/NUMBERS.md with a real PostgreSQL: every number is on an order or void, no
+//! matter what fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -11,25 +12,25 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::databases::{Server, Session};
-use crate::http1::{Answer, Client, post_json, request};
-use crate::numbering::listed;
-use crate::service::{Home, Service};
+use idmint_testing::http1::{Answer, Client, post_json, request};
+use idmint_testing::numbering::listed;
+use idmint_testing::service::{Home, Service};
 
 const ORDERS: usize = 10_000;
 const CLERKS: usize = 4;
 const KILLS: usize = 5;
 const SERIES: &str = "series-2026";
 
-/// What fails while an order is written.
+/// A failure while an order is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Failure {
-    /// Nothing is asked any more.
+    /// The clerk fails before it requests the number.
     BeforeItAsks,
-    /// The answer is not waited for.
+    /// The clerk fails before the response arrives.
     BeforeTheAnswer,
-    /// The number is known, and not written to the order.
+    /// The clerk has the number, and fails before it writes the number to the order.
     BeforeItWrites,
-    /// The session ends within the transaction that writes it.
+    /// The session ends within the transaction that writes the number.
     WithinTheTransaction,
 }
 
@@ -40,7 +41,7 @@ const FAILURES: [Failure; 4] = [
     Failure::WithinTheTransaction,
 ];
 
-/// Who writes orders.
+/// A process that writes orders.
 struct Clerk<'a> {
     database: &'a Server,
     session: Session,
@@ -82,7 +83,7 @@ impl Clerk<'_> {
         }
     }
 
-    /// The number of an order: as often as it is asked the same.
+    /// Returns the number of an order, which is the same for every request.
     fn number_of(&self, id: usize) -> u64 {
         self.insist(|| asking(id)).json()["number"]
             .as_str()
@@ -104,7 +105,8 @@ impl Clerk<'_> {
         }
     }
 
-    /// What a job does now and then: orders without a number get theirs, and the numbers of those that are cancelled are void.
+    /// Runs the periodic repair: requests numbers for orders without one, and voids the numbers of
+    /// cancelled orders. Returns the number of orders without a number.
     fn mend(&mut self) -> usize {
         let without = self
             .session

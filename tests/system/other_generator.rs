@@ -1,12 +1,12 @@
-//! The long run beside a million ids of another generator.
+//! A long run that excludes a million ids of another generator.
 
 use std::time::Duration;
 
-use crate::excluding::mint_among_excluded_ids;
+use idmint_testing::excluding::mint_among_excluded_ids;
 
 #[test]
 fn a_million_excluded_ids_are_left_out_through_20_kills() {
-    // In `make torture` a hundred million ids.
+    // `make torture` sets a hundred million ids.
     let least = std::env::var("AMONG_EXCLUDED").map_or(0, |ids| ids.parse().expect("how many ids"));
     let excluded = mint_among_excluded_ids(250_000, 20, Duration::from_secs(2), least);
     println!("{excluded:?}");

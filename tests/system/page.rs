@@ -1,18 +1,20 @@
-//! The page for people with a browser, as they use it: see `page.py`, which drives Debian's Chromium.
+//! The web page, used in a browser as people use it. See `page.py`, which drives Debian's Chromium.
 //!
-//! With `UPDATE_DOCS=1` the views are drawn anew into `docs/images`; look at them before they are committed.
+//! With `UPDATE_DOCS=1` the screenshots in `docs/images` are taken again. Look at them before you
+//! commit them.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::authority::Authority;
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, idmint, run, until};
 use crate::tools::succeed;
+use idmint_testing::authority::Authority;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, idmint, run, until};
 
-/// What `page.py` prints of this scenario; the arguments begin with the address of the page.
+/// Runs a scenario of `page.py` and returns its output. The arguments begin with the address of the
+/// page.
 fn use_page(scenario: &str, args: &[&str]) -> String {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = ours.join("target/tools/playwright/bin/python");
@@ -30,7 +32,7 @@ fn use_page(scenario: &str, args: &[&str]) -> String {
     printed
 }
 
-/// How many of them the scenario has looked at.
+/// Returns the number of items that the scenario reports to have checked.
 fn looked_at(printed: &str, what: &str) -> u64 {
     let parts = printed.split([',', '\n']).map(str::trim);
     let count = parts
@@ -45,7 +47,7 @@ fn service(home: &Home, settings: &str) -> Service {
     service
 }
 
-/// A service that has given numbers of so many series, and made two of them void.
+/// Starts a service with numbers of `series_count` series, two of which are void.
 fn service_with_numbers(home: &Home, series_count: usize) -> Service {
     let service = service(
         home,
@@ -140,7 +142,7 @@ fn a_token_is_asked_for_refused_given_and_kept_in_memory_alone() {
     use_page("tokens", &[&address_of(&service), &all, &reader]);
 }
 
-/// nginx, as it would stand before the page. Ended with the value.
+/// nginx as a proxy in front of the page. Dropping the value ends nginx.
 struct Proxy(Child);
 
 impl Drop for Proxy {

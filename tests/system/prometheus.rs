@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes services of a test, ended with the value.
+//! A Prometheus that scrapes the services of a test. It ends when the value is dropped.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::http1::{Client, request};
-use crate::service::{Home, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, until};
 
-/// One that scrapes twice a second.
+/// A running Prometheus that scrapes twice a second.
 pub(crate) struct Prometheus {
     process: Child,
     address: SocketAddr,
@@ -17,7 +17,8 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes these jobs, each with its addresses, and evaluates these rules.
+    /// Starts a Prometheus that scrapes these jobs, each with its addresses, and evaluates these
+    /// rules.
     pub(crate) fn start(jobs: &[(&str, Vec<SocketAddr>)], rules: &str) -> Prometheus {
         let home = Home::new();
         let job = |(name, targets): &(&str, Vec<SocketAddr>)| {
@@ -63,10 +64,10 @@ impl Prometheus {
         started
     }
 
-    /// The series that a query has now.
+    /// Returns the current series of a query.
     ///
     /// # Panics
-    /// When Prometheus does not understand it.
+    /// Panics if Prometheus rejects the query.
     pub(crate) fn query(&self, query: &str) -> Vec<Value> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let form = "content-type: application/x-www-form-urlencoded\r\n";
@@ -80,7 +81,7 @@ impl Prometheus {
     }
 }
 
-/// The value of a series, if it is a number.
+/// Returns the value of a series, or `None` if the value is not a finite number.
 pub(crate) fn value_of(series: &Value) -> Option<f64> {
     let value: f64 = series["value"][1].as_str()?.parse().ok()?;
     value.is_finite().then_some(value)

@@ -1,32 +1,34 @@
-//! Each alert of a node that is alone fires in a real Prometheus when what it tells of is done to a real node; those of a fleet in
-//! `fleet/provoked.rs`.
+//! Each alert of a single node fires in a real Prometheus when its cause is produced on a real
+//! node. Alerts of a fleet are in `fleet/provoked.rs`.
 //!
-//! The pauses before an alert fires are left out, and nothing else: what an expression looks at is as long as it is in `alerts.yml`.
+//! Only the `for` durations of the alerts are removed. The expressions keep their ranges of
+//! `alerts.yml`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::Signal;
 
 use crate::appending::begin;
 use crate::fleet::until_within;
-use crate::http1::{Client, post_json};
-use crate::load::Load;
 use crate::prometheus::Prometheus;
-use crate::service::{Home, Service, serve_from, until};
 use crate::small_disk::SmallDisk;
 use crate::torture::{Broken, FailingDisk};
 use crate::wall_clock::WallClock;
+use idmint_testing::authority::Authority;
+use idmint_testing::http1::{Client, post_json};
+use idmint_testing::load::Load;
+use idmint_testing::service::{Home, Service, serve_from, until};
 
-/// Longer than any of them takes, on however slow a machine.
+/// A timeout that is longer than any alert takes, on a slow machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// What is done to nodes that are alone, or are configured alike.
-const ALONE: [&str; 14] = [
+/// The alerts of single nodes, and of nodes with equal configurations.
+const ALONE: [&str; 16] = [
     "IdmintDown",
     "IdmintNotReady",
     "IdmintSequenceExhausted",
@@ -34,16 +36,18 @@ const ALONE: [&str; 14] = [
     "IdmintClockSkewed",
     "IdmintHorizonExtensionFailing",
     "IdmintRecordsUnavailable",
+    "IdmintDiskFilling",
     "IdmintConjunctionsNear",
     "IdmintOutcomeUnknown",
     "IdmintColdStart",
     "IdmintShedding",
     "IdmintLogDropped",
     "IdmintFormatEnds",
+    "IdmintExpiring",
     "IdmintSameSlot",
 ];
 
-/// What is done to nodes of a fleet.
+/// The alerts of fleets.
 pub(crate) const OF_A_FLEET: [&str; 6] = [
     "IdmintPeerClockSkewed",
     "IdmintFenced",
@@ -53,7 +57,7 @@ pub(crate) const OF_A_FLEET: [&str; 6] = [
     "IdmintCoordinatorSilent",
 ];
 
-/// The rules, without their pauses.
+/// Returns the rules without their `for` durations.
 pub(crate) fn rules() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/prometheus/alerts.yml");
     let text = fs::read_to_string(file).unwrap();
@@ -63,7 +67,7 @@ pub(crate) fn rules() -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The alerts that fire now.
+/// Returns the alerts that fire now.
 pub(crate) fn firing(prometheus: &Prometheus) -> BTreeSet<String> {
     let alerts = prometheus.query(r#"ALERTS{alertstate="firing"}"#);
     alerts
@@ -72,7 +76,7 @@ pub(crate) fn firing(prometheus: &Prometheus) -> BTreeSet<String> {
         .collect()
 }
 
-/// Waits until the nodes have been scraped twice, so that what is done then is seen as a change.
+/// Waits until the nodes have been scraped twice, so that a later event appears as a change.
 pub(crate) fn wait_for_scrapes(prometheus: &Prometheus, nodes: usize) {
     let scraped = "count_over_time(idmint_build_info[1m]) >= 2";
     until("all are scraped", || {
@@ -90,7 +94,7 @@ fn every_alert_is_provoked_alone_or_in_a_fleet() {
     assert_eq!(alerts, ALONE.into_iter().chain(OF_A_FLEET).collect());
 }
 
-/// A format that ends in half a year.
+/// Returns the definition of a format that ends in half a year.
 fn ending_format() -> String {
     let begun = Timestamp::now() - SignedDuration::from_hours(24 * 200);
     let bits =
@@ -104,9 +108,22 @@ fn ending_format() -> String {
     )
 }
 
+/// Returns the settings of a node that trusts an authority for another ten days. The node never
+/// connects to etcd.
+fn expiring_authority(home: &Home) -> String {
+    let end = SystemTime::now() + Duration::from_hours(10 * 24);
+    let authority = Authority::new("an authority").sign_ending(&["etcd"], end);
+    let ca = home.path("ca.pem");
+    fs::write(&ca, &authority.certificate).unwrap();
+    format!(
+        "storage.engine = 'etcd'\netcd.endpoints = ['https://127.0.0.1:1']\netcd.ca = '{}'\n",
+        ca.display()
+    )
+}
+
 #[test]
 fn what_is_done_to_a_node_fires_its_alert() {
-    let homes: [Home; 9] = std::array::from_fn(|_| Home::new());
+    let homes: [Home; 10] = std::array::from_fn(|_| Home::new());
     let plain = |place: usize, settings: &str| Service::start(homes[place].serve_with(settings));
     let mut behind = homes[0].serve();
     behind.args(["--floor", "2200-01-01T00:00:00Z"]);
@@ -117,6 +134,7 @@ fn what_is_done_to_a_node_fires_its_alert() {
     let crowded = plain(3, "http.in_flight_max = 2");
     let ending = plain(4, &ending_format());
     let breaking = plain(5, "");
+    let expiring = plain(9, &expiring_authority(&homes[9]));
     let reporting = plain(6, "");
     let unread = Service::start_with_log_lost(homes[7].serve(), "/dev/full");
     let disk = SmallDisk::empty(4);
@@ -127,13 +145,14 @@ fn what_is_done_to_a_node_fires_its_alert() {
         .unwrap();
 
     let nodes = [
-        &behind, &jumping, &refusing, &crowded, &ending, &breaking, &reporting, &unread, &full,
+        &behind, &expiring, &jumping, &refusing, &crowded, &ending, &breaking, &reporting, &unread,
+        &full,
     ];
-    for node in &nodes[1..] {
+    for node in &nodes[2..] {
         node.wait_until_ready();
     }
     let ledger = begin(&full, 1).remove(0).id;
-    // All of them have slot 0, which in one job is a mistake.
+    // All nodes have slot 0, which is a mistake within one job.
     let targets = nodes
         .iter()
         .map(|node| node.address())
@@ -153,7 +172,7 @@ fn what_is_done_to_a_node_fires_its_alert() {
     until_within(LONG, "each alert fires", || {
         round += 1;
         for _ in 0..5 {
-            refusing.post("/ids/payment?count=100000");
+            refusing.post("/ids/payment?count=10368");
         }
         let append = post_json(
             "/ids/evently",

@@ -1,12 +1,12 @@
-//! A client that somebody else's program makes of `openapi.yaml`, in use: see `python_client.py`.
+//! A client that a third-party generator makes from `openapi.yaml`, in use. See `python_client.py`.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::chains::chains;
-use crate::service::Home;
 use crate::tools::succeed;
+use idmint_testing::chains::chains;
+use idmint_testing::service::Home;
 
 fn program(name: &str) -> Command {
     let tools =
@@ -40,10 +40,11 @@ fn a_generated_python_client_mints_decodes_appends_and_verifies() {
         ])
         .arg(&client);
     let said = succeed(&mut generate);
-    // It knows no KVN, no NDJSON and no XML, which an operation may speak besides; but no operation is left out.
+    // The generator does not support KVN, NDJSON and XML, which some operations offer in addition.
+    // It must still generate every operation.
     assert!(!said.contains("will not be generated"), "{said}");
 
-    // The documented event begins it.
+    // The chain begins with the documented event.
     let chain = chains().swap_remove(1);
     let events = home.path("chain.ndjson");
     fs::write(&events, chain.lines.join("\n")).unwrap();

@@ -1,11 +1,11 @@
-//! A thousand million ids over one connection, as rows: each of them is there once.
+//! A thousand million ids over one connection, as rows, each of them exactly once.
 
 use std::time::Instant;
 
-use idmint::wire::MintRows;
+use idmint_wire::MintRows;
 
-use crate::http1::{Client, request};
-use crate::service::{Home, Service};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service};
 
 /// The layout of `snowflake` with 22 bits of sequence, which no machine uses up.
 const WIDE: &str = r#"
@@ -16,7 +16,7 @@ fields = [{ name = "time", kind = "time", bits = 42 }, { name = "sequence", kind
 
 const IDS: u64 = 1_000_000_000;
 const COUNT: u64 = 100_000;
-/// Requests that are sent before the first answer is read.
+/// The number of requests that are sent before the first response is read.
 const DEPTH: usize = 16;
 
 #[test]

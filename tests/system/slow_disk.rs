@@ -1,4 +1,4 @@
-//! A disk each sync of which takes long, under a service of which somebody wants one id now and then.
+//! A disk with slow syncs, under a service that mints one id now and then.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::service::{Home, Service, until};
+use idmint_testing::service::{Home, Service, until};
 
 const NODES: usize = 10;
 
-/// Longer than the window: nothing is reserved any more.
+/// A time longer than the window, after which no time is reserved any more.
 const IDLE: Duration = Duration::from_millis(3_500);
 
-/// strace, which holds up the syncs of one process until the value is gone.
+/// strace, which delays the syncs of one process until the value is dropped.
 struct SlowDisk(Child);
 
 impl SlowDisk {
-    /// From the moment this returns, each sync of the service takes so long and no less.
+    /// Attaches strace. After this function returns, each sync of the service takes at least
+    /// `each_sync`.
     fn of(home: &Home, service: &Service, each_sync: Duration) -> SlowDisk {
         let (calls, said) = ("fsync,fdatasync", home.path("said"));
         let strace = Command::new("strace")
@@ -47,14 +48,14 @@ impl SlowDisk {
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        // Not by force: it is to let go of the service.
+        // SIGTERM instead of SIGKILL, so that strace detaches from the service.
         let pid = Pid::from_raw(self.0.id().try_into().unwrap()).unwrap();
         let _ = kill_process(pid, Signal::TERM);
         let _ = self.0.wait();
     }
 }
 
-/// How many ids each node is asked for.
+/// Returns the number of ids that each node mints.
 fn asked_for() -> usize {
     std::env::var("LONE_IDS").map_or(2, |text| {
         text.parse()
@@ -64,8 +65,8 @@ fn asked_for() -> usize {
 
 #[test]
 fn lone_ids_are_minted_on_a_disk_that_takes_longer_than_callers_wait_for_the_time_of_their_ids() {
-    // A horizon takes four syncs, and callers wait two seconds for it: on a machine that is busy with other tests there is
-    // more time beside shorter ones.
+    // Raising a horizon takes four syncs, and callers wait two seconds for it. Shorter syncs leave
+    // more time on a machine that is busy with other tests.
     let mints = asked_for();
     let sync = Duration::from_millis(if mints > 2 { 400 } else { 250 });
     thread::scope(|scope| {

@@ -1,15 +1,15 @@
-//! A disk of a few MiB that only processes put beside it can see. Needs root, for mounting.
+//! A disk of a few MiB that only selected processes can see. Mounting requires root.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::service::{Home, run_by};
+use idmint_testing::service::{Home, run_by};
 
-/// Gone with the value.
+/// A small disk, which is unmounted when the value is dropped.
 pub(crate) struct SmallDisk {
-    /// Keeps the mount, which is nobody else's, for as long as it runs.
+    /// The process that holds the private mount while it runs.
     holder: Child,
     path: PathBuf,
     _home: Home,
@@ -54,12 +54,12 @@ impl SmallDisk {
         }
     }
 
-    /// Where it is, for processes beside it.
+    /// Returns the path of the disk, for processes that can see it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The same command, run where the disk can be seen.
+    /// Returns the command, run in the mount namespace of the disk.
     pub(crate) fn beside(&self, command: &Command) -> Command {
         let mut nsenter = Command::new("nsenter");
         nsenter
@@ -77,7 +77,7 @@ impl SmallDisk {
         assert_eq!(full.kind(), ErrorKind::StorageFull);
     }
 
-    /// Takes away what filled it.
+    /// Removes the file that fills the disk.
     pub(crate) fn free(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }

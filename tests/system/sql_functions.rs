@@ -1,17 +1,18 @@
-//! The SQL that reads ids, run by the databases themselves on ids of the service: no difference.
+//! The SQL functions that read ids, run by real databases on ids of the service. Their results must
+//! agree with the library.
 
 use std::fmt::Write;
 
-use idmint::id::{FieldKind, Format, SqlDialect};
-use idmint::time::UnixTime;
+use idmint_core::id::{FieldKind, Format, SqlDialect};
+use idmint_core::time::UnixTime;
 
 use crate::databases::{Server, duckdb, sqlite};
-use crate::service::{Home, Service, until};
+use idmint_testing::service::{Home, Service, until};
 
-/// What is minted of each format.
+/// The number of minted ids of each format.
 const IDS: usize = 10_000;
 
-/// How to ask for formats of every kind: numbers, texts of numbers, UUIDs and bytes.
+/// Requests for formats of every kind: numbers, texts of numbers, UUIDs and bytes.
 const ORDERS: [&str; 10] = [
     "snowflake?",
     "twitter?",
@@ -25,11 +26,11 @@ const ORDERS: [&str; 10] = [
     "flax?",
 ];
 
-/// Formats that have no functions, each with why.
+/// Formats without functions, each with the reason.
 const WITHOUT: [(&str, &str); 3] = [
     ("uuid4", "carry no time"),
     ("uuid1", "do not begin with their time"),
-    ("uuid6", "in several pieces"),
+    ("uuid6", "split it into pieces"),
 ];
 
 /// Ids of one format, and instants.
@@ -44,7 +45,8 @@ fn moved(instant: UnixTime, micros: i128) -> UnixTime {
 }
 
 impl Sample {
-    /// Ids of a service, those at the borders of ticks, and instants at the borders and within ticks.
+    /// Returns ids of a service, ids at the limits of ticks, and instants at the limits of ticks
+    /// and within them.
     fn minted(service: &Service, order: &str) -> Sample {
         let name = order.split('?').next().unwrap();
         let format = Format::built_in(name).unwrap();
@@ -76,7 +78,8 @@ impl Sample {
         Sample { format, ids, at }
     }
 
-    /// Everything in one session: each line that it prints is the name of a check and how many rows differ.
+    /// Returns the script of one session. Each line of its output is the name of a check and the
+    /// number of rows that differ.
     fn script(&self, dialect: SqlDialect) -> String {
         let sql = self.format.sql_functions(dialect).unwrap();
         let named = Named::of(&sql, &self.format, dialect);
@@ -153,7 +156,7 @@ impl Sample {
         format!("({}, {at}, {worker}, '{letters}')", named.literal(id))
     }
 
-    /// An instant, with the first id from it on and the last one before it.
+    /// Returns an instant, the first id from that instant on, and the last id before it.
     fn span(&self, at: UnixTime, dialect: SqlDialect, named: &Named<'_>) -> Option<String> {
         let minute = 60_000_000;
         let least = self.format.range(at, moved(at, minute)).ok()?.least;
@@ -229,7 +232,8 @@ impl<'a> Named<'a> {
         self.sql.contains(&format!("{}_{name}", self.prefix))
     }
 
-    /// A function of a column; in `SQLite` its expression, for a column that is named as its argument.
+    /// Returns the call of a function on a column. For `SQLite`, returns its expression, for a
+    /// column with the name of the argument.
     fn call(&self, name: &str, column: &str) -> String {
         if self.dialect != SqlDialect::Sqlite {
             return format!("{}_{name}({column})", self.prefix);
@@ -265,7 +269,7 @@ fn literal_instant(instant: UnixTime, dialect: SqlDialect) -> String {
     }
 }
 
-/// Runs the script of each format, and holds every count to what there must be.
+/// Runs the script of each format, and checks every count.
 fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
     let home = Home::new();
     let service = Service::start(home.serve());
@@ -295,7 +299,7 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
         "{}: {rows} ids, {checks} functions, no difference",
         dialect.name()
     );
-    // Three of each, six of workers, two of a payment's text.
+    // Three functions for each format, six for workers, two for the text of a payment.
     assert!(
         rows >= ORDERS.len() * IDS && checks >= 3 * ORDERS.len() + 8,
         "{rows} ids, {checks} functions"
@@ -308,7 +312,7 @@ fn postgresql_reads_ids_as_the_service_does_in_generated_columns_and_partitions_
     compare(SqlDialect::PostgreSql, |script| server.run(script));
     let snowflake = Format::built_in("snowflake").unwrap();
     let example = snowflake.example();
-    // The functions are there from above.
+    // The functions still exist from the comparison above.
     let printed = server.run(&format!(
         "CREATE TABLE orders (id bigint, at timestamptz GENERATED ALWAYS AS (snowflake_time(id)) STORED);\n\
          CREATE INDEX by_worker ON orders (snowflake_worker(id));\n\

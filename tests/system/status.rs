@@ -1,17 +1,17 @@
-//! `idmint status` where a clock jumped and where a disk is full; of a service that is well or behind in `tests/process/status.rs`,
-//! of a fleet beside what is done to it.
+//! `idmint status` after a clock jump and with a full disk. `tests/process/status.rs` covers a
+//! healthy service and one whose clock is below its floor. The tests of fleets cover fleets.
 
 use crate::appending::begin;
-use crate::http1::{Client, post_json};
-use crate::service::{Ended, Home, Service, idmint, run, serve_from, until};
 use crate::small_disk::SmallDisk;
 use crate::wall_clock::WallClock;
+use idmint_testing::http1::{Client, post_json};
+use idmint_testing::service::{Ended, Home, Service, idmint, run, serve_from, until};
 
 fn status(service: &Service) -> Ended {
     run(idmint(&["status", "--server", &service.url()]))
 }
 
-/// The code, the lines about the service, and what helps.
+/// Asserts the exit code, the lines about the service, and the advice.
 #[track_caller]
 pub(crate) fn assert_status_says(service: &Service, code: i32, lines: &[&str], advice: &[&str]) {
     let ended = status(service);
@@ -39,7 +39,7 @@ fn a_clock_that_was_never_set_is_told_with_what_helps() {
         &lines,
         &[
             "mints no sequenced ids",
-            "set the clock right",
+            "correct the clock",
             "\"Not ready\"",
         ],
     );
@@ -48,7 +48,8 @@ fn a_clock_that_was_never_set_is_told_with_what_helps() {
     assert_status_says(&service, 0, &["mints    yes", "records  ready"], &[]);
 }
 
-/// Ids are minted all the same. Between two tries to write nobody knows that the disk is full, so it is looked at until it is told.
+/// A full disk does not stop the minting of ids. The service notices the full disk only when it
+/// writes, so the test asks for the status until it reports the disk.
 #[test]
 fn a_full_disk_is_told_with_what_helps_while_ids_are_minted() {
     let disk = SmallDisk::empty(4);
@@ -74,7 +75,7 @@ fn a_full_disk_is_told_with_what_helps_while_ids_are_minted() {
         1,
         &[
             "stores no events",
-            "make room outside of storage.data_dir",
+            "free space outside storage.data_dir",
             "\"Records unavailable\"",
         ],
     );

@@ -1,21 +1,24 @@
-//! The advice on storage, done: every column sorts like the ids, tells them apart, and finds those of a time span.
+//! The storage advice, followed: every column sorts like the ids, keeps them distinct, and finds
+//! the ids of a time span.
 //!
-//! SQL Server is missing, because Debian has none. The SQL for MySQL is run by MariaDB, which understands it.
+//! SQL Server is missing, because Debian does not package it. The SQL for MySQL runs in MariaDB,
+//! which understands it.
 
 use std::time::Duration;
 
-use idmint::id::{Database, EXAMPLE_TIME, Format, FormatDefinition, PRESETS, StorageAdvice};
-use idmint::time::UnixTime;
+use idmint_core::id::{Database, EXAMPLE_TIME, Format, FormatDefinition, PRESETS, StorageAdvice};
+use idmint_core::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::any_id::any_id;
 use crate::databases::{Server, sqlite};
+use idmint_testing::any_id::any_id;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const IDS: usize = 40;
 
-/// What the built-in formats lack: UUIDs of any version, of which MariaDB sorts some otherwise, and text that needs escaping.
+/// Formats with properties that built-in ones lack: UUIDs of any version, some of which MariaDB
+/// sorts differently, and text that needs escaping.
 const CUSTOM: [(&str, &str); 2] = [
     (
         "any-128-bits",
@@ -48,7 +51,8 @@ fn formats() -> Vec<Format> {
     built_in.chain(CUSTOM).map(compile).collect()
 }
 
-/// Ids from one end of a format to the other, in no order; and beside a day, those at its edges.
+/// Ids over the whole range of a format. `day` is the id range of one day; the sample contains the
+/// first and last ids of that day and of its neighbours.
 struct Sample {
     ids: Vec<u128>,
     day: Option<(u128, u128)>,
@@ -82,7 +86,7 @@ impl Sample {
         Sample { ids, day: range(0) }
     }
 
-    /// Those of the day, or none where the time does not lead.
+    /// Returns the ids of the day, or no ids if the time is not the leading field.
     fn of_day(&self) -> Vec<u128> {
         let is_in = |id: &u128| {
             self.day
@@ -92,7 +96,7 @@ impl Sample {
     }
 }
 
-/// What to run for one piece of advice, with a line in front of each answer that says what it answers.
+/// Returns the script for one piece of advice. A line before each result names the result.
 fn script(advice: &StorageAdvice<'_>, sample: &Sample, random: &mut StdRng) -> String {
     let mut ids = sample.ids.clone();
     for last in (1..ids.len()).rev() {
@@ -110,7 +114,7 @@ fn script(advice: &StorageAdvice<'_>, sample: &Sample, random: &mut StdRng) -> S
     script + "\nSELECT 'done';\nDROP TABLE example;\n"
 }
 
-/// Compares what a database printed with the numeric order.
+/// Compares the output of a database with the numeric order.
 fn assert_sorted(
     advice: &StorageAdvice<'_>,
     sample: &Sample,
@@ -147,7 +151,8 @@ fn assert_sorted(
     assert_eq!(until("done"), expected, "{what}, of a day");
 }
 
-/// A value as the client of the database prints it, in lower case: SQLite's as a literal, the others' without quotes.
+/// Returns a value as the client of the database prints it, in lower case. SQLite prints a literal,
+/// the others omit the quotes.
 fn as_printed(advice: &StorageAdvice<'_>, id: u128) -> String {
     let literal = advice.literal(id).to_lowercase();
     match (
@@ -164,7 +169,7 @@ fn as_printed(advice: &StorageAdvice<'_>, id: u128) -> String {
     }
 }
 
-/// Follows the advice for these databases, all of it in one session.
+/// Follows the advice for these databases in one session.
 fn follow(databases: &[Database], run: impl FnOnce(&str) -> Vec<String>) {
     let random = &mut StdRng::seed_from_u64(1);
     let formats = formats();

@@ -1,23 +1,25 @@
-//! What is synced before it is relied on, by the system calls that are made.
+//! Syncs before data is relied on, checked by the system calls of a real process.
 //!
-//! A simulated disk shows that syncs stand where they must; only a real process shows that they are real.
+//! The tests with a simulated disk show that the syncs are in the right places. Only a real process
+//! shows that the syncs reach the kernel.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::service::{Home, Service, idmint, run, run_by, until};
+use idmint_testing::service::{Home, Service, idmint, run, run_by, until};
 
-/// What strace has noted of a process and its threads.
+/// The strace output for a process and its threads.
 struct Trace(PathBuf);
 
 impl Trace {
-    /// The same command, run so that its calls are noted in a file of this folder.
+    /// Returns the command, run so that strace writes its system calls into a file of this folder.
     fn of(home: &Home, command: &Command) -> (Trace, Command) {
         let path = home.path("calls");
         let mut strace = Command::new("strace");
-        // A grandchild: what is started, and may be killed, is the command itself.
+        // With `--daemonize` strace is the grandchild, so that the started process, which a test
+        // may kill, is the command itself.
         strace.args([
             "--daemonize",
             "--follow-forks",
@@ -31,8 +33,8 @@ impl Trace {
         (Trace(path), run_by(strace, command))
     }
 
-    /// The calls that had succeeded when the first began that says `end`, or when the process ended; in the order in which
-    /// they came back.
+    /// Returns the successful calls, in the order of their completion. The list ends where the
+    /// first call that contains `end` begins, or where the process ends.
     fn calls_until(&self, end: &str) -> Vec<String> {
         let text = until("strace has noted the end", || {
             let text = fs::read_to_string(&self.0).unwrap_or_default();
@@ -64,7 +66,8 @@ impl Trace {
     }
 }
 
-/// For each step, its call and what it is called with: they come in this order, others between them.
+/// Asserts that the calls contain each step in this order, with any calls in between. A step is a
+/// call and one of its arguments.
 #[track_caller]
 fn assert_in_order(calls: &[String], steps: &[(&str, &str)]) {
     let mut rest = calls.iter();
@@ -78,12 +81,12 @@ fn assert_in_order(calls: &[String], steps: &[(&str, &str)]) {
     }
 }
 
-/// How strace shows an open file or folder.
+/// Returns an open file or folder as strace prints it.
 fn open(path: &Path) -> String {
     format!("<{}>", path.display())
 }
 
-/// How strace shows a path.
+/// Returns a path as strace prints it.
 fn named(path: &Path) -> String {
     format!("\"{}\"", path.display())
 }
@@ -94,7 +97,7 @@ fn a_first_start_has_synced_the_horizon_and_each_folder_above_it_before_an_id_is
     let root = fs::canonicalize(home.path(".")).unwrap();
     let above = root.join("above");
     let data = above.join("data");
-    let (trace, command) = Trace::of(&home, &crate::service::serve_from(&data));
+    let (trace, command) = Trace::of(&home, &idmint_testing::service::serve_from(&data));
     let service = Service::start(command);
     service.wait_until_ready();
     let id = service.mint("snowflake").remove(0);
@@ -115,7 +118,7 @@ fn a_first_start_has_synced_the_horizon_and_each_folder_above_it_before_an_id_is
         ("fsync", open(&unfinished)),
         ("rename", named(&horizon)),
         ("fsync", open(&data)),
-        // Both copies tell of the database before anything is in it.
+        // Both copies of the horizon name the database before the database has any content.
         ("rename", named(&data.join("idmint.redb"))),
         ("fsync", open(&data)),
         ("pwrite64", open(&horizon)),
@@ -131,7 +134,7 @@ fn a_first_start_has_synced_the_horizon_and_each_folder_above_it_before_an_id_is
     let raises: Vec<&str> = of_horizon
         .map(|call| call.split('(').next().unwrap())
         .collect();
-    // The last may be a raise that goes on while the id is answered.
+    // The last call may belong to a raise that continues while the id is returned.
     let (pairs, _) = raises.as_chunks::<2>();
     assert!(
         pairs.len() >= 2 && pairs.iter().all(|pair| pair == &["pwrite64", "fdatasync"]),

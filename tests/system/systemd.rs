@@ -1,4 +1,5 @@
-//! The units in `deploy/systemd`, by systemd's own judgement, and as the first process of a machine runs them.
+//! The units in `deploy/systemd`, analysed by systemd and run by systemd as the first process of a
+//! machine.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +7,12 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::authority::Authority;
 use crate::console::commands_below;
-use crate::service::{Home, until};
+use idmint_testing::authority::Authority;
+use idmint_testing::service::{Home, until};
 
-/// How exposed the service may be, in tenths of systemd's scale from 0 to 10. A unit that says nothing has 96.
+/// The largest accepted exposure of the service, in tenths of systemd's scale from 0 to 10. A unit
+/// without restrictions has 96.
 const EXPOSURE_MAX: u32 = 12;
 
 fn systemd_analyze(args: &[&str], units: &[&Path]) -> Output {
@@ -27,7 +29,7 @@ fn told(output: &Output) -> String {
         .concat()
 }
 
-/// Both units, with the program of this build, after one more change to the service's.
+/// Writes both units with the program of this build, after a change to the service unit.
 fn units(change: impl FnOnce(String) -> String) -> (TempDir, [std::path::PathBuf; 2]) {
     let folder = TempDir::new().unwrap();
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/systemd");
@@ -117,11 +119,12 @@ fn a_reload_has_the_settings_read_again() {
             .expect("it runs")
             .success()
     );
-    service.log_once_it_says("SIGHUP: conjunction.catalogs");
+    service.log_once_it_says("SIGHUP: reloading conjunction.catalogs");
     assert_eq!(service.get("/health/live").status, 200);
 }
 
-/// A container in which systemd is the first process, with this clone's units and program where START.md has them.
+/// A container in which systemd is the first process. The units and the program of this clone are
+/// installed as in START.md.
 struct Machine {
     name: String,
     home: Home,
@@ -157,7 +160,8 @@ impl Machine {
         ];
         let mut docker = Command::new("docker");
         docker.args(["run", "--detach", "--name", &machine.name]);
-        // A machine of its own may do all this. That last capability the machine of this test may lack itself.
+        // A virtual machine would have all these rights. The capability SYS_RESOURCE is dropped,
+        // because the machine that runs the test may lack it.
         docker.args([
             "--cap-add",
             "ALL",
@@ -257,7 +261,7 @@ fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     );
     assert!(minted.contains(r#""ids":["#), "{minted}");
 
-    // The control: without a credential the file is root's alone.
+    // The control case: without a credential, only root can read the file.
     machine.succeed("rm -r /etc/systemd/system/idmint.service.d && systemctl daemon-reload");
     machine.succeed(r#"echo 'http.tokens = "/etc/idmint/tokens.toml"' > /etc/idmint.toml"#);
     assert!(!machine.shell("systemctl restart idmint").status.success());

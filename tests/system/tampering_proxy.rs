@@ -1,4 +1,4 @@
-//! A proxy that spoils answers, so that whoever judges them can be check_in_python.
+//! A proxy that tampers with responses, to verify that a checker notices.
 
 use std::io::{BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 
 use serde_json::Value;
 
-use crate::http1::{Answer, Client, read_request};
+use idmint_testing::http1::{Answer, Client, read_request};
 
-/// A server on a free port that asks another one, one request a connection, and changes the answers.
+/// A server on a free port that forwards requests, one per connection, and changes the responses.
 pub(crate) struct TamperingProxy {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
@@ -25,7 +25,8 @@ impl TamperingProxy {
         let ends = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // Relaxed: the connection that wakes this thread was made after the store.
+                // Relaxed is sufficient, because the connection that wakes this thread is opened
+                // after the store.
                 if ends.load(Ordering::Relaxed) {
                     break;
                 }
@@ -69,16 +70,25 @@ fn answer_one(mut stream: TcpStream, service: SocketAddr, change: fn(Answer) -> 
         "content-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    // Whoever does not want the answer any more has closed.
+    // The client may have closed the connection.
     let _ = stream
         .write_all(head.as_bytes())
         .and_then(|()| stream.write_all(&body));
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-impl Answer {
-    /// The same without this member, wherever it stands in the JSON.
-    pub(crate) fn without_member(self, name: &str) -> Answer {
+/// The changes that a tampering proxy makes to a response.
+pub(crate) trait Tamper {
+    /// Returns the response without this member at any level of its JSON.
+    fn without_member(self, name: &str) -> Answer;
+    /// Replaces status `from` by status `to`.
+    fn with_status(self, from: u16, to: u16) -> Answer;
+    fn without_header(self, name: &str) -> Answer;
+    fn with_media_type(self, media_type: &str) -> Answer;
+}
+
+impl Tamper for Answer {
+    fn without_member(self, name: &str) -> Answer {
         let Ok(mut json) = serde_json::from_slice::<Value>(&self.body) else {
             return self;
         };
@@ -89,15 +99,14 @@ impl Answer {
         }
     }
 
-    /// The same with this status instead of that one.
-    pub(crate) fn with_status(self, from: u16, to: u16) -> Answer {
+    fn with_status(self, from: u16, to: u16) -> Answer {
         let head = self
             .head
             .replacen(&format!(" {from} "), &format!(" {to} "), 1);
         Answer { head, ..self }
     }
 
-    pub(crate) fn without_header(self, name: &str) -> Answer {
+    fn without_header(self, name: &str) -> Answer {
         let kept = self
             .head
             .lines()
@@ -108,7 +117,7 @@ impl Answer {
         }
     }
 
-    pub(crate) fn with_media_type(self, media_type: &str) -> Answer {
+    fn with_media_type(self, media_type: &str) -> Answer {
         let mut answer = self.without_header("content-type");
         answer.head.truncate(answer.head.trim_end().len());
         answer.head += &format!("\r\ncontent-type: {media_type}\r\n\r\n");

@@ -1,11 +1,12 @@
-//! What people see on a terminal.
+//! Output on a terminal.
 
 use std::fs;
 use std::process::Command;
 
-use crate::service::{Home, idmint, run};
+use idmint_testing::service::{Home, idmint, run};
 
-/// What a start logs on a terminal, which `script` gives it, with this value of `NO_COLOR`.
+/// Returns the log of a start on a terminal, which `script` provides, with this value of
+/// `NO_COLOR`.
 fn logged(no_color: &str) -> String {
     let home = Home::new();
     let serve = format!("{:?}", home.serve()).replace('"', "'");
@@ -30,7 +31,7 @@ fn the_log_has_colours_on_a_terminal_unless_somebody_wants_none() {
     assert!(!logged("1").contains(ESCAPE));
 }
 
-/// What a command shows on a terminal; its standard output goes elsewhere.
+/// Returns the output of a command on a terminal, with standard output redirected to `/dev/null`.
 fn shown(command: &str) -> String {
     let command = format!("{} {command} > /dev/null", env!("CARGO_BIN_EXE_idmint"));
     let output = Command::new("script")

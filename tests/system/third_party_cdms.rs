@@ -1,18 +1,19 @@
-//! Conjunction Data Messages of somebody else, read by somebody else before and after they went through the service.
+//! Conjunction Data Messages of another project, read by that project's package before and after
+//! the service annotates them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::http1::{Client, request};
-use crate::service::{Home, Service};
 use crate::tools::read_cdms;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service};
 
-/// How many documents the package comes with.
+/// The number of documents in the package.
 const DOCUMENTS: usize = 3;
 
-/// The messages that the package is tested with.
+/// Returns the paths of the package's test messages.
 fn documents() -> Vec<PathBuf> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/ccsds-ndm/tests/data");
     let folders = ["kvn", "xml"]
@@ -30,7 +31,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The message as it comes back.
+/// Returns the message as the service annotates it.
 fn annotate(service: &Service, sent: &str, is_kvn: bool) -> String {
     let media = if is_kvn {
         "text/plain"
@@ -47,7 +48,8 @@ fn annotate(service: &Service, sent: &str, is_kvn: bool) -> String {
     answer.text()
 }
 
-/// The message without the line with that key, or the element of that name around it.
+/// Returns the message without the line that contains `key`, or without the surrounding element
+/// `name`.
 fn without_note(message: &str, key: &str, name: &str, is_kvn: bool) -> String {
     let at = message.find(key).expect("an id");
     let (begin, end) = if is_kvn {
@@ -64,7 +66,8 @@ fn without_note(message: &str, key: &str, name: &str, is_kvn: bool) -> String {
     format!("{}{}", &message[..begin], &message[end..])
 }
 
-/// The package knows nothing of version 2.0, so only its version is changed, and nothing is read by it afterwards.
+/// The package does not support version 2.0, so the test only changes the version number and does
+/// not read the result with the package.
 #[test]
 fn messages_of_others_as_of_version_2_get_the_keyword_and_keep_every_other_byte() {
     let home = Home::new();
@@ -109,7 +112,7 @@ fn messages_of_others_go_through_and_read_alike_before_and_after() {
             .is_some_and(|extension| extension == "kvn");
         let back = annotate(&service, &sent, is_kvn);
 
-        // Every other byte as sent: one comment is cut out, wherever it stands.
+        // Only one comment is added. All other bytes are as sent.
         assert_eq!(
             without_note(&back, "CONJUNCTION_EVENT_ID", "COMMENT", is_kvn),
             sent,

@@ -1,4 +1,4 @@
-//! The programs and libraries from outside that these tests use.
+//! External programs and libraries that these tests use.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -6,10 +6,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end and returns its output.
 ///
 /// # Panics
-/// When it is missing, or fails; the message holds what it printed.
+/// Panics if the program is missing or fails. The message contains its output.
 #[track_caller]
 pub(crate) fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| {
@@ -22,15 +22,15 @@ pub(crate) fn succeed(command: &mut Command) -> String {
     printed
 }
 
-/// Runs promtool on files of this repository and returns what it printed.
+/// Runs promtool on files of this repository and returns its output.
 ///
 /// # Panics
-/// When promtool is missing, or refuses; the message holds what it printed.
+/// Panics if promtool is missing or reports an error. The message contains its output.
 pub(crate) fn promtool<A: AsRef<OsStr>>(args: &[A]) -> String {
     promtool_with(args, Stdio::null())
 }
 
-/// The same with this text as its standard input.
+/// Runs promtool with this text as its standard input and returns its output.
 pub(crate) fn promtool_reads(args: &[&str], text: &str) -> String {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(text.as_bytes())
@@ -47,10 +47,11 @@ fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
     )
 }
 
-/// schemathesis with these arguments, run in `folder`, where it keeps what it remembers for its next run.
+/// Returns a command that runs schemathesis in `folder`, where schemathesis stores data for its
+/// next run.
 ///
 /// # Panics
-/// When it is missing.
+/// Panics if schemathesis is missing.
 pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = ours.join("target/tools/schemathesis/bin/schemathesis");
@@ -72,10 +73,10 @@ pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What ccsds-ndm reads in these files, a value for each: see `read_cdm.py`.
+/// Reads these files with ccsds-ndm and returns one value for each file. See `read_cdm.py`.
 ///
 /// # Panics
-/// When it is missing, or cannot read a file; the message holds what it printed.
+/// Panics if ccsds-ndm is missing or cannot read a file. The message contains its output.
 pub(crate) fn read_cdms(files: &[&Path]) -> Vec<serde_json::Value> {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = ours.join("target/tools/ccsds-ndm/bin/python");
@@ -101,10 +102,11 @@ pub(crate) fn read_cdms(files: &[&Path]) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// The library that, preloaded, gives one process its own wall clock.
+/// Returns the path of the library that, when preloaded, gives one process its own wall clock.
 ///
 /// # Panics
-/// When it is missing. It lies in a folder named after the machine's architecture.
+/// Panics if the library is missing. The library is in a folder named after the machine's
+/// architecture.
 pub(crate) fn libfaketime() -> PathBuf {
     std::fs::read_dir("/usr/lib")
         .expect("/usr/lib can be listed")
@@ -120,7 +122,7 @@ pub(crate) fn libfaketime() -> PathBuf {
 fn promtool_and_libfaketime_are_present() {
     assert!(promtool(&["--version"]).contains("promtool, version"));
 
-    // Naming the file is not enough: it must be one that this machine's programs can load.
+    // A file is not enough, because the programs of this machine must be able to load it.
     let told = Command::new("date")
         .args(["--utc", "+%Y"])
         .env("LD_PRELOAD", libfaketime())

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::service::{Home, Service};
 use crate::tools::libfaketime;
+use idmint_testing::service::{Home, Service};
 
 pub(crate) struct WallClock {
     file: PathBuf,
     new: PathBuf,
-    /// The processes that run by it.
+    /// The processes that use this clock.
     pids: RefCell<Vec<u32>>,
 }
 
 impl WallClock {
-    /// The clock of the services in this folder; right at first.
+    /// Creates the clock of the services in this folder, which is right at first.
     pub(crate) fn of(home: &Home) -> WallClock {
         let clock = WallClock {
             file: home.path("wall-clock"),
@@ -28,37 +28,44 @@ impl WallClock {
         clock
     }
 
-    /// Sets it to the true time and so many seconds more, at once for whoever runs by it.
+    /// Sets the clock to the true time plus `ahead_s` seconds, with immediate effect on all
+    /// processes that use it.
     pub(crate) fn set(&self, ahead_s: i64) {
         fs::write(&self.new, format!("{ahead_s:+}\n")).unwrap();
-        // In one step: a file that is read half written would be a third time.
+        // Replace the file atomically, because a half-written file would be read as yet another
+        // time.
         fs::rename(&self.new, &self.file).unwrap();
     }
 
-    /// How far the second day of 1970 is ahead of now.
+    /// Returns the offset from now to the second day of 1970, in seconds.
     pub(crate) fn in_1970() -> i64 {
         86_400 - now_s()
     }
 
-    /// How far the last day of 1969 is ahead of now.
+    /// Returns the offset from now to the last day of 1969, in seconds.
     pub(crate) fn before_1970() -> i64 {
         -43_200 - now_s()
     }
 
-    /// Starts a service that runs by this clock.
-    pub(crate) fn start(&self, mut command: Command) -> Service {
+    /// Makes a command use this clock.
+    pub(crate) fn give_to(&self, command: &mut Command) {
         command
             .env("LD_PRELOAD", libfaketime())
             .env("FAKETIME_TIMESTAMP_FILE", &self.file)
             .env("FAKETIME_NO_CACHE", "1")
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+
+    /// Starts a service that uses this clock.
+    pub(crate) fn start(&self, mut command: Command) -> Service {
+        self.give_to(&mut command);
         let service = Service::start(command);
         self.pids.borrow_mut().push(service.pid());
         service
     }
 }
 
-/// The true time, in seconds since 1970.
+/// Returns the true time, in seconds since 1970.
 pub(crate) fn now_s() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -69,7 +76,8 @@ pub(crate) fn now_s() -> i64 {
 }
 
 impl Drop for WallClock {
-    /// The library removes these itself, but not from a process that is killed.
+    /// Removes the shared memory of libfaketime, which the library itself does not remove if its
+    /// process is killed.
     fn drop(&mut self) {
         for pid in self.pids.borrow().iter() {
             for name in [

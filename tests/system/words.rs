@@ -1,10 +1,11 @@
-//! All words of a dictionary: next to none is taken for an id. Everyday numbers are in tests/properties, where no clock goes on.
+//! All words of a dictionary, almost none of which may be taken for an id. `tests/it/unlikely.rs`
+//! covers everyday numbers, with a clock that stands still.
 
 use std::fs;
 
-use crate::service::{idmint, run};
+use idmint_testing::service::{idmint, run};
 
-/// Debian's package wamerican.
+/// The dictionary of Debian's package wamerican.
 const DICTIONARY: &str = "/usr/share/dict/american-english";
 const WORDS_MIN: usize = 100_000;
 
@@ -14,13 +15,15 @@ fn of_a_thousand_words_of_a_dictionary_at_most_one_is_taken_for_an_id() {
         .unwrap_or_else(|error| panic!("{DICTIONARY}: {error}; .ci/install-packages installs it"));
     let count = words.lines().count();
     assert!(count >= WORDS_MIN, "{count} words");
-    let ended = run(idmint(&["decode", "--csv", "--column", "1", DICTIONARY]));
-    ended.assert(1, &[" are ids of no format"]);
+    let ended = run(idmint(&[
+        "decode", "--csv", "--strict", "--column", "1", DICTIONARY,
+    ]));
+    ended.assert(1, &[" are not ids of any format"]);
     assert_eq!(ended.out.lines().count(), count);
     let taken: Vec<_> = ended
         .out
         .lines()
-        .filter(|line| !line.ends_with(",,,"))
+        .filter(|line| !line.ends_with(",,,,,"))
         .collect();
     println!(
         "{} of {count} words are taken for ids: {taken:?}",

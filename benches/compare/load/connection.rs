@@ -1,25 +1,25 @@
-//! One connection: some requests at once, then their answers.
+//! One connection that sends several requests at once and then receives their responses.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
-use crate::harness::http1::{AnswerEnd, AnswerParser};
+use idmint_testing::http1::{AnswerEnd, AnswerParser};
 
-/// As much as is read at once.
+/// The largest number of bytes in one read.
 const BUFFER_LEN: usize = 256 * 1024;
 
 pub(super) struct Connection {
     stream: TcpStream,
     parser: AnswerParser,
-    /// What was read and is not yet understood: part of a head.
+    /// Bytes that were read but not parsed yet: part of a response head.
     kept: Vec<u8>,
-    /// How much of the requests is not yet sent.
+    /// The number of request bytes that are not sent yet.
     unsent: usize,
-    /// How many answers have not come.
+    /// The number of responses that have not arrived yet.
     pub(super) awaited: usize,
-    /// When their requests were sent, or should have been.
+    /// The time when the pending requests were sent, or should have been.
     pub(super) due: Instant,
 }
 
@@ -38,13 +38,14 @@ impl Connection {
         })
     }
 
-    /// Sends `requests`, which are answered by `count` answers. Says whether all could be sent.
+    /// Sends `requests`, to which the server sends `count` responses. Returns `true` if all bytes
+    /// were sent.
     pub(super) fn send(&mut self, requests: &[u8], count: usize, due: Instant) -> io::Result<bool> {
         (self.unsent, self.awaited, self.due) = (requests.len(), count, due);
         self.send_rest(requests)
     }
 
-    /// Sends what is left of them.
+    /// Sends the remaining request bytes. Returns `true` if all bytes were sent.
     pub(super) fn send_rest(&mut self, requests: &[u8]) -> io::Result<bool> {
         while self.unsent > 0 {
             match self.stream.write(&requests[requests.len() - self.unsent..]) {
@@ -56,7 +57,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Reads once, and hands out the answers that have ended with it.
+    /// Reads once, and passes each response that is now complete to `each`.
     pub(super) fn receive(
         &mut self,
         buffer: &mut Buffer,
@@ -99,7 +100,7 @@ impl AsFd for Connection {
     }
 }
 
-/// What all connections are read into.
+/// The read buffer that all connections share.
 pub(super) struct Buffer(Vec<u8>);
 
 impl Buffer {

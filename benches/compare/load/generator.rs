@@ -1,4 +1,4 @@
-//! Sends one request over and over on many connections, and measures how long each answer took.
+//! A load generator that repeats one request on many connections and measures each latency.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,30 +10,32 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
 use super::connection::{Buffer, Connection};
-use crate::harness::http1::request;
+use idmint_testing::http1::request;
 
-/// What is sent, and how.
+/// A request, and the way in which it is repeated.
 #[derive(Debug, Clone)]
 pub(crate) struct Workload {
     request: Vec<u8>,
     connections: usize,
     load_model: LoadModel,
-    /// Whether others read metrics and ledgers meanwhile.
+    /// `true` if other clients read metrics and ledgers at the same time.
     pub(crate) is_read_beside: bool,
 }
 
-/// When the next request is sent.
+/// The rule that decides when the next request is sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LoadModel {
-    /// So many at once on each connection, again as soon as all of them are answered.
+    /// Each connection sends `depth` requests at once, and sends again as soon as all of them are
+    /// answered.
     Closed { depth: usize },
-    /// So many a second, answered or not. An answer's time counts from when its request was due, so that those that
-    /// wait behind a slow one are slow as well.
+    /// The generator sends `per_second` requests, whether or not earlier ones are answered. A
+    /// latency counts from the time when the request was due, so requests that wait for a slow one
+    /// are slow as well.
     Open { per_second: u32 },
 }
 
 impl Workload {
-    /// One at a time on each of 16 connections.
+    /// Returns a workload with one request at a time on each of 16 connections.
     pub(crate) fn of(method_and_target: &str, headers: &str, body: &str) -> Self {
         let request = request(method_and_target, headers, body).into_bytes();
         Self {
@@ -55,7 +57,7 @@ impl Workload {
         Self { load_model, ..self }
     }
 
-    /// While others read metrics and ledgers.
+    /// Reads metrics and ledgers from other clients while this workload runs.
     pub(crate) fn beside_readers(self) -> Self {
         Self {
             is_read_beside: true,
@@ -64,23 +66,23 @@ impl Workload {
     }
 }
 
-/// What came of it.
+/// The results of a run.
 pub(crate) struct Tally {
-    /// Answers with status 200.
+    /// The number of responses with status 200.
     pub(crate) answered: u64,
-    /// All others.
+    /// The number of responses with any other status.
     pub(crate) refused: u64,
-    /// The status of the last of those.
+    /// The status of the last response that was not 200.
     pub(crate) refusal: u16,
-    /// Of the bodies of all answers.
+    /// The total length of all response bodies, in bytes.
     pub(crate) bytes: u64,
-    /// Of all answers, in no workload.
+    /// The latencies of all responses, in no particular order.
     pub(crate) latencies_ns: Vec<u64>,
-    /// From the first request to the last answer.
+    /// The time from the first request to the last response.
     pub(crate) passed: Duration,
 }
 
-/// Connections that are open and idle between two runs.
+/// Connections that stay open and idle between two runs.
 pub(crate) struct Generator {
     epoll: OwnedFd,
     connections: Vec<Connection>,
@@ -120,12 +122,12 @@ impl Generator {
         })
     }
 
-    /// Sends requests for this long, then waits for what has not been answered.
+    /// Sends requests for `time`, then waits for the responses that are still pending.
     ///
     /// # Errors
-    /// When a connection breaks, or what comes is no HTTP.
+    /// Returns an error if a connection breaks, or if a response is not HTTP.
     pub(crate) fn run(&mut self, time: Duration) -> io::Result<Tally> {
-        // Room for a million, so that none has to be made while the clock runs.
+        // Room for a million latencies, so that the vector rarely grows while the clock runs.
         let latencies_ns = Vec::with_capacity(1 << 20);
         let mut tally = Tally {
             answered: 0,
@@ -181,7 +183,7 @@ impl Generator {
                 self.send(at, 1, due)?;
                 due += gap;
             }
-            // It looks without waiting: being woken takes longer than many an answer.
+            // Poll without blocking, because waking up takes longer than many a response.
             self.receive(
                 Some(&Timespec {
                     tv_sec: 0,
@@ -213,7 +215,8 @@ impl Generator {
         )?)
     }
 
-    /// Reads what has come; `done` hears of each connection that has all its answers.
+    /// Reads the available responses. Calls `done` for each connection whose responses are all
+    /// received.
     fn receive(
         &mut self,
         wait: Option<&Timespec>,
@@ -229,7 +232,7 @@ impl Generator {
             if flags.contains(epoll::EventFlags::OUT) && connection.send_rest(&self.requests)? {
                 self.wait_for(at, epoll::EventFlags::IN)?;
             }
-            // Anything else has to be read, a broken connection too.
+            // Every other event needs a read. A broken connection also reports such an event.
             if flags == epoll::EventFlags::OUT {
                 continue;
             }

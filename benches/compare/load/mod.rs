@@ -1,4 +1,5 @@
-//! The load: kept-alive connections on one thread, which wait for their answers in the kernel.
+//! The load: kept-alive connections on one thread, which blocks in the kernel until responses
+//! arrive.
 
 mod connection;
 mod generator;

@@ -1,4 +1,5 @@
-//! Those who look while others mint: a scraper, and a caller who lists ledgers.
+//! Clients that read during a benchmark of mints: a metrics scraper, and a client that lists
+//! ledgers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,22 +8,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::harness::http1::{Client, request};
+use idmint_testing::http1::{Client, request};
 
-/// How long they wait between two rounds of reading.
+/// The pause between two rounds of reading.
 const BETWEEN: Duration = Duration::from_millis(20);
 
 const READ: [&str; 2] = ["GET /metrics", "GET /ledgers"];
 
-/// A thread that reads until it is told to end.
+/// A thread that reads until [`Readers::end`] stops it.
 pub(crate) struct Readers {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<u32>>,
 }
 
 impl Readers {
+    /// Starts to read from `address`.
+    ///
     /// # Errors
-    /// When nobody takes the connection.
+    /// Returns an error if no server accepts the connection.
     pub(crate) fn start(address: SocketAddr) -> io::Result<Self> {
         let (is_over, mut client) = (
             Arc::new(AtomicBool::new(false)),
@@ -36,7 +39,7 @@ impl Readers {
                     let answer = client
                         .try_exchange(request(what, "", ""))
                         .map_err(io::Error::other)?;
-                    // A rival may have no such page.
+                    // A rival may not have such a page.
                     if answer.status >= 500 {
                         return Err(io::Error::other(format!("{what}: {}", answer.head)));
                     }
@@ -52,10 +55,10 @@ impl Readers {
         })
     }
 
-    /// Ends it.
+    /// Stops the thread.
     ///
     /// # Errors
-    /// When an answer was none, or there was none at all.
+    /// Returns an error if a response was invalid, or if no response arrived.
     pub(crate) fn end(self) -> io::Result<()> {
         self.is_over.store(true, Ordering::Relaxed);
         match self.thread.join().expect("it does not panic")? {

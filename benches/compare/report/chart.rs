@@ -1,11 +1,11 @@
-//! `chart.svg`: ids a second on a logarithmic scale, one bar for each way to get them.
+//! `chart.svg`: ids per second on a logarithmic scale, one bar for each way to get them.
 
 use std::fmt::Write;
 
 use super::number::{middle, number};
 use crate::scenario::{Scenario, find};
 
-/// Scenario, name, and whether it is idmint.
+/// The bars: scenario, name, and `true` if the bar is idmint's.
 const BARS: [(&str, &str, bool); 8] = [
     ("nextval", "PostgreSQL, nextval", false),
     ("incr", "Redis, INCR", false),
@@ -24,7 +24,7 @@ const TOP: f64 = 56.0;
 const BAR: f64 = 22.0;
 const STEP: f64 = 32.0;
 
-/// Colours for a light page, and for a dark one.
+/// Colours for a light page and for a dark one.
 const STYLE: &str = "
   text { font: 13px system-ui, sans-serif; fill: #24292f }
   .title { font-size: 15px; font-weight: 600 }
@@ -55,7 +55,7 @@ pub(super) fn render(scenarios: &[Scenario]) -> String {
     let (low, high) = rates.fold((f64::MAX, f64::MIN), |(low, high), rate| {
         (low.min(rate), high.max(rate))
     });
-    // One power below the smallest, so that its bar has a length.
+    // One power below the smallest rate, so that the smallest bar has a length.
     let (low, high) = ((low.floor() - 1.0).max(0.0), high.ceil());
     let x = |power: f64| LEFT + (power - low) / (high - low) * (WIDTH - LEFT - RIGHT);
     let bottom = TOP + STEP * bars.len() as f64;

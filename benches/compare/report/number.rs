@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
 use crate::harness::comparison::median;
 
-/// With as many digits as mean something, in groups of three.
+/// Formats a number with its significant digits only, in groups of three.
 pub(super) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -23,7 +23,7 @@ pub(super) fn number(value: f64) -> String {
     grouped.join(" ") + rest
 }
 
-/// The median.
+/// Returns the median.
 pub(super) fn middle(figures: &[f64]) -> f64 {
     if figures.is_empty() {
         f64::NAN
@@ -32,7 +32,7 @@ pub(super) fn middle(figures: &[f64]) -> f64 {
     }
 }
 
-/// From the first tenth of the figures to the last.
+/// Formats the range from the first to the last decile of the figures.
 pub(super) fn spread(figures: &[f64]) -> String {
     let mut figures = figures.to_vec();
     figures.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What a run has measured.
+//! The results of a run.
 
 use std::time::Duration;
 

@@ -55,7 +55,7 @@ pub(super) fn render(results: &Results<'_>) -> String {
     text
 }
 
-/// How much others took from the servers, and what that means.
+/// Describes the CPU time that other work took from the servers, and its effect on the figures.
 fn describe_other_work(scenarios: &[Scenario]) -> String {
     let waiting: Vec<f64> = scenarios
         .iter()
@@ -162,7 +162,8 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("a String takes everything");
 }
 
-/// Above this, rates say more about what else was running than about what was measured.
+/// The share of waiting time, in percent, above which rates depend more on other work on the
+/// machine than on the server.
 const QUIET_PERCENT: f64 = 5.0;
 
 const ROWS: &str = "

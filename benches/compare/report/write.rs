@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Results, chart, table};
 
 impl Results<'_> {
-    /// Writes `results.md`, `chart.svg` and `results.json`, and prints what was claimed.
+    /// Writes `results.md`, `chart.svg` and `results.json`, and prints the verdicts.
     pub(crate) fn write(&self) -> io::Result<()> {
         let folder = &self.settings.output;
         fs::create_dir_all(folder)?;

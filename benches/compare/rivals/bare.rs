@@ -1,6 +1,8 @@
-//! The least that a Rust HTTP server can do: hyper and axum with a constant answer, on one thread.
+//! The least work of a Rust HTTP server: hyper and axum with a constant response, on one thread.
 //!
-//! This program is also these servers: `compare serve-hyper LENGTH [flush]` and `compare serve-axum LENGTH`.
+//! This program also runs as one of these servers:
+//! - `compare serve-hyper LENGTH [flush]`
+//! - `compare serve-axum LENGTH`
 
 use std::convert::Infallible;
 use std::env;
@@ -24,26 +26,26 @@ use super::Target;
 use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::Process;
 
-/// The servers this program can be.
+/// The kinds of server that this program contains.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Hyper,
-    /// Answers to requests that came together leave together.
+    /// hyper, which sends the responses to requests that arrived together in one write.
     HyperFlush,
     Axum,
 }
 
-/// One of them, running.
+/// A running server.
 pub(crate) struct Bare {
     _process: Process,
     target: Target,
 }
 
 impl Bare {
-    /// With answers of so many bytes.
+    /// Starts a server whose responses have `body_len` bytes.
     ///
     /// # Errors
-    /// Says why it does not run.
+    /// Returns the reason if the server does not run.
     pub(crate) fn start(pinning: &CpuPinning, kind: Kind, body_len: usize) -> Result<Self, String> {
         let program = env::current_exe().map_err(|error| error.to_string())?;
         let mut command = pinning.command(Side::Server, program);
@@ -71,7 +73,7 @@ impl Bare {
     }
 }
 
-/// Is one of them if the arguments say so, and then does not return.
+/// Runs a server if the arguments ask for one, and then does not return.
 pub(crate) fn serve_if_asked() {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -88,7 +90,7 @@ pub(crate) fn serve_if_asked() {
         .build()
         .expect("a thread");
     runtime.block_on(async {
-        // On the thread of the runtime, as connections are.
+        // On a worker of the runtime, as connections are.
         let served = tokio::spawn(async move {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
                 .await

@@ -1,4 +1,4 @@
-//! The released binary, with one worker thread: `idmint serve`.
+//! The release binary, with one worker thread: `idmint serve`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,13 @@ use super::Target;
 use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::Process;
 
-/// What is measured: `COMPARE_BINARY`, or else what cargo built beside this program, with the features of its tests.
+/// Returns the path of the measured binary: `COMPARE_BINARY`, or else the binary that cargo built
+/// together with this program, with the features of its tests.
 pub(crate) fn binary() -> PathBuf {
     env::var_os("COMPARE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_idmint").into(), PathBuf::from)
 }
 
-/// A service with a data directory of its own.
+/// A service with its own data directory.
 pub(crate) struct Idmint {
     _process: Process,
     target: Target,
@@ -25,10 +26,10 @@ pub(crate) struct Idmint {
 }
 
 impl Idmint {
-    /// With the default configuration, but for what this file says.
+    /// Starts a service with the default configuration, overridden by `toml`.
     ///
     /// # Errors
-    /// Says why it does not run.
+    /// Returns the reason if the service does not run.
     pub(crate) fn start(pinning: &CpuPinning, toml: &str) -> Result<Self, String> {
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         let file = home.path().join("idmint.toml");
@@ -56,7 +57,8 @@ impl Idmint {
     }
 }
 
-/// On a free port, without the settings that the environment of this program may have.
+/// Returns a command that serves on a free port, without the settings in this program's
+/// environment.
 pub(crate) fn serve_from(pinning: &CpuPinning, data_dir: &Path) -> Command {
     let mut command = pinning.command(Side::Server, binary());
     for (name, _) in env::vars_os().filter(|(name, _)| {

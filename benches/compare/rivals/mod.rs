@@ -1,4 +1,4 @@
-//! Everything that is measured, each a process of its own.
+//! The measured servers, each in its own process.
 
 pub(crate) mod bare;
 pub(crate) mod idmint;

@@ -1,4 +1,4 @@
-//! nginx with a constant answer: what a server in C does.
+//! nginx with a constant response, as an example of a server in C.
 
 use std::fs;
 
@@ -18,10 +18,10 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// With answers of so many bytes.
+    /// Starts a server whose responses have `body_len` bytes.
     ///
     /// # Errors
-    /// Says why it does not run.
+    /// Returns the reason if the server does not run.
     pub(crate) fn start(pinning: &CpuPinning, body_len: usize) -> Result<Self, String> {
         if !fs::exists(PROGRAM).is_ok_and(|exists| exists) {
             return Err("not installed: Debian package nginx-light".to_owned());

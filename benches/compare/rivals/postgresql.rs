@@ -29,10 +29,11 @@ pub(crate) struct Postgresql {
 }
 
 impl Postgresql {
-    /// As it comes, durability included; only this machine is let in, and without a password.
+    /// Starts PostgreSQL with its default settings, which include durability. Only this machine may
+    /// connect, without a password.
     ///
     /// # Errors
-    /// Says why it does not run.
+    /// Returns the reason if the server does not run.
     pub(crate) fn start(pinning: &CpuPinning) -> Result<Self, String> {
         let programs = programs().ok_or("not installed: Debian package postgresql")?;
         let home = home().map_err(|error| format!("there is no folder for {USER}: {error}"))?;
@@ -93,7 +94,7 @@ impl Postgresql {
             ]);
             run_to_end(psql)
         };
-        // It accepts connections a little before it lets anybody in.
+        // PostgreSQL accepts connections shortly before it accepts logins.
         let mut tries = (0..100).map(|_| {
             let created = create();
             if created.is_err() {
@@ -109,16 +110,16 @@ impl Postgresql {
         .map_err(|error| error.to_string())
     }
 
-    /// Measures `nextval`, one id for each request.
+    /// Returns a benchmark of `nextval`, with one id for each request.
     pub(crate) fn benchmark(&self) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
         let (pinning, target, pgbench) = (self.pinning, self.target, self.programs.join("pgbench"));
         let script = self.home.path().join("nextval.sql");
-        // A file for each round in a folder that goes with the value.
+        // Each round writes one file into a folder that is removed with this value.
         let log = tempfile::tempdir();
         move |time| {
             let log = log.as_ref().map_err(|error| error.to_string())?.path();
             let mut command = client(&pinning, &pgbench, target.address);
-            // It takes whole seconds.
+            // pgbench accepts whole seconds only.
             let seconds = time.as_secs_f64().ceil().to_string();
             command.args([
                 "-n",
@@ -165,7 +166,7 @@ impl Postgresql {
     }
 }
 
-/// What each request took, by the log of a round, which is removed.
+/// Reads the latency of each request from the log of a round, and removes the log.
 fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
     let mut latencies = Vec::new();
     for entry in fs::read_dir(folder)
@@ -173,7 +174,8 @@ fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
         .flatten()
     {
         let text = fs::read_to_string(entry.path()).map_err(|error| error.to_string())?;
-        // Client, number of the transaction, microseconds, and when that was.
+        // The columns are client, transaction number, microseconds, and the time of the
+        // transaction.
         let microseconds = text
             .lines()
             .filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok());
@@ -183,7 +185,7 @@ fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
     Ok(latencies)
 }
 
-/// A program that connects.
+/// Returns a command of a client program that connects to the server.
 fn client(pinning: &CpuPinning, program: &Path, address: SocketAddr) -> Command {
     let mut command = pinning.command(Side::Load, program);
     command.args([
@@ -197,7 +199,7 @@ fn client(pinning: &CpuPinning, program: &Path, address: SocketAddr) -> Command 
     command
 }
 
-/// The folder of the newest version, which Debian keeps out of the path.
+/// Returns the program folder of the newest version, which Debian keeps out of `PATH`.
 pub(crate) fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
     let newest = versions.max_by_key(|version| {

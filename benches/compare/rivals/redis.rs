@@ -1,4 +1,4 @@
-//! Redis counters, loaded by its own benchmark program.
+//! Redis counters, loaded by `redis-benchmark`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -20,8 +20,10 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
+    /// Starts Redis.
+    ///
     /// # Errors
-    /// Says why it does not run.
+    /// Returns the reason if the server does not run.
     pub(crate) fn start(pinning: &CpuPinning) -> Result<Self, String> {
         let asked = ["redis-server", "redis-benchmark"]
             .map(|program| version(pinning, program))
@@ -56,7 +58,8 @@ impl Redis {
         })
     }
 
-    /// Measures a command, asked so many at once on each connection; each answer gives so many ids.
+    /// Returns a benchmark of a command that is sent `depth` times at once on each connection. Each
+    /// response yields `ids` ids.
     pub(crate) fn benchmark(
         &self,
         words: &'static [&'static str],
@@ -64,7 +67,8 @@ impl Redis {
         ids: u32,
     ) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
         let (pinning, target) = (self.pinning, self.target);
-        // The program takes a number of requests and no time: as many as the last round would have answered.
+        // redis-benchmark takes a number of requests instead of a duration, so use the number that
+        // the last round would have answered.
         let mut per_second = 20_000.0;
         move |time| {
             let requests = (per_second * time.as_secs_f64()).max(1_000.0).round();
@@ -85,7 +89,8 @@ impl Redis {
             let printed = run_to_end(command)?;
             let spent = cpu_time::of_server(target.pid) - before;
             let line = printed.lines().last().unwrap_or_default();
-            // Name, requests a second, then milliseconds: mean, least, and 50, 95, 99 and 100 % of the requests.
+            // Name, requests per second, then milliseconds: mean, minimum, and the 50th, 95th, 99th
+            // and 100th percentile.
             let figures: Vec<f64> = line
                 .split(',')
                 .filter_map(|figure| figure.trim_matches('"').parse().ok())
@@ -113,7 +118,7 @@ impl Redis {
     }
 }
 
-/// Prints its version.
+/// Returns a command that prints the version of a program.
 fn version(pinning: &CpuPinning, program: &str) -> Command {
     let mut command = pinning.command(Side::Load, program);
     command.arg("--version");

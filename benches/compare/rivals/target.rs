@@ -1,8 +1,8 @@
-//! What the load is sent to, and whose CPU time counts.
+//! The address that the load is sent to, and the process whose CPU time counts.
 
 use std::net::SocketAddr;
 
-/// A server.
+/// A running server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,

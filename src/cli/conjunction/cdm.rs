@@ -11,23 +11,23 @@ use super::offline::GroupedOffline;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::running_service::{AccessArgs, ask_once};
 use crate::cli::settings::Settings;
-use crate::client::CdmBody;
-use crate::conjunction::{
+use idmint_client::CdmBody;
+use idmint_records::conjunction::{
     CdmError, CdmForm, Document, GroupRequest, Message, NoteForm, NotedRule, ObjectRules, ReadRule,
     SentReport,
 };
-use crate::storage::replace_file;
+use idmint_storage::replace_file;
 
-/// What standard input is called.
+/// The argument that stands for standard input.
 const STDIN: &str = "-";
 
 /// Put conjunction ids into Conjunction Data Messages: KVN, XML, or the JSON of space-track.org.
 ///
-/// Offline an id is made of the report alone, as a service does that stores no conjunctions; with --server it is the
-/// one that the service gives.
+/// Offline an id follows from the report alone, as in a service that stores no conjunctions; with --server the service
+/// assigns it.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Cdm {
-    /// The documents; without any one is read from standard input.
+    /// The documents; standard input if absent.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Replace the files; otherwise the documents go to standard output.
@@ -36,7 +36,7 @@ pub(in crate::cli) struct Cdm {
     /// Print only file, line and id of each message, with tabs between them.
     #[arg(long)]
     ids: bool,
-    /// Let messages keep the ids that they came with, however far their times have moved; offline they always do.
+    /// Let messages keep the ids that they contain, even if their times have moved far; offline they always do.
     #[arg(long, requires = "server")]
     keep_noted: bool,
     /// The format.
@@ -45,7 +45,7 @@ pub(in crate::cli) struct Cdm {
     /// The encoding; the canonical one if absent.
     #[arg(long)]
     encoding: Option<String>,
-    /// Ask the service that listens there.
+    /// The address of the service to ask.
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     server: Option<String>,
     #[command(flatten)]
@@ -55,11 +55,12 @@ pub(in crate::cli) struct Cdm {
 }
 
 impl Cdm {
-    /// Prints or replaces every document, or none.
+    /// Prints or replaces either every document or none.
     ///
-    /// # Errors
-    /// 65 for a document that is malformed or has another id, naming file and line; 64 for a format or a encoding that
-    /// there is not; 74 when files fail; 78; and with a service 1 when it refuses, 69 when it cannot be reached.
+    /// Returns exit code 65 with file and line if a document is malformed or contains another id,
+    /// 64 if the format or encoding is unknown, 74 if a file cannot be read or written, and 78 if
+    /// the configuration is invalid. With a service, returns 1 if the service refuses the request,
+    /// and 69 if it is unreachable.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let source = match &self.server {
             Some(url) => Source::Service {
@@ -94,7 +95,7 @@ impl Cdm {
             .iter()
             .try_for_each(|output| io::stdout().write_all(output))
         {
-            // Whoever reads may have seen enough.
+            // The reader of the output may have closed the pipe, which is not an error.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(Failure::new(Exit::Io, error))
             }
@@ -104,14 +105,11 @@ impl Cdm {
 
     fn read_files(&self) -> Result<Vec<Input>, Failure> {
         let read = |path: &PathBuf| {
-            let name = path.to_str().ok_or_else(|| {
-                Failure::new(
-                    Exit::Usage,
-                    format!("{}: the path is not UTF-8", path.display()),
-                )
-            })?;
-            let bytes = fs::read(path)
-                .map_err(|error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
+            let Some(name) = path.to_str() else {
+                let why = format!("{}: the path is not UTF-8", path.display());
+                return Err(Failure::new(Exit::Usage, why));
+            };
+            let bytes = fs::read(path).map_err(|error| Failure::io(name, error))?;
             Ok(Input {
                 name: name.to_owned(),
                 bytes,
@@ -132,15 +130,15 @@ impl Cdm {
     }
 }
 
-/// Where ids come from.
+/// The source of the ids.
 enum Source<'a> {
-    /// The reports themselves.
+    /// The reports themselves determine the ids.
     Offline {
         offline: GroupedOffline,
         objects: ObjectRules,
         note: Option<NoteForm>,
     },
-    /// A running service.
+    /// A running service mints the ids.
     Service {
         url: &'a str,
         access: &'a AccessArgs,
@@ -150,7 +148,7 @@ enum Source<'a> {
     },
 }
 
-/// A document as it was read.
+/// An input document.
 struct Input {
     name: String,
     bytes: Vec<u8>,
@@ -169,7 +167,7 @@ impl Input {
         })
     }
 
-    /// The document with its ids, or a line for each of them.
+    /// Returns the document with its ids. With `only_ids`, returns one line per id instead.
     fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
         let read = |objects: &ObjectRules, note| {
@@ -217,7 +215,9 @@ impl Input {
                     bytes: self.bytes.clone(),
                     keep_noted: *keep_noted,
                 };
-                // What designators stand for the service knows; for lines they must be read here too.
+                // Only the service knows which objects the designators in messages stand for. If
+                // only ids are printed, the document must be parsed here, too, to get the line
+                // number of each message.
                 let document = match read(&ObjectRules::default(), None) {
                     Err(error) if only_ids || !error.depends_on_configuration() => {
                         return Err(self.malformed(&error));
@@ -258,7 +258,8 @@ impl Input {
             .into_bytes()
     }
 
-    /// Tells of messages that were not read as they were written.
+    /// Prints a warning for each message of an unknown version. Such a message is read as version
+    /// 2.0.
     fn warn(&self, document: &Document<&Vec<u8>>) {
         for message in document.messages() {
             if let Some(warning) = message.version().warning() {
@@ -268,10 +269,8 @@ impl Input {
     }
 
     fn malformed(&self, error: &CdmError) -> Failure {
-        Failure::new(
-            Exit::Damaged,
-            format!("{}:{}: {}", self.name, error.line, error.without_line()),
-        )
+        let message = format!("{}:{}: {}", self.name, error.line, error.without_line());
+        Failure::new(Exit::Damaged, message)
     }
 
     fn failed(&self, exit: Exit, error: impl std::fmt::Display) -> Failure {
@@ -279,7 +278,8 @@ impl Input {
     }
 }
 
-/// The messages of a document and their ids, decided as a service does that stores no conjunctions.
+/// Returns the reports of a document and their ids, as a service that stores no conjunctions would
+/// mint them.
 fn ids_of(
     document: &Document<&Vec<u8>>,
     offline: &GroupedOffline,
@@ -292,7 +292,8 @@ fn ids_of(
     let sent_reports = document.sent_reports(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
-        // What a service wrote stays: its anchor is not known here.
+        // Ids that are already in the document are kept. A service may have minted them from an
+        // earlier report of the conjunction, which is not known here.
         request
             .with_noted_rule(NotedRule {
                 keep: true,

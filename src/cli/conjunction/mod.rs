@@ -1,4 +1,5 @@
-//! Commands about conjunctions: ids into documents, ids without a service, and what a service stores.
+//! Commands about conjunctions: inserting ids into documents, minting without a service, and
+//! copying stored conjunctions.
 
 mod offline;
 

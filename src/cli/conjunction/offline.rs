@@ -1,12 +1,12 @@
-//! What makes ids of reports without a service.
+//! Mints ids from reports without a service.
 
 use std::sync::Arc;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::conjunction::GroupedMinter;
-use crate::id::{Format, Rule};
 use crate::server::Catalog;
 use crate::server::config::Config;
+use idmint_core::id::{Format, Rule};
+use idmint_records::conjunction::GroupedMinter;
 
 /// A grouped format, one of its encodings, and its minter.
 pub(in crate::cli) struct GroupedOffline {
@@ -14,15 +14,17 @@ pub(in crate::cli) struct GroupedOffline {
     pub(in crate::cli) minter: Arc<GroupedMinter>,
     /// The format.
     pub(in crate::cli) format: Arc<Format>,
-    /// The position of the encoding in it.
+    /// The index of the encoding in the format.
     pub(in crate::cli) encoding: usize,
 }
 
 impl GroupedOffline {
-    /// The format of that name, with the encoding of that name or its canonical one.
+    /// Returns the format with this name, which writes ids in `encoding`, or in its canonical
+    /// encoding if that is `None`.
     ///
     /// # Errors
-    /// 64 for a format or an encoding that there is not; 78.
+    /// Returns exit code 64 if the format or encoding is unknown, and 78 if the formats are
+    /// invalid.
     pub(in crate::cli) fn of(
         config: &Config,
         name: &str,
@@ -37,28 +39,21 @@ impl GroupedOffline {
         let Some(format) = grouped.iter().find(|format| format.name == name) else {
             let names: Vec<_> = grouped.iter().map(|format| format.name.as_str()).collect();
             let message = format!(
-                "format {name}: of formats minted from reports there is {}",
+                "format {name}: not minted from reports; choose from {}",
                 names.join(", ")
             );
             return Err(Failure::new(Exit::Usage, message));
         };
-        let names: Vec<_> = format
-            .encodings
-            .iter()
-            .map(|encoding| encoding.name())
-            .collect();
-        let encoding = match encoding {
-            None => 0,
-            Some(name) => names
-                .iter()
-                .position(|known| *known == name)
-                .ok_or_else(|| {
-                    Failure::new(
-                        Exit::Usage,
-                        format!("--encoding {name}: there is {}", names.join(", ")),
-                    )
-                })?,
+        let index_of = |name: &str| {
+            format.encoding_index(name).ok_or_else(|| {
+                let names = format.encoding_names();
+                Failure::new(
+                    Exit::Usage,
+                    format!("--encoding {name}: choose from {names}"),
+                )
+            })
         };
+        let encoding = encoding.map_or(Ok(0), index_of)?;
         let minter = GroupedMinter::new(Arc::clone(format), config.conjunction.pair_order);
         Ok(GroupedOffline {
             minter: Arc::new(minter),

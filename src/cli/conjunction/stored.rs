@@ -8,11 +8,11 @@ use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{Lines, conjunction_bar, print};
-use crate::cli::running_service::{AccessArgs, ask_once, service_url};
-use crate::wire::ConjunctionInfo;
+use crate::cli::print::{Lines, conjunction_bar, json, print};
+use crate::cli::running_service::{ServiceArgs, ask_once};
+use idmint_wire::ConjunctionInfo;
 
-/// How many conjunctions are sent at once.
+/// The number of conjunctions per request.
 const BATCH_LEN: usize = 1_000;
 
 /// Work with the conjunctions that a service stores.
@@ -26,42 +26,40 @@ pub(in crate::cli) struct Conjunction {
 enum ConjunctionCommand {
     /// Print every stored conjunction as a line of JSON.
     Export(Export),
-    /// Store conjunctions that another service has printed, with the ids that they have there.
+    /// Store conjunctions exported by another service, with their ids.
     Import(Import),
 }
 
 #[derive(Debug, Args)]
 struct Export {
     #[command(flatten)]
-    service: ServiceArgs,
+    stored: FormatArgs,
 }
 
 #[derive(Debug, Args)]
 struct Import {
-    /// What was printed; standard input if absent.
+    /// The exported conjunctions; standard input if absent.
     file: Option<PathBuf>,
+    #[command(flatten)]
+    stored: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+struct FormatArgs {
+    /// The format.
+    #[arg(long, default_value = "conjunction")]
+    format: String,
     #[command(flatten)]
     service: ServiceArgs,
 }
 
-#[derive(Debug, Args)]
-struct ServiceArgs {
-    /// The format.
-    #[arg(long, default_value = "conjunction")]
-    format: String,
-    /// Where the service listens.
-    #[arg(long, default_value_t = service_url())]
-    server: String,
-    #[command(flatten)]
-    access: AccessArgs,
-}
-
 impl Conjunction {
-    /// Runs the command that was named.
+    /// Runs the subcommand.
     ///
     /// # Errors
-    /// 1 when the service refuses, or has another conjunction where one should be stored; 65 for a line that is no
-    /// conjunction; 69 when the service cannot be reached; 74.
+    /// Returns exit code 1 if the service refuses the request or stores a different conjunction, 65
+    /// if a line is not a conjunction, 69 if the service is unreachable, and 74 if input or output
+    /// fails.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         match self.command {
             ConjunctionCommand::Export(export) => export.run(),
@@ -73,7 +71,7 @@ impl Conjunction {
 impl Export {
     fn run(self) -> Result<(), Failure> {
         let mut lines = Lines::begin();
-        // Lines on the same terminal say how far it is.
+        // If the lines are printed on a terminal, they show the progress themselves.
         let bar = if io::stdout().is_terminal() {
             ProgressBar::hidden()
         } else {
@@ -81,19 +79,12 @@ impl Export {
         };
         let mut after: Option<String> = None;
         while lines.are_read() {
-            let ServiceArgs {
-                format,
-                server,
-                access,
-            } = &self.service;
-            let page = ask_once(access.client(server)?, async |client| {
+            let FormatArgs { format, service } = &self.stored;
+            let page = ask_once(service.client()?, async |client| {
                 client.conjunctions(format, after.as_deref()).await
             })?;
             for conjunction in &page.conjunctions {
-                lines.write(
-                    &serde_json::to_string(conjunction)
-                        .expect("texts and numbers always serialize"),
-                )?;
+                lines.write(&json(conjunction))?;
             }
             bar.inc(page.conjunctions.len() as u64);
             after = page.next;
@@ -109,17 +100,14 @@ impl Export {
 impl Import {
     fn run(self) -> Result<(), Failure> {
         let mut conjunctions = self.read()?;
-        // Of anchors near each other the older ones have lower ranks, and must come first to have them again.
+        // The rank of a conjunction is the order in which conjunctions close to each other were
+        // stored. They are sent in this order, so that they get the same ranks again.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
-        let ServiceArgs {
-            format,
-            server,
-            access,
-        } = &self.service;
+        let FormatArgs { format, service } = &self.stored;
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
         let bar = conjunction_bar(Some(conjunctions.len() as u64));
         for batch in conjunctions.chunks(BATCH_LEN) {
-            let details = ask_once(access.client(server)?, async |client| {
+            let details = ask_once(service.client()?, async |client| {
                 client.adopt_conjunctions(format, batch).await
             })?;
             for (conjunction, detail) in batch.iter().zip(details) {
@@ -151,15 +139,13 @@ impl Import {
             None => ("-".to_owned(), Box::new(io::stdin().lock())),
             Some(path) => {
                 let file = File::open(path);
-                let file = file.map_err(|error| {
-                    Failure::new(Exit::Io, format!("{}: {error}", path.display()))
-                })?;
+                let file = file.map_err(|error| Failure::io(path.display(), error))?;
                 (path.display().to_string(), Box::new(BufReader::new(file)))
             }
         };
         let mut conjunctions = Vec::new();
         for (number, line) in (1..).zip(input.lines()) {
-            let line = line.map_err(|error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
+            let line = line.map_err(|error| Failure::io(&name, error))?;
             let read = serde_json::from_str(&line);
             let damaged = |error| Failure::new(Exit::Damaged, format!("{name}:{number}: {error}"));
             conjunctions.push(read.map_err(damaged)?);

@@ -1,97 +1,217 @@
-//! `idmint decode --csv`: three more columns for a CSV file, of the ids in one of its columns.
+//! `idmint decode --csv`: copies a CSV file and adds columns about the ids in one column.
 
 use std::io::{Read, Write};
 use std::path::Path;
 
-use csv::{ByteRecord, WriterBuilder};
+use csv::{ByteRecord, Writer};
 
-use super::csv_reading::{BUFFER_LEN, Column, CsvError, CsvRecords, with_input};
+use super::csv_reading::{Column, CsvError, CsvRecords, Separator, with_input};
 use crate::cli::exit::Failure;
-use crate::id::{DecodeFilter, FieldKind};
-use crate::service::DecodingAt;
+use idmint_core::id::{DecodeFilter, FieldKind, IdColumn, Liberty};
+use idmint_service::DecodingAt;
+use idmint_wire::{BriefReading, MatchReading, RowReading};
 
-/// The names of the columns that are added.
-const ADDED: [&str; 3] = ["format", "time", "worker"];
+/// The names of the added columns.
+const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
 
-/// The file, the column with the ids, and what they are tried as.
+/// The maximum number of rows that determine the format of the column, and the maximum number of
+/// bytes of these rows in memory.
+const JUDGED_ROWS_MAX: usize = 10_000;
+const JUDGED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The maximum number of rows that are read to find the columns with ids.
+const ROWS_OF_COLUMNS_MAX: usize = 1000;
+
+/// The decoding of a CSV file: the column that contains the ids, and the formats to try.
 pub(super) struct CsvDecoding<'a> {
     pub(super) column: &'a Column,
-    /// Whether the first record names the columns.
+    pub(super) separator: Option<Separator>,
+    /// `true` if the first record contains the column names.
     pub(super) has_header: bool,
     pub(super) decoding: &'a DecodingAt<'a>,
     pub(super) filter: DecodeFilter<'a>,
 }
 
-/// How many records there were, and how many had no id.
+/// The number of records read, and the number of those without an id.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) read: u64,
     pub(super) unmatched: u64,
+    /// `true` if the format of the column is unknown, so that each row was read by itself.
+    pub(super) is_untold: bool,
+}
+
+/// Describes the columns of a file that have ids, judged by its first rows.
+///
+/// # Errors
+/// Returns the errors of [`CsvDecoding::copy`].
+pub(super) fn columns_like_ids(
+    file: Option<&Path>,
+    separator: Option<Separator>,
+    decoding: &DecodingAt<'_>,
+) -> Result<String, Failure> {
+    let filter = DecodeFilter {
+        liberty: Liberty::Lenient,
+        ..DecodeFilter::default()
+    };
+    let mut names: Vec<String> = Vec::new();
+    let mut columns: Vec<IdColumn> = Vec::new();
+    with_input(file, |input| {
+        let mut records = CsvRecords::new(input, separator)?;
+        let mut record = ByteRecord::new();
+        for _ in 0..ROWS_OF_COLUMNS_MAX {
+            if !records.read(&mut record)? {
+                break;
+            }
+            for (at, field) in record.iter().enumerate() {
+                let text = String::from_utf8_lossy(field);
+                if columns.len() == at {
+                    columns.push(IdColumn::default());
+                    names.push(format!("{} ({text:?} in the first row)", at + 1));
+                }
+                decoding.inspect(&mut columns[at], &text, filter);
+            }
+        }
+        Ok(())
+    })?;
+    let like_ids = columns.iter().zip(&names).filter_map(|(column, name)| {
+        let format = decoding.format_of_rows(column, filter)?;
+        Some(format!("column {name} has ids of {}", format.name))
+    });
+    let like_ids: Vec<_> = like_ids.collect();
+    Ok(match like_ids.as_slice() {
+        [] => format!(
+            "no column has ids of a certain format, there are {}",
+            names.join(", ")
+        ),
+        _ => like_ids.join(", "),
+    })
 }
 
 impl CsvDecoding<'_> {
-    /// Copies the file, or standard input, with the columns added.
+    /// Copies the records of the file, or of standard input if `file` is `None`, to `out` and adds
+    /// the columns.
     ///
     /// # Errors
-    /// 64 for a column that there is not, 65 for what is no CSV, 74 when input or output fail.
+    /// Returns exit code 64 if the column does not exist, 65 if the input is not CSV, and 74 if
+    /// input or output fails.
     pub(super) fn copy(&self, file: Option<&Path>, out: impl Write) -> Result<Counts, Failure> {
         with_input(file, |input| self.copy_records(input, out))
     }
 
     fn copy_records(&self, input: &mut dyn Read, out: impl Write) -> Result<Counts, CsvError> {
-        let mut records = CsvRecords::new(input)?;
-        let mut writer = WriterBuilder::new()
-            .terminator(records.terminator)
-            .buffer_capacity(BUFFER_LEN)
-            .from_writer(out);
+        let mut records = CsvRecords::new(input, self.separator)?;
+        let mut writer = records.writer(out);
         let mut record = ByteRecord::new();
         let mut counts = Counts::default();
-        let mut column = None;
-        while records.read(&mut record)? {
-            let index = match column {
-                Some(index) => index,
-                None => {
-                    let index = self.column.index_in(&record)?;
-                    column = Some(index);
-                    if self.has_header {
-                        ADDED
-                            .iter()
-                            .for_each(|name| record.push_field(name.as_bytes()));
-                        writer.write_byte_record(&record)?;
-                        continue;
-                    }
-                    index
-                }
-            };
-            counts.read += 1;
-            counts.unmatched += u64::from(!self.add_fields(&mut record, index));
+        if !records.read(&mut record)? {
+            return Ok(counts);
+        }
+        let index = self.column.index_in(&record)?;
+        let mut first_rows = Vec::new();
+        if self.has_header {
+            ADDED
+                .iter()
+                .for_each(|name| record.push_field(name.as_bytes()));
             writer.write_byte_record(&record)?;
+        } else {
+            first_rows.push(record.clone());
+        }
+        let mut kept = 0;
+        while self.filter.format.is_none()
+            && first_rows.len() < JUDGED_ROWS_MAX
+            && kept < JUDGED_BYTES_MAX
+            && records.read(&mut record)?
+        {
+            kept += record.as_slice().len();
+            first_rows.push(record.clone());
+        }
+        let format = self.format_of_rows(&first_rows, index);
+        let format = format.as_deref();
+        counts.is_untold = self.filter.format.is_none() && format.is_none() && kept > 0;
+        for mut row in first_rows {
+            self.write_row(&mut row, index, format, &mut counts, &mut writer)?;
+        }
+        while records.read(&mut record)? {
+            self.write_row(&mut record, index, format, &mut counts, &mut writer)?;
         }
         writer.flush().map_err(csv::Error::from)?;
         Ok(counts)
     }
 
-    /// Adds what the id in this field is: empty fields if it is none.
-    fn add_fields(&self, record: &mut ByteRecord, index: usize) -> bool {
-        let reading = self
-            .decoding
-            .reading_of(&String::from_utf8_lossy(&record[index]), self.filter);
-        let Some(reading) = reading else {
-            ADDED.iter().for_each(|_| record.push_field(b""));
-            return false;
-        };
-        record.push_field(reading.found.format().name.as_bytes());
-        record.push_field(reading.time().as_deref().unwrap_or_default().as_bytes());
-        let worker = reading
-            .parts
-            .numbers()
-            .find(|(field, _, _)| field.kind == FieldKind::Worker);
-        let mut digits = itoa::Buffer::new();
-        record.push_field(
-            worker
-                .map_or("", |(_, value, _)| digits.format(value))
-                .as_bytes(),
-        );
-        true
+    /// Returns the format of the column, judged by its first rows.
+    fn format_of_rows(&self, rows: &[ByteRecord], index: usize) -> Option<String> {
+        let mut column = IdColumn::default();
+        for row in rows {
+            let text = String::from_utf8_lossy(&row[index]);
+            self.decoding.inspect(&mut column, &text, self.filter);
+        }
+        let format = self.decoding.format_of_rows(&column, self.filter);
+        format.map(|format| format.name.clone())
     }
+
+    fn write_row(
+        &self,
+        row: &mut ByteRecord,
+        index: usize,
+        format: Option<&str>,
+        counts: &mut Counts,
+        writer: &mut Writer<impl Write>,
+    ) -> Result<(), CsvError> {
+        let text = String::from_utf8_lossy(&row[index]).into_owned();
+        let reading = self.decoding.best_in_column(&text, self.filter, format);
+        counts.read += 1;
+        counts.unmatched += u64::from(!add_fields(row, &reading, format));
+        Ok(writer.write_byte_record(row)?)
+    }
+}
+
+/// Adds the fields of the new columns to a row. Returns `false` if the text in the id column is not
+/// an id.
+fn add_fields(row: &mut ByteRecord, reading: &BriefReading<'_>, format: Option<&str>) -> bool {
+    let (shown, is_ambiguous) = match reading.row() {
+        None => (reading.own(), reading.is_ambiguous()),
+        Some(RowReading::Own) => (reading.own(), false),
+        Some(RowReading::As(of_column)) => (Some(&**of_column), false),
+        // The row is not an id of the column's format. An ambiguous reading of the row is not
+        // shown, because it may be wrong.
+        Some(RowReading::Other) => (
+            reading.own().filter(|_| !reading.is_ambiguous()),
+            reading.is_ambiguous(),
+        ),
+    };
+    row.push_field(
+        shown
+            .map_or("", |shown| &shown.found.format().name)
+            .as_bytes(),
+    );
+    let time = shown.and_then(MatchReading::time);
+    row.push_field(time.as_deref().unwrap_or_default().as_bytes());
+    let worker = shown.and_then(|shown| {
+        let mut numbers = shown.parts.numbers();
+        numbers.find(|(field, _, _)| field.kind == FieldKind::Worker)
+    });
+    let mut digits = itoa::Buffer::new();
+    let worker = worker.map_or("", |(_, value, _)| digits.format(value));
+    row.push_field(worker.as_bytes());
+    row.push_field(if is_ambiguous { b"true" } else { b"" });
+    row.push_field(note_on(reading, shown, format).as_bytes());
+    shown.is_some()
+}
+
+/// Returns the text of the column `note` for a row, which is empty if there is nothing to note.
+fn note_on(
+    reading: &BriefReading<'_>,
+    shown: Option<&MatchReading<'_>>,
+    format: Option<&str>,
+) -> String {
+    let mut notes = Vec::new();
+    if let (Some(RowReading::Other), Some(format)) = (reading.row(), format) {
+        notes.push(format!("not an id of {format}, which the column has"));
+    }
+    if let Some(shown) = shown.filter(|_| !reading.is_as_given()) {
+        notes.push(format!("read as {}", shown.canonical()));
+    }
+    notes.extend(reading.notes().iter().map(|note| note.detail.clone()));
+    notes.join("; ")
 }

@@ -1,21 +1,25 @@
-//! A CSV file read record by record, for the ids in one of its columns.
+//! A reader for the records of a CSV file, one of whose columns contains ids.
 
 use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
-use std::os::fd::AsFd;
+use std::io::{self, Chain, Cursor, ErrorKind, Read};
 use std::path::Path;
 use std::rc::Rc;
+use std::str::FromStr;
 
-use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
+use csv::{ByteRecord, Reader, ReaderBuilder, Terminator, Writer, WriterBuilder};
 
+use super::text_input::TextInput;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{READ_SHOWN_FROM_LEN, progress_bar};
+use crate::cli::print::{READ_SHOWN_FROM_LEN, open_input, progress_bar};
 
-/// Bytes that are read at once.
+/// The size of the read buffer in bytes.
 pub(super) const BUFFER_LEN: usize = 64 * 1024;
 
-/// A longer record is none: a quote stands open.
+/// The maximum number of records that determine the separator.
+const FIRST_RECORDS: usize = 50;
+
+/// The maximum length of a record in bytes. A longer record is refused, because its opening quote
+/// was probably never closed.
 const RECORD_LEN_MAX: u64 = 1024 * 1024;
 
 /// A column by its number, from 1, or by its name in the header.
@@ -25,12 +29,54 @@ pub(super) enum Column {
     Name(String),
 }
 
+/// The character between the fields of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Separator(u8);
+
 /// The records of a CSV file.
 pub(super) struct CsvRecords<R> {
-    reader: Reader<BoundedRead<BufReader<R>>>,
+    reader: Reader<BoundedRead<Chain<Cursor<Vec<u8>>, R>>>,
     room: Rc<Cell<u64>>,
-    /// What its lines end in.
-    pub(super) terminator: Terminator,
+    separator: Separator,
+    terminator: Terminator,
+}
+
+impl FromStr for Separator {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Separator, String> {
+        match text {
+            "," | ";" | "|" | "\t" => Ok(Separator(text.as_bytes()[0])),
+            "tab" => Ok(Separator(b'\t')),
+            _ => Err("the separator must be one of , ; | or tab".to_owned()),
+        }
+    }
+}
+
+impl Separator {
+    /// Returns the separator that splits all of the first lines into the same number of fields. If
+    /// several separators do, returns the one with the most fields. If none does, returns a comma.
+    fn of_lines(beginning: &[u8]) -> Separator {
+        // The last line may be cut off, so it is left out.
+        let whole = beginning.iter().rposition(|byte| *byte == b'\n');
+        let lines = whole.map_or(beginning, |end| &beginning[..end]);
+        let fields = |separator: &u8| {
+            let mut reader = ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .delimiter(*separator)
+                .from_reader(lines);
+            let counts = reader
+                .byte_records()
+                .take(FIRST_RECORDS)
+                .map_while(Result::ok);
+            let mut counts = counts.map(|record| record.len());
+            let first = counts.next()?;
+            (first > 1 && counts.all(|count| count == first)).then_some(first)
+        };
+        let most = b"|\t;,".iter().max_by_key(|separator| fields(separator));
+        Separator(*most.expect("four separators"))
+    }
 }
 
 impl From<&str> for Column {
@@ -43,7 +89,8 @@ impl From<&str> for Column {
 }
 
 impl Column {
-    /// Its place among the fields of the first record.
+    /// Returns the index of the column in a record, from 0. `first` is the first record of the
+    /// file, which may have the column names.
     pub(super) fn index_in(&self, first: &ByteRecord) -> Result<usize, CsvError> {
         match self {
             Column::Number(number) if *number <= first.len() => Ok(number - 1),
@@ -66,27 +113,47 @@ impl Column {
 }
 
 impl<R: Read> CsvRecords<R> {
-    /// Those of this input.
-    pub(super) fn new(input: R) -> Result<Self, CsvError> {
-        let mut input = BufReader::with_capacity(BUFFER_LEN, input);
-        let terminator = terminator_of(input.fill_buf().map_err(csv::Error::from)?);
+    /// Creates a reader of this input. Without a separator, the first lines determine it.
+    pub(super) fn new(input: R, separator: Option<Separator>) -> Result<Self, CsvError> {
+        // A single read may return a few bytes, which would show neither separator nor line end.
+        let mut beginning = Vec::with_capacity(BUFFER_LEN);
+        let mut input = input;
+        let beginning_len = u64::try_from(BUFFER_LEN).expect("a few KiB");
+        let read = input
+            .by_ref()
+            .take(beginning_len)
+            .read_to_end(&mut beginning);
+        read.map_err(csv::Error::from)?;
+        let terminator = terminator_of(&beginning);
+        let separator = separator.unwrap_or_else(|| Separator::of_lines(&beginning));
         let room = Rc::new(Cell::new(RECORD_LEN_MAX));
         let input = BoundedRead {
-            input,
+            input: Cursor::new(beginning).chain(input),
             room: Rc::clone(&room),
         };
         let reader = ReaderBuilder::new()
             .has_headers(false)
+            .delimiter(separator.0)
             .buffer_capacity(BUFFER_LEN)
             .from_reader(input);
         Ok(CsvRecords {
             reader,
             room,
+            separator,
             terminator,
         })
     }
 
-    /// Reads the next record; false if there is none.
+    /// Returns a writer of records with the separator and the line ends of the input.
+    pub(super) fn writer<W: io::Write>(&self, out: W) -> Writer<W> {
+        WriterBuilder::new()
+            .delimiter(self.separator.0)
+            .terminator(self.terminator)
+            .buffer_capacity(BUFFER_LEN)
+            .from_writer(out)
+    }
+
+    /// Reads the next record. Returns `false` at the end of the input.
     pub(super) fn read(&mut self, record: &mut ByteRecord) -> Result<bool, CsvError> {
         let is_read = self.reader.read_byte_record(record)?;
         self.room.set(RECORD_LEN_MAX);
@@ -94,31 +161,27 @@ impl<R: Read> CsvRecords<R> {
     }
 }
 
-/// Opens a file, or standard input, and reads it to its end, with a bar that shows how far it is.
+/// Opens a file, or standard input if `file` is `None`, and passes its text to `read` as UTF-8
+/// without a byte order mark. A progress bar shows how much was read.
 ///
 /// # Errors
-/// 64 for a column that there is not, 65 for what is no CSV, 74 when input or output fail; a broken pipe is the default.
+/// Returns exit code 64 if the column does not exist, 65 if the input is not CSV, and 74 if input
+/// or output fails. If the reader of the output closes the pipe, returns the default value instead
+/// of an error.
 pub(super) fn with_input<T: Default>(
     file: Option<&Path>,
     read: impl FnOnce(&mut dyn Read) -> Result<T, CsvError>,
 ) -> Result<T, Failure> {
-    let name = file.map_or_else(
-        || "standard input".to_owned(),
-        |path| path.display().to_string(),
-    );
-    let failed = |error: io::Error| Failure::new(Exit::Io, format!("{name}: {error}"));
-    let file = match file {
-        Some(path) => File::open(path),
-        None => io::stdin().as_fd().try_clone_to_owned().map(File::from),
-    };
-    let file = file.map_err(failed)?;
-    // A pipe has no length.
+    let (name, file) = open_input(file)?;
+    // A pipe has no length, so its progress bar is hidden.
     let len = file.metadata().map_or(0, |metadata| metadata.len());
     let bar = progress_bar(len, READ_SHOWN_FROM_LEN);
-    let done = read(&mut bar.wrap_read(file));
+    let done = TextInput::new(bar.wrap_read(file))
+        .map_err(|error| CsvError::Csv(error.into()))
+        .and_then(|mut input| read(&mut input));
     bar.finish_and_clear();
     match done {
-        // Whoever reads may have seen enough.
+        // The reader of the output may have closed the pipe, which is not an error.
         Err(CsvError::Csv(error)) if is_broken_pipe(&error) => Ok(T::default()),
         Err(CsvError::Csv(error)) => Err(failure_of(error, &name)),
         Err(CsvError::NoColumn(why)) => Err(Failure::new(Exit::Usage, format!("{name}: {why}"))),
@@ -126,11 +189,11 @@ pub(super) fn with_input<T: Default>(
     }
 }
 
-/// Why reading ended early.
+/// The reason why reading stopped before the end.
 #[derive(Debug)]
 pub(super) enum CsvError {
     Csv(csv::Error),
-    /// The column that was asked for is not there.
+    /// The requested column does not exist.
     NoColumn(String),
 }
 
@@ -154,7 +217,7 @@ fn failure_of(error: csv::Error, name: &str) -> Failure {
     }
 }
 
-/// Lines end as the first one does.
+/// Returns the line terminator of the first line. All lines are assumed to have the same one.
 fn terminator_of(beginning: &[u8]) -> Terminator {
     let end = beginning.iter().position(|byte| *byte == b'\n');
     match end.and_then(|end| end.checked_sub(1)) {
@@ -163,10 +226,12 @@ fn terminator_of(beginning: &[u8]) -> Terminator {
     }
 }
 
-/// Input of which one record may be so long and no longer, so that a quote that stands open does not fill the memory.
+/// An input that limits the length of one record. An unclosed quote therefore cannot exhaust
+/// memory.
 struct BoundedRead<R> {
     input: R,
-    /// How many bytes may still be read; the reader of a record sets it anew.
+    /// The number of bytes that may still be read. [`CsvRecords::read`] resets it after each
+    /// record.
     room: Rc<Cell<u64>>,
 }
 
@@ -175,7 +240,7 @@ impl<R: Read> Read for BoundedRead<R> {
         let room = self.room.get();
         if room == 0 {
             let why =
-                format!("a record is longer than {RECORD_LEN_MAX} bytes: a quote stands open");
+                format!("a record is longer than {RECORD_LEN_MAX} bytes: a quote is not closed");
             return Err(io::Error::new(ErrorKind::InvalidData, why));
         }
         let read = self.input.read(buffer)?;

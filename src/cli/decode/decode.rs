@@ -1,82 +1,119 @@
 //! `idmint decode`.
 
+use std::convert::Infallible;
 use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, StdoutLock, Write};
 use std::path::Path;
 
 use clap::Args;
 
-use super::csv_columns::{Counts, CsvDecoding};
-use super::csv_reading::Column;
+use super::csv_columns::{Counts, CsvDecoding, columns_like_ids};
+use super::csv_reading::{Column, Separator};
 use super::lines::read_line;
+use super::text_input::TextInput;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::settings::Settings;
-use crate::id::DecodeFilter;
 use crate::server;
-use crate::service::DecodingAt;
-use crate::time::Clock;
-use crate::wire::{Style, ruler};
+use idmint_core::id::{DecodeFilter, Liberty};
+use idmint_core::time::Clock;
+use idmint_service::DecodingAt;
+use idmint_wire::{Style, ruler};
 
-/// Bytes of standard input that are read at once, and of standard output that are written at once.
+/// The size of the buffers for standard input and output in bytes.
 const BUFFER_LEN: usize = 64 * 1024;
 
-/// Say what ids can be, offline.
+/// Decode ids, offline.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Decode {
-    /// The ids, or with --csv the file; without any they are read from standard input, one a line.
-    #[arg(value_name = "ID")]
+    /// The ids, or the file with --csv; standard input if absent, one id a line.
+    #[arg(value_name = "ID", value_parser = without_mark)]
     ids: Vec<String>,
-    /// Try only this format.
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Accept canonical text only. By default also variants are read: other case, quotes or braces, missing hyphens and so on.
     #[arg(long)]
-    format: Option<String>,
-    /// Try only encodings of this name.
-    #[arg(long)]
-    encoding: Option<String>,
-    /// Also read what people write: in the other case, in quotes or braces, without hyphens, with I, L or O in base 32.
-    #[arg(long)]
+    strict: bool,
+    /// The default.
+    #[arg(long, conflicts_with = "strict", hide = true)]
     lenient: bool,
-    /// One JSON object a line, as GET /decode/{id} answers; this is what anything but a terminal gets.
+    /// One JSON object a line, as GET /decode/{id} returns; the default unless the output is a terminal.
     #[arg(long, conflicts_with = "text")]
     json: bool,
-    /// Drawings, as a terminal gets them.
+    /// Drawings, the default on a terminal.
     #[arg(long)]
     text: bool,
-    /// One line an id, as POST /decode answers in text: id, format, encoding, time and fields between tabs.
+    /// One line an id, as POST /decode returns text: id, format, encoding, time and fields, separated by tabs.
     #[arg(long, conflicts_with_all = ["json", "text"])]
     brief: bool,
-    /// A CSV file instead of ids: it is printed with the columns format, time and worker added, of the ids in --column.
-    #[arg(long, requires = "column", conflicts_with_all = ["json", "text", "brief"])]
+    /// Read a CSV file, and print it with the columns format, time, worker, ambiguous and note added for the ids in --column.
+    #[arg(long, conflicts_with_all = ["json", "text", "brief"])]
     csv: bool,
     /// The column with the ids: its name in the header, or its number, from 1.
     #[arg(long, value_name = "NAME|NUMBER", requires = "csv")]
     column: Option<String>,
-    /// The first line of the CSV file is a header; with the name of a column it is one anyway.
+    /// The separator of the columns: , ; | or tab. By default it is found in the first lines.
+    #[arg(long, value_name = "SEPARATOR", requires = "csv")]
+    separator: Option<Separator>,
+    /// The first line of the CSV file is a header; implied by the name of a column.
     #[arg(long, requires = "csv")]
     header: bool,
     #[command(flatten)]
     settings: Settings,
 }
 
+/// The options that select formats and encodings.
+#[derive(Debug, Args)]
+pub(super) struct FilterArgs {
+    /// Try only this format.
+    #[arg(long)]
+    format: Option<String>,
+    /// Try only encodings of this name.
+    #[arg(long)]
+    encoding: Option<String>,
+}
+
+impl FilterArgs {
+    /// Returns the filter for decoding. If `is_strict` is `true`, the filter accepts canonical text
+    /// only.
+    pub(super) fn filter(&self, is_strict: bool) -> DecodeFilter<'_> {
+        let liberty = match is_strict {
+            true => Liberty::Canonical,
+            false => Liberty::Lenient,
+        };
+        DecodeFilter {
+            format: self.format.as_deref(),
+            encoding: self.encoding.as_deref(),
+            among: None,
+            liberty,
+        }
+    }
+}
+
+/// The mark of an id that begins with a hyphen. No argument of a process can contain it.
+pub(in crate::cli) const HYPHEN_MARK: &str = "\0";
+
+fn without_mark(text: &str) -> Result<String, Infallible> {
+    Ok(text.strip_prefix(HYPHEN_MARK).unwrap_or(text).to_owned())
+}
+
 impl Decode {
-    /// Prints what each id can be.
+    /// Prints the possible readings of each id.
     ///
     /// # Errors
-    /// 1 when one of them is none, 64 for a format that there is not, 74 when input or output fail, 78.
+    /// Returns exit code 1 if a text is not an id, 64 if the format is unknown, 74 if input or
+    /// output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        if let Some(unknown) = self
-            .format
-            .as_ref()
-            .and_then(|name| decoding.format(name).err())
-        {
+        let format = self.filter.format.as_ref();
+        if let Some(unknown) = format.and_then(|name| decoding.format(name).err()) {
             return Err(Failure::new(Exit::Usage, format!("--format: {unknown}")));
         }
         let decoding = decoding.at(Clock::system().now());
-        if let Some(column) = self.column.as_deref().map(Column::from) {
-            return self.add_columns(&column, &decoding);
+        if self.csv {
+            return self.add_columns(&decoding);
         }
         let mut report = Report {
-            filter: self.filter(),
+            filter: self.filter.filter(self.strict),
             form: self.form(),
             decoding,
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
@@ -85,12 +122,13 @@ impl Decode {
             unmatched: 0,
         };
         let done = if self.ids.is_empty() {
-            report.write_answers(BufReader::with_capacity(BUFFER_LEN, io::stdin().lock()))
+            TextInput::new(io::stdin().lock())
+                .and_then(|input| report.write_answers(BufReader::with_capacity(BUFFER_LEN, input)))
         } else {
             self.ids.iter().try_for_each(|id| report.write_answer(id))
         };
         match done.and_then(|()| report.out.flush()) {
-            // Whoever reads may have seen enough.
+            // The reader of the output may have closed the pipe, which is not an error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 Err(Failure::new(Exit::No, error))
@@ -100,35 +138,43 @@ impl Decode {
         }
     }
 
-    fn add_columns(&self, column: &Column, decoding: &DecodingAt<'_>) -> Result<(), Failure> {
+    fn add_columns(&self, decoding: &DecodingAt<'_>) -> Result<(), Failure> {
         let file = match self.ids.as_slice() {
             [] => None,
             [file] => Some(Path::new(file)),
             _ => return Err(Failure::new(Exit::Usage, "--csv reads one file")),
         };
+        let Some(column) = self.column.as_deref().map(Column::from) else {
+            let why = match columns_like_ids(file, self.separator, decoding) {
+                Ok(columns) => format!("--column is missing; {columns}"),
+                Err(_) => "--column is missing".to_owned(),
+            };
+            return Err(Failure::new(Exit::Usage, why));
+        };
         let has_header = self.header || matches!(column, Column::Name(_));
         let csv = CsvDecoding {
-            column,
+            column: &column,
+            separator: self.separator,
             has_header,
             decoding,
-            filter: self.filter(),
+            filter: self.filter.filter(self.strict),
         };
-        let Counts { read, unmatched } = csv.copy(file, io::stdout().lock())?;
-        check_all_matched(unmatched, read)
-    }
-
-    fn filter(&self) -> DecodeFilter<'_> {
-        DecodeFilter {
-            format: self.format.as_deref(),
-            encoding: self.encoding.as_deref(),
-            lenient: self.lenient,
-            ..DecodeFilter::default()
+        let Counts {
+            read,
+            unmatched,
+            is_untold,
+        } = csv.copy(file, io::stdout().lock())?;
+        if is_untold {
+            eprintln!(
+                "idmint: warning: the format of the column is not certain, so each row is read by itself; --format names it"
+            );
         }
+        check_all_matched(unmatched, read)
     }
 
     fn form(&self) -> Form {
         let is_terminal = io::stdout().is_terminal();
-        // https://no-color.org
+        // Colours are not used if `NO_COLOR` is set: see https://no-color.org.
         let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match (self.json, self.text || is_terminal) {
             _ if self.brief => Form::Brief,
@@ -145,11 +191,11 @@ fn check_all_matched(unmatched: u64, of: u64) -> Result<(), Failure> {
     }
     Err(Failure::new(
         Exit::No,
-        format!("{unmatched} of {of} are ids of no format"),
+        format!("{unmatched} of {of} are not ids of any format"),
     ))
 }
 
-/// How an answer is printed.
+/// The form of the output.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Brief,
@@ -157,13 +203,14 @@ enum Form {
     Drawing(Style),
 }
 
-/// What is printed, and how it went so far.
+/// The output of the command, with the number of texts written and the number of texts that are not
+/// ids.
 struct Report<'a> {
     decoding: DecodingAt<'a>,
     filter: DecodeFilter<'a>,
     form: Form,
     out: BufWriter<StdoutLock<'static>>,
-    /// One answer, before it goes out.
+    /// The buffer for one line of JSON.
     json: Vec<u8>,
     written: u64,
     unmatched: u64,
@@ -203,7 +250,7 @@ impl Report<'_> {
         Ok(answer.is_match())
     }
 
-    /// Answers each line as it comes; what is written is flushed before waiting for more.
+    /// Decodes each line as it arrives. Flushes the output before waiting for more input.
     fn write_answers(&mut self, mut input: BufReader<impl Read>) -> io::Result<()> {
         let mut line = Vec::new();
         loop {

@@ -8,32 +8,32 @@ use super::vectors::vectors;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
-use crate::id::{FieldKind, Format};
 use crate::server;
-use crate::time::Clock;
-use crate::wire::{Style, ruler};
+use idmint_core::id::{FieldKind, Format};
+use idmint_core::time::Clock;
+use idmint_wire::{Style, ruler};
 
-/// Write the id of given fields in every encoding, offline; nothing is minted.
+/// Write the id of given fields in every encoding, offline; this mints nothing.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Encode {
     /// The format.
     format: String,
-    /// Its fields: `time` as an instant or `time_ticks`, the others by their names; 0 where they are not given.
+    /// Its fields: `time` as an instant or `time_ticks`, the others by their names; 0 if absent.
     #[arg(value_name = "NAME=VALUE")]
     fields: Vec<String>,
-    /// So many ids, each with a sequence that is greater by one; with --vectors, so many of random fields.
+    /// The number of ids, with ascending sequences; with --vectors, the number of ids with random fields.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// One JSON object a line, as GET /encode/{format} answers; this is what anything but a terminal gets.
+    /// One JSON object a line, as GET /encode/{format} returns; the default unless the output is a terminal.
     #[arg(long, conflicts_with = "text")]
     json: bool,
-    /// Drawings, as a terminal gets them.
+    /// Drawings, the default on a terminal.
     #[arg(long)]
     text: bool,
-    /// Vectors: ids of each field's ends and of random fields, with every text of each, as JSON of the shape in docs/VECTORS.md.
+    /// Test vectors: ids of each field's limits and of random fields, with all texts, as JSON described in docs/internals/VECTORS.md.
     #[arg(long, conflicts_with_all = ["fields", "json", "text"])]
     vectors: bool,
-    /// What the random fields of vectors are drawn from.
+    /// The seed of the random fields of vectors.
     #[arg(long, value_name = "N", requires = "vectors", default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
@@ -44,7 +44,8 @@ impl Encode {
     /// Prints each id.
     ///
     /// # Errors
-    /// 64 for a format that there is not and for fields that make no id, 74, 78.
+    /// Returns exit code 64 if the format is unknown or the fields form no id, 74 if the output
+    /// fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error);
         let config = self.settings.load(toml::Table::new())?;
@@ -67,30 +68,20 @@ impl Encode {
         let is_drawn = self.text || !self.json && io::stdout().is_terminal();
         let decoding = decoding.at(Clock::system().now());
         for later in 0..self.count {
-            let number = sequence
-                .as_ref()
-                .map(|(name, first)| (*name, (first + u128::from(later)).to_string()));
-            let others = given
-                .iter()
-                .copied()
-                .filter(|(name, _)| number.as_ref().is_none_or(|(known, _)| known != name));
-            let fields: Vec<_> = others
-                .chain(
-                    number
-                        .as_ref()
-                        .map(|(name, number)| (*name, number.as_str())),
-                )
-                .collect();
-            let made = format
-                .id_of_fields(&fields)
-                .map_err(|error| usage(&error))?;
+            let number = sequence.map(|(name, first)| (name, first + u128::from(later)));
+            let number = number.map(|(name, number)| (name, number.to_string()));
+            let mut fields = given.clone();
+            if let Some((name, number)) = &number {
+                fields.retain(|(known, _)| known != name);
+                fields.push((name, number));
+            }
+            let made = format.id_of_fields(&fields);
+            let made = made.map_err(|error| usage(&error))?;
             let answer = decoding.encoded(format, &made);
             if is_drawn {
                 let gap = if later == 0 { "" } else { "\n" };
-                print(format_args!(
-                    "{gap}{}",
-                    ruler(&answer.decoded(), Style::Plain)
-                ))?;
+                let drawing = ruler(&answer.decoded(), Style::Plain);
+                print(format_args!("{gap}{drawing}"))?;
             } else {
                 let mut json = Vec::new();
                 answer.write_json(&mut json);
@@ -101,8 +92,9 @@ impl Encode {
     }
 
     fn given(&self) -> Result<Vec<(&str, &str)>, Failure> {
-        let split =
-            |field: &'_ str| format!("{field:?} is no field: write NAME=VALUE, such as worker=3");
+        let split = |field: &'_ str| {
+            format!("{field:?} is not a field: write NAME=VALUE, such as worker=3")
+        };
         let pairs = self
             .fields
             .iter()
@@ -113,24 +105,19 @@ impl Encode {
     }
 }
 
-/// The field that counts the ids of a tick, and its value in the first of `count` ids.
+/// Returns the name of the sequence field, and the value of the field in the first of the `count`
+/// ids.
 fn sequence_of<'a>(
     format: &'a Format,
     given: &[(&str, &str)],
     count: u32,
 ) -> Result<(&'a str, u128), Failure> {
     let usage = |message: String| Failure::new(Exit::Usage, message);
-    let first = format
-        .id_of_fields(given)
-        .map_err(|error| usage(error.to_string()))?
-        .id;
-    let parts = format.split(first).expect("fields make an id");
-    let counted = parts
-        .layout
-        .fields()
-        .iter()
-        .zip(&parts.values)
-        .find(|(field, _)| field.kind == FieldKind::Sequence);
+    let first = format.id_of_fields(given);
+    let first = first.map_err(|error| usage(error.to_string()))?;
+    let parts = format.split(first.id).expect("fields make an id");
+    let mut fields = parts.layout.fields().iter().zip(&parts.values);
+    let counted = fields.find(|(field, _)| field.kind == FieldKind::Sequence);
     let Some((field, value)) = counted else {
         return Err(usage(format!(
             "--count is {count}: {} has no sequence to count, so there is one id",
@@ -141,7 +128,7 @@ fn sequence_of<'a>(
     if u128::from(count) > room {
         let (name, most) = (&field.name, field.max);
         return Err(usage(format!(
-            "--count is {count}: from {name}={value} to the last, {most}, there are {room}"
+            "--count is {count}: from {name}={value} to {most} there are only {room}"
         )));
     }
     Ok((&field.name, *value))

@@ -1,4 +1,4 @@
-//! How many lines of a file were there before, in bounded memory whatever its size: sorted in pieces, and merged.
+//! Counts the repeated lines of a file with an external merge sort, in bounded memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,15 +6,17 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::id::Fingerprint;
+use idmint_core::id::Fingerprint;
 
-/// So many are kept in memory, 16 bytes each; then they are written to a file of the folder for temporary ones.
+/// The maximum number of fingerprints in memory, at 16 bytes each. Once there are this many, they
+/// are moved to a temporary file.
 const KEPT_MAX: usize = 1024 * 1024;
 
-/// Bytes of each piece that are read at once while they are merged.
+/// The size of the read buffer for each temporary file during the merge, in bytes.
 const BUFFER_LEN: usize = 64 * 1024;
 
-/// The fingerprints of lines.
+/// The fingerprints of all lines of a file: the latest ones in memory, and the others in sorted
+/// temporary files.
 pub(super) struct Fingerprints {
     kept: Vec<Fingerprint>,
     kept_max: usize,
@@ -22,7 +24,7 @@ pub(super) struct Fingerprints {
 }
 
 impl Fingerprints {
-    /// None so far.
+    /// Creates a collection without fingerprints.
     pub(super) fn new() -> Fingerprints {
         Fingerprints::keeping(KEPT_MAX)
     }
@@ -35,10 +37,10 @@ impl Fingerprints {
         }
     }
 
-    /// Adds that of a line.
+    /// Adds the fingerprint of a line.
     ///
     /// # Errors
-    /// When there is no room for a temporary file.
+    /// Returns an error if a temporary file cannot be written.
     pub(super) fn add(&mut self, fingerprint: Fingerprint) -> io::Result<()> {
         if self.kept.len() == self.kept_max {
             self.spill()?;
@@ -47,10 +49,10 @@ impl Fingerprints {
         Ok(())
     }
 
-    /// How many of them were there before.
+    /// Returns the number of fingerprints that repeat an earlier one.
     ///
     /// # Errors
-    /// When a temporary file cannot be read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub(super) fn count_repeated(mut self) -> io::Result<u64> {
         if self.spilled.is_empty() {
             return Ok(Fingerprint::count_repeated(&mut self.kept));
@@ -75,7 +77,7 @@ impl Fingerprints {
         Ok(repeated)
     }
 
-    /// Writes those in memory to a file, sorted.
+    /// Sorts the fingerprints in memory and writes them to a temporary file.
     fn spill(&mut self) -> io::Result<()> {
         self.kept.sort_unstable();
         let mut out = BufWriter::with_capacity(BUFFER_LEN, temporary_file()?);
@@ -99,7 +101,8 @@ fn read_one(piece: &mut impl Read) -> io::Result<Option<Fingerprint>> {
     }
 }
 
-/// A file without a name that nobody else reads, which is gone when it is closed, however the process ends.
+/// Creates a private file without a name. The system deletes it when it is closed, even if the
+/// process is killed.
 #[expect(
     clippy::disallowed_methods,
     reason = "what does not fit in memory is in a file while the command runs"

@@ -6,14 +6,14 @@ use clap::Args;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::settings::Settings;
-use crate::id::{FieldKind, Format, LayoutDrawing, SqlDialect};
 use crate::server::Catalog;
-use crate::wire::{FormatInfo, StorageInfo};
+use idmint_core::id::{FieldKind, Format, LayoutDrawing, SqlDialect};
+use idmint_wire::{EncodingInfo, FormatInfo, StorageInfo};
 
-/// Say which formats there are, or everything about one, offline.
+/// List the formats, or describe one, offline.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Formats {
-    /// The format to say everything about.
+    /// The format to describe.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Functions that read its ids in SQL, for postgresql, mysql (and MariaDB), sqlite or duckdb.
@@ -24,10 +24,11 @@ pub(in crate::cli) struct Formats {
 }
 
 impl Formats {
-    /// Prints one line for each format, or all that is known of one.
+    /// Prints one line for each format, or a description of one format.
     ///
     /// # Errors
-    /// 64 for a format that there is not, and one without functions in SQL; 78.
+    /// Returns exit code 64 if the format is unknown or has no SQL functions, and 78 if the
+    /// configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let catalog = Catalog::of(&config)?;
@@ -46,12 +47,12 @@ impl Formats {
                         .collect();
                     return Err(Failure::new(
                         Exit::Usage,
-                        format!("format {name}: there is {}", names.join(", ")),
+                        format!("format {name}: choose from {}", names.join(", ")),
                     ));
                 }
             },
         };
-        // Whoever reads may have seen enough.
+        // The reader of the output may have closed the pipe, which is not an error.
         let _ = io::stdout().write_all(text.as_bytes());
         Ok(())
     }
@@ -84,10 +85,6 @@ fn overview<'a>(formats: impl Iterator<Item = &'a Format>) -> String {
     let lines = formats.map(|format| {
         let info = offline(format);
         let canonical = &info.encodings[0];
-        let length = match canonical.length {
-            Some(length) => length.to_string(),
-            None => format!("{}-{}", canonical.length_min, canonical.length_max),
-        };
         let rate = info.per_second.clone().unwrap_or_else(|| "-".to_owned());
         let end = end_of(format, &info);
         let day = end.split('T').next().unwrap_or_default().to_owned();
@@ -95,16 +92,24 @@ fn overview<'a>(formats: impl Iterator<Item = &'a Format>) -> String {
             info.name,
             info.rule,
             info.bits.to_string(),
-            length,
+            length_of(canonical),
             rate,
             day,
             info.summary,
         ]
     });
-    table(&std::iter::once(heads).chain(lines).collect::<Vec<_>>())
+    table([heads].into_iter().chain(lines))
 }
 
-/// What is known of a format without a service: neither its worker numbers here nor how many ids one request can have.
+fn length_of(encoding: &EncodingInfo) -> String {
+    match encoding.length {
+        Some(length) => length.to_string(),
+        None => format!("{}-{}", encoding.length_min, encoding.length_max),
+    }
+}
+
+/// Returns the description of a format without a service. It lacks the worker numbers and the
+/// maximum batch size.
 fn offline(format: &Format) -> FormatInfo {
     FormatInfo::new(format, &[], None)
 }
@@ -120,84 +125,61 @@ fn end_of(format: &Format, info: &FormatInfo) -> String {
 fn description(format: &Format) -> String {
     let info = offline(format);
     let mut text = format!("{}\n{}\n\n", info.name, info.summary);
-    text += &table(&facts(format, &info));
+    text += &table(facts(format, &info));
     text += &format!("\nlayout\n{}", LayoutDrawing(&format.variants[0].layout));
     if !info.types.is_empty() {
         text += "\ntypes, and ids of each that one worker number has in a tick\n";
-        text += &table(
-            &info
-                .types
-                .iter()
-                .map(|(name, count)| ["".to_owned(), name.clone(), count.clone()])
-                .collect::<Vec<_>>(),
-        );
+        let types = info.types.iter();
+        text += &table(types.map(|(name, count)| [String::new(), name.clone(), count.clone()]));
     }
-    text += "\nspellings, the canonical one first\n";
+    text += "\nencodings, the canonical one first\n";
     text += &encodings(&info);
     text += "\nstorage\n";
     text + &storage(&info)
 }
 
 fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
-    let mut facts = vec![
-        ["rule", &info.rule].map(str::to_owned),
-        [
-            "size".to_owned(),
-            format!("{} bits, {} bytes", info.bits, info.bytes),
-        ],
-    ];
-    let mut add = |name: &str, fact: String| facts.push([name.to_owned(), fact]);
+    let mut facts = Vec::new();
+    let mut add = |name: &str, fact: &str| facts.push([name, fact].map(str::to_owned));
+    add("rule", &info.rule);
+    add("size", &format!("{} bits, {} bytes", info.bits, info.bytes));
     if let (Some(tick), Some(epoch)) = (&info.tick, &info.epoch) {
-        add("time", format!("in ticks of {tick} from {epoch}"));
-        add("ends", end_of(format, info));
+        add("time", &format!("in ticks of {tick} from {epoch}"));
+        add("ends", &end_of(format, info));
     }
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
-        add(
-            "capacity",
-            format!("{tick} ids a tick for each worker number, {second} a second"),
-        );
+        let capacity = format!("{tick} ids a tick for each worker number, {second} a second");
+        add("capacity", &capacity);
     }
     match info.sequence_spread {
         None => {}
-        Some(1) => add(
-            "spread",
-            "none: the first id of each tick has sequence 0".to_owned(),
-        ),
+        Some(1) => add("spread", "none: the first id of each tick has sequence 0"),
         Some(spread) => add(
             "spread",
-            format!("the first id of a tick has one of the first {spread} sequences"),
+            &format!("the first id of a tick has one of the first {spread} sequences"),
         ),
     }
     if let Some(monotonic) = info.monotonic {
-        add("monotonic", monotonic.name().to_owned());
+        add("monotonic", monotonic.name());
     }
-    if let Some(worker) = info
-        .fields
-        .iter()
-        .find(|field| field.kind == FieldKind::Worker)
-    {
-        add(
-            "workers",
-            format!("{} from 0 to {}", worker.name, worker.max),
-        );
+    let mut fields = info.fields.iter();
+    if let Some(worker) = fields.find(|field| field.kind == FieldKind::Worker) {
+        let workers = format!("{} from 0 to {}", worker.name, worker.max);
+        add("workers", &workers);
     }
     if let Some(types) = &info.types_minted {
-        add(
-            "types",
-            if types.is_empty() {
-                "any of a-z and _, and none".to_owned()
-            } else {
-                types.join(", ")
-            },
-        );
+        match types.is_empty() {
+            true => add("types", "any of a-z and _, and none"),
+            false => add("types", &types.join(", ")),
+        }
     }
     if !info.prefixes.is_empty() {
-        add("prefixes", info.prefixes.join(", "));
+        add("prefixes", &info.prefixes.join(", "));
     }
     for (value, label) in &info.labels {
-        add("", format!("{value} is {label}"));
+        add("", &format!("{value} is {label}"));
     }
-    add("order", info.order.clone());
+    add("order", &info.order);
     if let Some(odds) = &info.collision_odds {
         let within = odds
             .within
@@ -205,89 +187,65 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
             .map_or_else(|| "ever".to_owned(), |tick| format!("within {tick}"));
         add(
             "collisions",
-            format!(
+            &format!(
                 "{} random bits: odds of one in a million with {} ids {within},",
                 odds.random_bits, odds.one_in_a_million
             ),
         );
-        add("", format!("even odds with {}", odds.even));
+        add("", &format!("even odds with {}", odds.even));
     }
-    add("reveals", info.reveals.clone());
-    let time = info
-        .example
-        .time
-        .as_ref()
-        .map_or_else(String::new, |time| format!(" of {time}"));
-    add(
-        "example",
-        format!("{}{time}", info.example.encodings[&info.encodings[0].name]),
-    );
+    add("reveals", &info.reveals);
+    let mut example = info.example.encodings[&info.encodings[0].name].clone();
+    if let Some(time) = &info.example.time {
+        example += &format!(" of {time}");
+    }
+    add("example", &example);
     facts
 }
 
 fn encodings(info: &FormatInfo) -> String {
     let heads = ["", "name", "length", "sorts", "example", "pattern"].map(str::to_owned);
     let lines = info.encodings.iter().map(|encoding| {
-        let length = match encoding.length {
-            Some(length) => length.to_string(),
-            None => format!("{}-{}", encoding.length_min, encoding.length_max),
-        };
         let sorts = if encoding.sortable { "yes" } else { "no" }.to_owned();
         let example = info.example.encodings[&encoding.name].clone();
+        let (name, pattern) = (encoding.name.clone(), encoding.pattern.clone());
         [
-            "".to_owned(),
-            encoding.name.clone(),
-            length,
+            String::new(),
+            name,
+            length_of(encoding),
             sorts,
             example,
-            encoding.pattern.clone(),
+            pattern,
         ]
     });
-    table(&std::iter::once(heads).chain(lines).collect::<Vec<_>>())
+    table([heads].into_iter().chain(lines))
 }
 
-/// The columns; what to run, with the first of each database; and the notes, each once.
+/// Returns the storage advice: a table of column types, the example statements of each database,
+/// and each note once.
 fn storage(info: &FormatInfo) -> String {
     let heads = ["", "database", "column", "bind"].map(str::to_owned);
     let line = |advice: &StorageInfo| {
-        [
-            "".to_owned(),
-            advice.database.clone(),
-            advice.column.clone(),
-            advice.bind.clone(),
-        ]
+        ["", &advice.database, &advice.column, &advice.bind].map(str::to_owned)
     };
-    let mut text = table(
-        &std::iter::once(heads)
-            .chain(info.storage.iter().map(line))
-            .collect::<Vec<_>>(),
-    );
+    let mut text = table([heads].into_iter().chain(info.storage.iter().map(line)));
     for (databases, sql) in info.storage_sql() {
-        let statements = sql
-            .statements()
-            .map(|statement| format!("    {statement}\n"));
-        text += &format!(
-            "\n  {}\n{}",
-            databases.join(", "),
-            statements.collect::<String>()
-        );
+        let statements = sql.statements();
+        text += &format!("\n  {}\n", databases.join(", "));
+        text.extend(statements.map(|statement| format!("    {statement}\n")));
     }
     text += "\n";
-    text + &info
-        .storage_notes()
-        .iter()
-        .map(|note| format!("  - {note}\n"))
-        .collect::<String>()
+    let notes = info.storage_notes();
+    text.extend(notes.iter().map(|note| format!("  - {note}\n")));
+    text
 }
 
-/// Lines whose columns stand below each other, two spaces apart.
-fn table<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
+/// Formats the lines as a table whose columns are two spaces apart.
+fn table<const COLUMNS: usize>(lines: impl IntoIterator<Item = [String; COLUMNS]>) -> String {
+    let lines: Vec<[String; COLUMNS]> = lines.into_iter().collect();
     let widths: [usize; COLUMNS] = std::array::from_fn(|at| {
-        lines
-            .iter()
-            .map(|line| line[at].chars().count())
-            .max()
-            .unwrap_or(0)
+        let widths = lines.iter().map(|line| line[at].chars().count());
+        widths.max().unwrap_or(0)
     });
     let line = |line: &[String; COLUMNS]| {
         let cells = line

@@ -6,39 +6,42 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use csv::ByteRecord;
 
-use super::csv_reading::{BUFFER_LEN, Column, CsvError, CsvRecords, with_input};
+use super::csv_reading::{BUFFER_LEN, Column, CsvError, CsvRecords, Separator, with_input};
+use super::decode::FilterArgs;
 use super::fingerprints::Fingerprints;
 use super::lines::read_line;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{json, print};
 use crate::cli::settings::Settings;
-use crate::id::{DecodeFilter, IdColumn};
 use crate::server;
-use crate::service::DecodingAt;
-use crate::time::Clock;
+use idmint_core::id::{DecodeFilter, IdColumn};
+use idmint_core::time::Clock;
+use idmint_service::DecodingAt;
 
-/// Say what the ids of files are, all of them together, offline.
+/// Find the common format of the ids in files, offline.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
-    /// The files, one id a line, or with --column CSV; without any, standard input is read.
+    /// The files, one id a line, or CSV with --column; standard input if absent.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The files are CSV, and this column has the ids: its name in the header, or its number, from 1.
+    /// The column with the ids if the files are CSV: its name in the header, or its number, from 1.
     #[arg(long, value_name = "NAME|NUMBER")]
     column: Option<String>,
-    /// The first line of each CSV file is a header; with the name of a column it is one anyway.
+    /// The separator of the columns: , ; | or tab. By default it is found in the first lines.
+    #[arg(long, value_name = "SEPARATOR", requires = "column")]
+    separator: Option<Separator>,
+    /// The first line of each CSV file is a header; implied by the name of a column.
     #[arg(long, requires = "column")]
     header: bool,
-    /// They are ids of this format.
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Accept canonical text only.
     #[arg(long)]
-    format: Option<String>,
-    /// They are written in an encoding of this name.
-    #[arg(long)]
-    encoding: Option<String>,
-    /// A JSON object, as POST /inspect answers; this is what anything but a terminal gets.
+    strict: bool,
+    /// A JSON object, as POST /inspect returns; the default unless the output is a terminal.
     #[arg(long, conflicts_with = "text")]
     json: bool,
-    /// Lines for people, as a terminal gets them.
+    /// Lines for people, the default on a terminal.
     #[arg(long)]
     text: bool,
     #[command(flatten)]
@@ -46,18 +49,16 @@ pub(in crate::cli) struct Inspect {
 }
 
 impl Inspect {
-    /// Prints the verdict.
+    /// Prints the verdict on the column of ids: its format, or the reason why the format is
+    /// unknown.
     ///
     /// # Errors
-    /// 1 when it cannot be told, 64 for a format or a column that there is not, 65 for what is no CSV, 74 when input or output fail, 78.
+    /// Returns exit code 1 if there is no verdict, 64 if a format or column is unknown, 65 if the
+    /// input is not CSV, 74 if input or output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
-        let filter = DecodeFilter {
-            format: self.format.as_deref(),
-            encoding: self.encoding.as_deref(),
-            ..DecodeFilter::default()
-        };
+        let filter = self.filter.filter(self.strict);
         decoding
             .check(filter)
             .map_err(|unknown| Failure::new(Exit::Usage, unknown))?;
@@ -76,7 +77,7 @@ impl Inspect {
             .try_for_each(|file: Option<&Path>| {
                 with_input(file, |input| match &column {
                     None => inspection.read_lines(input),
-                    Some(column) => inspection.read_csv(input, column, self.header),
+                    Some(column) => inspection.read_csv(input, column, self.separator, self.header),
                 })
             })?;
         let Inspection {
@@ -92,19 +93,17 @@ impl Inspect {
         if self.text || !self.json && io::stdout().is_terminal() {
             print(format_args!("{verdict}"))?;
         } else {
-            let json = serde_json::to_string(&verdict)
-                .expect("answers are strings, numbers and lists of them");
-            print(format_args!("{json}\n"))?;
+            print(format_args!("{}\n", json(&verdict)))?;
         }
         if verdict.is_told() {
             Ok(())
         } else {
-            Err(Failure::new(Exit::No, "it cannot be told what these are"))
+            Err(Failure::new(Exit::No, "the format of these is unknown"))
         }
     }
 }
 
-/// What is read so far.
+/// The inspection of a column of ids in progress.
 struct Inspection<'a> {
     decoding: DecodingAt<'a>,
     filter: DecodeFilter<'a>,
@@ -129,9 +128,10 @@ impl Inspection<'_> {
         &mut self,
         input: &mut dyn Read,
         column: &Column,
+        separator: Option<Separator>,
         has_header: bool,
     ) -> Result<(), CsvError> {
-        let mut records = CsvRecords::new(input)?;
+        let mut records = CsvRecords::new(input, separator)?;
         let mut record = ByteRecord::new();
         if !records.read(&mut record)? {
             return Ok(());

@@ -1,10 +1,11 @@
-//! One line after the other, none of them longer than what is decoded.
+//! A reader for lines that are at most as long as the longest text to decode.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-use crate::wire::DECODED_LEN_MAX;
+use idmint_wire::DECODED_LEN_MAX;
 
-/// The next line without its end, which is LF or CRLF; `None` after the last. `number` is told of one that is too long.
+/// Reads the next line and returns it without its LF or CRLF. Returns `None` at the end of the
+/// input. `number` is the line number to report if the line is too long.
 pub(super) fn read_line<'a>(
     input: &mut impl BufRead,
     line: &'a mut Vec<u8>,

@@ -1,5 +1,10 @@
-//! Ids that are given, offline. `idmint decode`: what they can be. `idmint inspect`: what a column of them is.
-//! `idmint encode`: the id of given fields. `idmint range`: the ids of a time span. `idmint formats`: what there is to give.
+//! Offline commands about formats and existing ids.
+//!
+//! - `idmint decode`: the possible readings of ids
+//! - `idmint inspect`: the format of a column of ids
+//! - `idmint encode`: the id with the given field values
+//! - `idmint range`: the ids of a time span
+//! - `idmint formats`: the available formats
 
 mod csv_columns;
 mod csv_reading;
@@ -10,9 +15,10 @@ mod formats;
 mod inspect;
 mod lines;
 mod range;
+mod text_input;
 mod vectors;
 
-pub(super) use decode::Decode;
+pub(super) use decode::{Decode, HYPHEN_MARK};
 pub(super) use encode::Encode;
 pub(super) use formats::Formats;
 pub(super) use inspect::Inspect;

@@ -3,22 +3,22 @@
 use clap::Args;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{json, print};
 use crate::cli::settings::Settings;
 use crate::server;
-use crate::time::UnixTime;
-use crate::wire::RangeAnswer;
+use idmint_core::time::UnixTime;
+use idmint_wire::RangeAnswer;
 
-/// Say the least and the greatest id of a time span, offline, for `WHERE id BETWEEN`.
+/// Print the lowest and the highest id of a time span, offline, for `WHERE id BETWEEN`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Range {
     /// The format.
     format: String,
-    /// Where the span begins, such as 2026-01-31T12:00:00Z.
+    /// The start of the span, such as 2026-01-31T12:00:00Z.
     from: UnixTime,
-    /// Where it ends; what begins there is not in it.
+    /// The end of the span, exclusive.
     to: UnixTime,
-    /// One line of JSON, as GET /formats/{format}/range answers.
+    /// One line of JSON, as GET /formats/{format}/range returns.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -26,10 +26,11 @@ pub(in crate::cli) struct Range {
 }
 
 impl Range {
-    /// Prints both ids in every encoding whose texts sort as the ids do.
+    /// Prints the smallest and the greatest id in every encoding whose texts sort like the ids.
     ///
     /// # Errors
-    /// 64 for a format that there is not and a span that has no range of ids, 74, 78.
+    /// Returns exit code 64 if the format is unknown or has no range of ids for the span, 74 if the
+    /// output fails, and 78 if the configuration is invalid.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let decoding = server::decoding(&config)?;
@@ -41,8 +42,7 @@ impl Range {
             .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", format.name)))?;
         let answer = RangeAnswer::new(format, &range);
         if self.json {
-            let line = serde_json::to_string(&answer).expect("an answer is JSON");
-            return print(format_args!("{line}\n"));
+            return print(format_args!("{}\n", json(&answer)));
         }
         let (least, greatest) = (&answer.least, &answer.greatest);
         print(format_args!(

@@ -1,4 +1,5 @@
-//! Vectors: ids of known fields with every text of each, for whoever writes or reads the format in another program.
+//! Test vectors for other implementations of a format: ids with known field values, in all
+//! encodings.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +7,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Map, Value, json};
 
-use crate::id::{Field, FieldKind, Format, IdOfFields};
-use crate::wire::EncodeAnswer;
+use idmint_core::id::{Field, FieldKind, Format, IdOfFields};
+use idmint_wire::EncodeAnswer;
 
-/// The vectors of a format: the least and the greatest id, each field at its greatest while the others are least, and `random`
-/// ids whose fields are drawn from `seed`. What `encoded` makes of an id is what the route answers.
+/// Returns the test vectors of a format: the least and the greatest id, ids with one field at its
+/// maximum and the others at their minimum, and `random` ids with fields drawn from `seed`.
+///
+/// `encoded` returns the encodings of an id, in the form of the response of `GET /encode/{format}`.
 pub(super) fn vectors<'a>(
     format: &Format,
     random: u32,

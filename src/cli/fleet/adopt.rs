@@ -1,50 +1,35 @@
 //! `idmint fleet adopt`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use prometheus::Registry;
 
+use super::Adopt;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
-use crate::cli::settings::Settings;
-use crate::cluster::{Adopted, AdoptedRecords, Adoption, AdoptionStep, Entropy, Founding};
-use crate::minting::Randomness;
+use crate::server::config::EngineChoice;
 use crate::server::{assemble, kept_formats};
-use crate::storage::{AdoptedFolder, EngineChoice};
-use crate::time::Clock;
+use idmint_core::minting::Randomness;
+use idmint_core::time::Clock;
+use idmint_fleet::{Adopted, AdoptedRecords, Adoption, AdoptionStep, Entropy, Founding};
+use idmint_storage::AdoptedFolder;
 
-/// How often it is said how many records are there.
+/// The interval between two progress lines.
 const TOLD_EVERY: Duration = Duration::from_secs(2);
 
-/// Move a single node into a fleet: its formats, ledgers, keys and conjunctions, and the time up to which it has minted.
-///
-/// From then on no node starts on its folder. Broken off, the same command goes on where it was.
-#[derive(Debug, Args)]
-pub(super) struct Adopt {
-    /// The data folder of the node, which does not run any more.
-    data_dir: PathBuf,
-    /// Nobody has ever minted in this namespace of etcd: where it has no fleet yet, it begins in seconds instead of above all
-    /// that others might be minting yet.
-    #[arg(long)]
-    new_fleet: bool,
-    #[command(flatten)]
-    settings: Settings,
-}
-
 impl Adopt {
-    /// Prints each step, and how much there is at the end.
+    /// Prints each step, and the number of adopted records at the end.
     ///
     /// # Errors
-    /// 65 when the folder is damaged, or something in the fleet differs from it; 74; 75 when a node runs on the folder, or the
-    /// fleet does not answer; 78.
+    /// Returns exit code 65 if the folder is damaged or conflicts with records of the fleet, 74 if
+    /// a file cannot be read or written, 75 if a node uses the folder or the fleet does not
+    /// respond, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let EngineChoice::Etcd(settings) = config.engine_choice() else {
             let text =
-                "storage.engine is not \"etcd\": name the configuration of the fleet by --config";
+                "storage.engine is not \"etcd\": name the configuration of the fleet with --config";
             return Err(Failure::new(Exit::Config, text));
         };
         let clock = Arc::new(Clock::system());
@@ -55,7 +40,7 @@ impl Adopt {
             &Registry::new(),
         )?;
         let adoption = Adoption {
-            coordinator: settings.connect()?,
+            coordinator: idmint_fleet::connect(&settings)?,
             namespace: settings.namespace.clone(),
             endpoints: settings.endpoints.iter().map(ToString::to_string).collect(),
             share: config.slot_share(),
@@ -71,11 +56,17 @@ impl Adopt {
         let (dir, mut told) = (self.data_dir.display(), Instant::now());
         let mut tell = |step| {
             let line = match step {
-                AdoptionStep::Resumed => format!("going on with the adoption of {dir}"),
-                AdoptionStep::Marked => format!("no node starts on {dir} any more"),
+                AdoptionStep::Resumed => format!("resuming the adoption of {dir}"),
+                AdoptionStep::Marked => format!("nodes can no longer start on {dir}"),
                 AdoptionStep::FloorRaised(floor) => {
                     format!(
                         "no slot of fleet {} is used below {floor}",
+                        settings.namespace
+                    )
+                }
+                AdoptionStep::SlotRests(slot, until) => {
+                    format!(
+                        "slot {slot} of fleet {} rests until {until}: the node was far ahead of its clock, and no other slot waits",
                         settings.namespace
                     )
                 }
@@ -83,7 +74,8 @@ impl Adopt {
                 AdoptionStep::Records(records) => format!("{} so far", text_of(&records)),
             };
             told = Instant::now();
-            // Whoever reads may have seen enough; the adoption goes on.
+            // The reader of the output may have closed the pipe. The adoption continues
+            // nevertheless.
             let _ = print(format_args!("{line}\n"));
         };
         match adoption.run(&mut folder, &mut Entropy::of_kernel(), &mut tell)? {

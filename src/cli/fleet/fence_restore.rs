@@ -1,46 +1,35 @@
 //! `idmint fleet fence-restore`.
 
-use std::path::PathBuf;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
 use prometheus::Registry;
 
+use super::FenceRestore;
 use super::reimport;
-use super::shared_etcd::{etcd_of, failure_of};
+use super::shared_etcd::etcd_of;
+use super::status::{watch, watched_max};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
-use crate::cli::settings::Settings;
-use crate::cluster::{
-    Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, Unheard,
-    fence_restored, origin_of_restored, raise_restored_floor,
-};
-use crate::minting::Randomness;
 use crate::server::{assemble, kept_formats};
-use crate::storage::{Coordinator, EtcdSettings, JOURNALLED_WITHIN, Reimported};
-use crate::time::{Clock, UnixNanos};
+use idmint_core::minting::Randomness;
+use idmint_core::time::{Clock, UnixNanos};
+use idmint_fleet::{Coordinator, JOURNALLED_WITHIN, JournalledFleet, Reimported};
+use idmint_fleet::{
+    Entropy, FenceRule, FleetKeys, FleetProblem, HighWater, KeptHighWater, RestoreFence, SlotState,
+    Unseen, UnseenNodes, fence_restored, names_of_restored, problem_of_members,
+    raise_restored_floor,
+};
+use idmint_storage::EtcdSettings;
 
-/// Journals are read so long after the command began: all that callers are told of the etcd from before is in them by then.
+/// The time from the start of the command until it reads the journals. By then, the journals
+/// contain every write that the old etcd acknowledged to callers.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
-/// Let a fleet mint again whose etcd was restored from a backup, or wiped: above every id that was ever minted.
-#[derive(Debug, Args)]
-pub(super) struct FenceRestore {
-    #[command(flatten)]
-    settings: Settings,
-    /// The file in which a node keeps what it knows of etcd, high-water-NAMESPACE in its data folder; may be repeated. That of
-    /// this configuration is read anyhow, if there is one. Each makes it more certain that no node is left out.
-    #[arg(long, value_name = "FILE")]
-    high_water: Vec<PathBuf>,
-    /// The journal of a node, journal-NAMESPACE in its data folder, that folder, or a file of the journal; may be repeated. What
-    /// etcd had acknowledged to the node since the backup was made comes back from it: name those of all nodes.
-    #[arg(long, value_name = "PATH")]
-    journal: Vec<PathBuf>,
-}
-
-/// A fleet whose etcd has lost something, and what is known of it.
+/// A fleet whose etcd has lost data, with the known facts about the fleet.
 struct Restored {
     etcd: EtcdSettings,
     coordinator: Arc<dyn Coordinator>,
@@ -51,13 +40,27 @@ struct Restored {
 }
 
 impl FenceRestore {
-    /// Brings back what journals have, raises the floor of the fleet and gives it another name, and prints what was done.
+    /// Restores the records of the journals, raises the floor of the fleet, gives the fleet a new
+    /// name, and prints the result.
     ///
     /// # Errors
-    /// 65 when what is stored cannot be read, or something in a journal is lost though the fence is done, 74 when a file cannot,
-    /// or etcd is full, 75 when etcd does not answer, 78.
+    /// Returns exit code 1 if nodes renew their slots and the operator does not confirm. Returns 65
+    /// if stored data cannot be read, or if records of a journal are lost although the fence is
+    /// done. Returns 74 if a file cannot be read or etcd is full, 75 if etcd
+    /// does not respond, and 78 if the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut restored = self.restored()?;
+        if let Some(problem) = problem_of_members(&restored.coordinator.members()) {
+            let FleetProblem { what, advice } = problem;
+            let text = format!("{what}: {advice}; nothing was changed");
+            return Err(Failure::new(Exit::Config, text));
+        }
+        if !self.yes {
+            restored.ask()?;
+            // The operator may have taken long to answer, while nodes reserved more time, so the
+            // clock is read again.
+            restored.now = Clock::system().now();
+        }
         let reimported = if self.journal.is_empty() {
             None
         } else {
@@ -78,25 +81,41 @@ impl FenceRestore {
             high_waters,
             *now,
             &mut Entropy::of_kernel(),
-        );
-        let fence = fence.map_err(|error| failure(&error))?;
+        )?;
         print(format_args!(
             "{}{}\n",
             report(&fence, high_waters, *now),
             advice(reimported.is_some())
         ))?;
-        reimported.as_ref().map_or(Ok(()), reimport::judge)
+        if rule.holds_numbers {
+            print(format_args!("{NUMBERS_HELD}\n"))?;
+        }
+        let judged = reimported.as_ref().map_or(Ok(()), reimport::judge);
+        match fence.lacks_records {
+            true => Err(judged.err().unwrap_or_else(lacks_records).and(HELD)),
+            false => judged,
+        }
     }
 
     fn restored(&self) -> Result<Restored, Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let etcd = etcd_of(&config)?;
-        let mut high_waters = vec![read(&KeptHighWater::of(
-            &config.storage.data_dir,
-            &etcd.namespace,
-        ))?];
+        let mut high_waters =
+            vec![KeptHighWater::of(&config.storage.data_dir, &etcd.namespace).read()?];
+        let namespace = &etcd.namespace;
+        let beside = self.journal.iter().map(|path| {
+            let folders = path.ancestors().take(3);
+            let mut files = folders.map(|folder| KeptHighWater::of(folder, namespace));
+            files.find(|kept| kept.path().is_some_and(Path::exists))
+        });
+        for kept in beside.flatten() {
+            match kept.read() {
+                Ok(high_water) => high_waters.push(high_water),
+                Err(error) => print(format_args!("{error}: it is left out\n"))?,
+            }
+        }
         for path in &self.high_water {
-            let high_water = read(&KeptHighWater::at(path))?;
+            let high_water = KeptHighWater::at(path).read()?;
             if high_water == HighWater::default() {
                 return Err(Failure::new(
                     Exit::Io,
@@ -113,16 +132,17 @@ impl FenceRestore {
         )?;
         let rule = FenceRule {
             share: config.slot_share(),
-            unheard: Unheard {
+            unseen: UnseenNodes {
                 window: config.storage.window(),
                 ahead_max: config.clock.max_ahead,
             },
-            origin: None,
+            journals: JournalledFleet::default(),
             formats: kept_formats(&service),
+            holds_numbers: true,
+            is_clock_trusted: self.trust_this_clock,
         };
-        let coordinator = etcd
-            .connect()
-            .map_err(|error| Failure::of(Exit::Config, &error))?;
+        let coordinator =
+            idmint_fleet::connect(&etcd).map_err(|error| Failure::of(Exit::Config, &error))?;
         let keys = FleetKeys::below(etcd.namespace.key_prefix());
         Ok(Restored {
             etcd,
@@ -136,30 +156,84 @@ impl FenceRestore {
 }
 
 impl Restored {
-    /// Raises the floor, then brings back what the journals at these paths have, and prints it.
+    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. Nodes that
+    /// have noticed that etcd was restored do not renew.
+    fn ask(&self) -> Result<(), Failure> {
+        let watched_max = |unseen| match unseen {
+            Unseen::Renewals => watched_max(unseen),
+            Unseen::NextRenewals => Duration::ZERO,
+        };
+        let known = HighWater::default();
+        let status = watch(&*self.coordinator, &self.keys, &known, watched_max)?;
+        let renewing: Vec<String> = status
+            .slots
+            .iter()
+            .filter_map(|slot| match &slot.state {
+                SlotState::Held(holder) if holder.clock.is_some() => {
+                    Some(format!("{} at {}", holder.node, holder.addr))
+                }
+                _ => None,
+            })
+            .collect();
+        if renewing.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "{} renew their slots, so this etcd has lost nothing that they know of; a fence stops them for a minute or more",
+            renewing.join(", ")
+        );
+        let mut answer = String::new();
+        if io::stdin().is_terminal() {
+            print(format_args!("{text}. Fence the fleet? [y/N] "))?;
+            io::stdin()
+                .read_line(&mut answer)
+                .map_err(|error| Failure::of(Exit::Io, &error))?;
+        }
+        match answer.trim() {
+            "y" | "yes" => Ok(()),
+            _ => Err(Failure::new(
+                Exit::No,
+                format!("{text}: nothing was changed; --yes fences the fleet all the same"),
+            )),
+        }
+    }
+
+    /// Raises the floor, restores the records from the journals at these paths, and prints the
+    /// result.
     fn bring_back(&mut self, paths: &[PathBuf]) -> Result<Reimported, Failure> {
-        let here =
-            origin_of_restored(&*self.coordinator, &self.keys).map_err(|error| failure(&error))?;
+        let names = names_of_restored(&*self.coordinator, &self.keys)?;
         thread::sleep(JOURNALS_AFTER);
-        let (copies, origin) = reimport::read(paths, &self.etcd, here)?;
-        self.rule.origin = origin;
-        let raised = raise_restored_floor(
+        let (copies, fleet) = reimport::read(paths, &self.etcd, &names)?;
+        self.rule.journals = fleet;
+        let agreed = raise_restored_floor(
             &*self.coordinator,
             &self.keys,
             &self.rule,
             &self.high_waters,
             self.now,
-        );
-        let agreed = raised.map_err(|error| failure(&error))?;
+        )?;
         let done = reimport::import(Arc::clone(&self.coordinator), &self.etcd, agreed, &copies)?;
+        self.rule.journals.has_gap = done.has_gap();
+        self.rule.holds_numbers = reimport::judge(&done).is_err();
         print(format_args!("{}", reimport::report(&copies, &done)))?;
         Ok(done)
     }
 }
 
-fn read(kept: &KeptHighWater) -> Result<HighWater, Failure> {
-    kept.read()
-        .map_err(|error| Failure::new(Exit::Damaged, error))
+/// The advice to an operator if records are missing after the fence.
+const HELD: &str = "records are refused until they are there: end the nodes, adopt the node that moved in after the backup \
+                    again, or find the missing journals; then fence again with all journals, or without any to give the \
+                    missing records up";
+
+/// The advice to an operator if numbers may be missing after the fence.
+const NUMBERS_HELD: &str = "numbers that were given after the backup may be missing: no series gives numbers until you run \
+                            `idmint numbers resume`, or fence again with the journals of all nodes";
+
+fn lacks_records() -> Failure {
+    Failure::new(
+        Exit::Damaged,
+        "the fence is done; a node had moved in, and etcd does not know of it any more",
+    )
 }
 
 fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> String {
@@ -176,13 +250,13 @@ fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> St
     let known = known.map_or(String::new(), |known| format!(", the highest {known}"));
     let wait = fence.floor.since(now).as_secs() + 1;
     let far = fence.far.map_or(String::new(), |(slot, until)| {
-        format!("slot {slot} was used up to {until}, by a clock that was far ahead: it rests until then, and nobody waits for it\n")
+        format!("slot {slot} was used up to {until} by a clock far ahead: it rests until then, and no node waits for it\n")
     });
     format!(
         "the fleet is {fleet} now; {former}\n\
          its floor is {floor}: above {horizons} horizons in etcd{highest},\n\
-         above what nodes know by {files} files{known}, and above all that a node can have reserved by now\n\
-         nodes join by themselves, and mint in {wait} s, when their clocks have passed the floor\n\
+         above {files} high-water files{known}, and above all time that a node can have reserved by now\n\
+         nodes join by themselves, and mint in {wait} s, when their clocks pass the floor\n\
          {far}",
         fleet = fence.fleet,
         floor = fence.floor,
@@ -192,21 +266,10 @@ fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> St
 
 fn advice(has_journals: bool) -> &'static str {
     match has_journals {
-        true => {
-            "what was appended since the backup was made and is in none of these journals is lost"
-        }
+        true => "appends since the backup that are in none of these journals are lost",
         false => {
-            "what was appended since the backup was made is lost, but for what --journal brings back of ledgers that have \
-             not gone on yet: this may be run again with it"
+            "appends since the backup are lost, except those that another run with --journal brings back, for ledgers \
+             without newer events"
         }
-    }
-}
-
-fn failure(error: &FenceError) -> Failure {
-    match error {
-        FenceError::Coordinator(error) => failure_of(error),
-        FenceError::Unreadable { .. } => Failure::of(Exit::Damaged, error),
-        FenceError::FarAhead { .. } => Failure::of(Exit::Config, error),
-        FenceError::Contended => Failure::of(Exit::Busy, error),
     }
 }

@@ -1,10 +1,128 @@
-//! `idmint fleet`: nodes that share an etcd, asked for by way of that etcd.
+//! `idmint fleet`: commands for a fleet, whose nodes share an etcd. The arguments exist in every
+//! build, but the commands work only in builds with the feature `etcd`.
 
+#[cfg(feature = "etcd")]
 mod adopt;
-mod command;
+#[cfg(feature = "etcd")]
 mod fence_restore;
+#[cfg(feature = "etcd")]
 mod reimport;
+#[cfg(feature = "etcd")]
 mod shared_etcd;
+#[cfg(feature = "etcd")]
 mod status;
 
-pub(super) use command::Fleet;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::exit::Failure;
+use crate::cli::settings::Settings;
+use idmint_storage::EtcdEndpoint;
+
+/// Work with a fleet: nodes that share an etcd.
+#[derive(Debug, Args)]
+pub(super) struct Fleet {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetCommand {
+    Status(Status),
+    Adopt(Adopt),
+    FenceRestore(FenceRestore),
+}
+
+/// Show the state of a fleet: slots and their nodes, clock offsets, space in etcd, problems and their remedies.
+#[allow(rustdoc::bare_urls, reason = "the help prints the text as it is")]
+#[derive(Debug, Args)]
+struct Status {
+    #[command(flatten)]
+    settings: Settings,
+    /// A member of the etcd of another region that mints in this namespace, such as http://etcd.west:2379; may be repeated.
+    #[arg(long, value_name = "URL", value_parser = endpoint)]
+    peer: Vec<EtcdEndpoint>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
+    EtcdEndpoint::parse(text)
+        .ok_or("scheme, host and port are needed, such as http://127.0.0.1:2379")
+}
+
+/// Move a single node into a fleet: its formats, ledgers, keys and conjunctions, and the time up to which it has minted.
+///
+/// From then on no node starts on its folder. If interrupted, run the same command again to continue.
+#[derive(Debug, Args)]
+struct Adopt {
+    /// The data folder of the node, which must be stopped.
+    data_dir: PathBuf,
+    /// State that no node ever minted in this etcd namespace: if it has no fleet, the new one begins in seconds instead
+    /// of after all time that other nodes may have reserved.
+    #[arg(long)]
+    new_fleet: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Let a fleet mint again after its etcd was restored or wiped, above every id that was ever minted.
+#[derive(Debug, Args)]
+struct FenceRestore {
+    #[command(flatten)]
+    settings: Settings,
+    /// The file high-water-NAMESPACE in the data folder of a node, its last knowledge of etcd; may be repeated. The
+    /// file of this configuration is always read if it exists. Each file makes it more certain that no node is missed.
+    #[arg(long, value_name = "FILE")]
+    high_water: Vec<PathBuf>,
+    /// The journal of a node, journal-NAMESPACE in its data folder, that folder, or a file of the journal; may be repeated. It
+    /// restores what etcd acknowledged to the node since the backup: name the journals of all nodes.
+    #[arg(long, value_name = "PATH")]
+    journal: Vec<PathBuf>,
+    /// Fence the fleet without asking, even while nodes renew their slots.
+    #[arg(long)]
+    yes: bool,
+    /// Fence the fleet although something shows a later time than the clock of this machine, which is right.
+    #[arg(long)]
+    trust_this_clock: bool,
+}
+
+impl Fleet {
+    /// Runs the subcommand.
+    ///
+    /// # Errors
+    /// Returns the errors of the subcommand.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        self.command.run()
+    }
+}
+
+impl FleetCommand {
+    #[cfg(feature = "etcd")]
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            FleetCommand::Status(status) => status.run(),
+            FleetCommand::Adopt(adopt) => adopt.run(),
+            FleetCommand::FenceRestore(fence) => fence.run(),
+        }
+    }
+
+    /// Fails, because this build has no etcd. Reads the configuration first, so that an error in
+    /// the configuration is reported instead.
+    #[cfg(not(feature = "etcd"))]
+    fn run(self) -> Result<(), Failure> {
+        let settings = match self {
+            FleetCommand::Status(status) => status.settings,
+            FleetCommand::Adopt(adopt) => adopt.settings,
+            FleetCommand::FenceRestore(fence) => fence.settings,
+        };
+        settings.load(toml::Table::new())?;
+        Err(Failure::new(
+            crate::cli::exit::Exit::Config,
+            "storage.engine is not \"etcd\", and this build has no etcd: build with --features etcd, and name the \
+             configuration of the fleet with --config",
+        ))
+    }
+}

@@ -1,64 +1,67 @@
-//! What a restored etcd has forgotten, brought back from the journals of nodes.
+//! Restores records from the journals of nodes, after the fleet's etcd has lost them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cluster::Nonce;
-use crate::ledger::GivenNumbers;
-use crate::storage::{
-    Coordinator, EtcdSettings, ImportError, JournalCopies, JournalError, JournalImport, LostAppend,
+use idmint_fleet::Nonce;
+use idmint_fleet::{
+    Coordinator, DamagedPart, JournalCopies, JournalImport, JournalledFleet, LostAppend,
     LostConjunction, LostNumbers, Reimported, Revision,
 };
+use idmint_records::ledger::GivenNumbers;
+use idmint_storage::EtcdSettings;
 
-/// Reads the journals at these paths as those of the fleet that began as `here`; where there is none any more, of the one they
-/// are of. Returns which one that is, too.
+/// Reads the journals at these paths. Returns the records in the journals of the fleet that had one
+/// of `names`, and the facts about the fleet that the journals contain.
 ///
 /// # Errors
-/// 74 when one cannot be read, 78 when one is of another fleet.
+/// Returns exit code 74 if a journal cannot be read, and 78 if a journal belongs to another fleet.
 pub(super) fn read(
     paths: &[PathBuf],
     etcd: &EtcdSettings,
-    here: Option<Nonce>,
-) -> Result<(JournalCopies, Option<Nonce>), Failure> {
-    let copies =
-        JournalCopies::read(paths, &etcd.namespace).map_err(|error| failure_of_journal(&error))?;
-    let origin = copies
-        .origin(here.map(Nonce::bits))
-        .map_err(|error| failure_of_journal(&error))?;
-    let copies = match origin {
-        Some(origin) => copies.of_origin(origin),
-        None => copies,
-    };
-    Ok((copies, origin.map(Nonce::new)))
+    names: &[Nonce],
+) -> Result<(JournalCopies, JournalledFleet), Failure> {
+    Ok(JournalCopies::read(paths, &etcd.namespace)?.of_fleet(names)?)
 }
 
-/// Writes what journals have to a fleet that agrees on what this revision wrote.
+/// Writes the records from the journals to a fleet. `agreed` is the revision of the fleet's
+/// agreement in etcd. If the agreement changes meanwhile, nothing more is written.
 ///
 /// # Errors
-/// 74, 75: what was written is whole; run again it goes on.
+/// Returns exit code 74 or 75 if the fleet fails. Each record is written completely or not at all.
+/// If the command is repeated, it continues after the last complete write.
 pub(super) fn import(
     coordinator: Arc<dyn Coordinator>,
     etcd: &EtcdSettings,
     agreed: Revision,
     copies: &JournalCopies,
 ) -> Result<Reimported, Failure> {
-    JournalImport::new(coordinator, &etcd.namespace, agreed, copies)
-        .run()
-        .map_err(|error| match error {
-            ImportError::Journal(error) => failure_of_journal(&error),
-            ImportError::Store(error) => error.into(),
-        })
+    Ok(JournalImport::new(coordinator, &etcd.namespace, agreed, copies).run()?)
 }
 
-/// What came back, and what is lost, in lines.
+/// Returns lines of text for the operator that list the restored and the lost records.
 pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     let mut text = String::new();
     let mut line = |line: String| writeln!(text, "{line}").expect("text can be written");
-    for (path, bytes) in copies.unreadable() {
+    for (path, bytes) in copies.torn() {
         line(format!(
-            "{}: the last {bytes} bytes are torn, or damaged, and are left out",
+            "{}: the last {bytes} bytes are cut off or damaged, and are skipped",
+            path.display()
+        ));
+    }
+    for DamagedPart {
+        path,
+        at,
+        len,
+        rows_before,
+        rows_after,
+    } in &done.damaged
+    {
+        line(format!(
+            "{}: {len} bytes from byte {at} on are damaged and are skipped; {rows_before} rows before them and {rows_after} \
+             after them are whole",
             path.display()
         ));
     }
@@ -97,20 +100,30 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     text
 }
 
-/// Says by the exit code that something is lost.
+/// Returns an error if records are lost or may be lost.
 ///
 /// # Errors
-/// 65.
+/// Returns exit code 65 if records are lost, or if a journal is damaged.
 pub(super) fn judge(
     Reimported {
         lost,
         lost_conjunctions,
         lost_numbers,
+        damaged,
         ..
     }: &Reimported,
 ) -> Result<(), Failure> {
-    if lost.is_empty() && lost_conjunctions.is_empty() && lost_numbers.is_empty() {
+    let is_nothing_lost =
+        lost.is_empty() && lost_conjunctions.is_empty() && lost_numbers.is_empty();
+    if is_nothing_lost && damaged.is_empty() {
         return Ok(());
+    }
+    if is_nothing_lost {
+        return Err(Failure::new(
+            Exit::Damaged,
+            "the fence is done, but journals are damaged, as printed: records that are in no other journal are lost; if you \
+             have a good copy of such a file, stop all nodes and fence again with it",
+        ));
     }
     let events: usize = lost.iter().map(|lost| lost.events.len()).sum();
     let conjunctions = lost_conjunctions.len();
@@ -132,8 +145,8 @@ fn line_of(
         .first()
         .map_or(String::new(), |event| event.ledger().to_string());
     let why = match is_replaced {
-        true => "the ledger has others in their places",
-        false => "no journal has what stands before them",
+        true => "the ledger has other events in their places",
+        false => "no journal has the entries before them",
     };
     let ids: Vec<String> = events.iter().map(ToString::to_string).collect();
     format!(
@@ -152,18 +165,11 @@ fn line_of_numbers(LostNumbers { given, is_replaced }: &LostNumbers) -> String {
         ..
     } = given;
     let why = match is_replaced {
-        true => "other keys were given them since",
-        false => "no journal has what stands before them",
+        true => "they were given to other keys since",
+        false => "no journal has the entries before them",
     };
     format!(
         "lost: numbers {first} to {last} of {series}, given to the key {:032x}: {why}",
         mark.key.0
     )
-}
-
-fn failure_of_journal(error: &JournalError) -> Failure {
-    match error {
-        JournalError::Unreadable { .. } => Failure::of(Exit::Io, error),
-        JournalError::OtherFleet { .. } => Failure::of(Exit::Config, error),
-    }
 }

@@ -1,29 +1,70 @@
-//! The etcd of a configuration, for commands that ask it themselves.
+//! Helpers of the fleet commands, for etcd settings and exit codes.
 
-use crate::cli::exit::{Exit, Failure};
-use crate::server::config::Config;
-use crate::storage::{CoordinatorError, EngineChoice, EtcdSettings};
+use crate::cli::exit::{CommandError, Exit, Failure};
+use crate::server::config::{Config, EngineChoice};
+use idmint_fleet::{AdoptionError, CoordinatorError, FenceError, ImportError, JournalError};
+use idmint_storage::EtcdSettings;
 
-/// The etcd of this configuration.
+/// Returns the etcd settings of the configuration.
 ///
 /// # Errors
-/// 78: it is of no fleet.
+/// Returns exit code 78 if the configuration is not for a fleet.
 pub(super) fn etcd_of(config: &Config) -> Result<EtcdSettings, Failure> {
     match config.engine_choice() {
         EngineChoice::Etcd(settings) => Ok(settings),
         EngineChoice::Own(_) => Err(Failure::new(
             Exit::Config,
-            "storage.engine is not \"etcd\": this is the configuration of no fleet",
+            "storage.engine is not \"etcd\": this is not the configuration of a fleet",
         )),
     }
 }
 
-/// What is said when the etcd does not do what it was asked.
-pub(super) fn failure_of(error: &CoordinatorError) -> Failure {
-    let exit = match error {
-        CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_) => Exit::Busy,
-        CoordinatorError::Full(_) => Exit::Io,
-        CoordinatorError::Refused(_) => Exit::Config,
-    };
-    Failure::of(exit, error)
+impl CommandError for AdoptionError {
+    fn exit(&self) -> Exit {
+        self.failure_kind().into()
+    }
+}
+
+impl CommandError for CoordinatorError {
+    fn exit(&self) -> Exit {
+        match self {
+            CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_) => Exit::Busy,
+            CoordinatorError::Full(_) => Exit::Io,
+            CoordinatorError::Refused(_) | CoordinatorError::Denied(_) => Exit::Config,
+        }
+    }
+}
+
+impl CommandError for FenceError {
+    fn exit(&self) -> Exit {
+        match self {
+            FenceError::Coordinator(error) => error.exit(),
+            FenceError::Unreadable { kind, .. } => (*kind).into(),
+            FenceError::FarAhead { .. }
+            | FenceError::ClockBehind { .. }
+            | FenceError::OtherSlots(_)
+            | FenceError::OlderNodes { .. } => Exit::Config,
+            FenceError::Contended => Exit::Busy,
+        }
+    }
+}
+
+impl CommandError for JournalError {
+    fn exit(&self) -> Exit {
+        match self {
+            JournalError::Unreadable { .. } => Exit::Io,
+            JournalError::OtherFleet { .. }
+            | JournalError::OtherNamespace { .. }
+            | JournalError::LaterVersion { .. } => Exit::Config,
+        }
+    }
+}
+
+impl CommandError for ImportError {
+    fn exit(&self) -> Exit {
+        match self {
+            ImportError::Journal(error) => error.exit(),
+            ImportError::Store(error) => error.exit(),
+        }
+    }
 }

@@ -4,59 +4,42 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use serde_json::{Value, json};
 
-use super::shared_etcd::{etcd_of, failure_of};
+use super::Status;
+use super::shared_etcd::etcd_of;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
-use crate::cli::settings::Settings;
-use crate::cluster::{
+use idmint_core::time::Clock;
+use idmint_fleet::{
     AgreedFleet, ClockBounds, FleetKeys, FleetProblem, FleetStatus, FleetWatch, HighWater,
-    KeptHighWater, Slot, SlotState, Unseen, problem_of_shares,
+    KeptHighWater, Slot, SlotState, Unseen, problem_of_members, problem_of_shares,
 };
-use crate::storage::{Coordinator, CoordinatorError, EtcdEndpoint, EtcdSettings, Member, Space};
-use crate::time::Clock;
+use idmint_fleet::{Coordinator, CoordinatorError, Member, Space};
+use idmint_storage::{EtcdEndpoint, EtcdSettings};
 
-/// How often it is looked: what is renewed is seen so much later.
+/// The interval between two reads of etcd. A renewal is noticed at most this long after it happens.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Say how a fleet is: who holds which slot, how right clocks are, how full etcd is, what is wrong and what to do about it.
-#[derive(Debug, Args)]
-pub(super) struct Status {
-    #[command(flatten)]
-    settings: Settings,
-    /// A member of the etcd of another region that mints in this namespace, such as http://etcd.west:2379; may be repeated.
-    #[arg(long, value_name = "URL", value_parser = endpoint)]
-    peer: Vec<EtcdEndpoint>,
-    /// As JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
-    EtcdEndpoint::parse(text)
-        .ok_or("scheme, host and port are needed, such as http://127.0.0.1:2379")
-}
-
 impl Status {
-    /// Watches the fleet until each node has renewed its slot, a few seconds at most, and prints how it is.
+    /// Watches the fleet for a few seconds, until each node has renewed its slot. Then prints the
+    /// status of the fleet.
     ///
     /// # Errors
-    /// 1 when something is wrong, 75 when etcd does not answer, 78.
+    /// Returns exit code 1 if the fleet has problems, 75 if etcd does not respond, and 78 if the
+    /// configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let etcd = etcd_of(&config)?;
         let kept = KeptHighWater::of(&config.storage.data_dir, &etcd.namespace);
-        let known = kept
-            .read()
-            .map_err(|error| Failure::new(Exit::Damaged, error))?;
+        let known = kept.read()?;
         let (mut status, members) = look(&etcd, &known)?;
         status.problems.extend(
             members
                 .iter()
                 .filter_map(|member| problem_of(member, &etcd)),
         );
+        status.problems.extend(problem_of_members(&members));
         for peer in &self.peer {
             status
                 .problems
@@ -79,36 +62,44 @@ impl Status {
     }
 }
 
-/// How the fleet of this etcd is, and how its members are.
+/// Returns the status of the fleet and of its etcd members.
 fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Member>), Failure> {
     let coordinator = connect(etcd)?;
-    let (clock, keys) = (
-        Clock::system(),
-        FleetKeys::below(etcd.namespace.key_prefix()),
-    );
+    let keys = FleetKeys::below(etcd.namespace.key_prefix());
+    let status = watch(&*coordinator, &keys, known, watched_max)?;
+    Ok((status, coordinator.members()))
+}
+
+/// Watches the fleet until all renewals that its status needs have been seen, or until their time
+/// limit, which `watched_max` returns, has passed.
+pub(super) fn watch(
+    coordinator: &dyn Coordinator,
+    keys: &FleetKeys,
+    known: &HighWater,
+    watched_max: impl Fn(Unseen) -> Duration,
+) -> Result<FleetStatus, Failure> {
+    let clock = Clock::system();
     let (mut watch, begun) = (FleetWatch::default(), Instant::now());
-    while let Some(unseen) = watch.unseen(&keys) {
+    while let Some(unseen) = watch.unseen(keys) {
         let is_over = begun.elapsed() >= watched_max(unseen);
         let asked_at = clock.now();
         match coordinator.read(&keys.all_slots()) {
-            Ok(snapshot) => watch.see(&keys, snapshot, (asked_at, clock.now())),
-            // Etcd may be about to find another leader.
+            Ok(snapshot) => watch.see(keys, snapshot, (asked_at, clock.now())),
+            // Etcd may be electing a new leader, so the loop continues.
             Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) if !is_over => {}
-            Err(error) => return Err(failure_of(&error)),
+            Err(error) => return Err(error.into()),
         }
         if is_over {
             break;
         }
         thread::sleep(LOOK_EVERY);
     }
-    Ok((
-        watch.status(&keys, known, clock.now()),
-        coordinator.members(),
-    ))
+    Ok(watch.status(keys, known, clock.now()))
 }
 
-/// Longer than a node waits before it renews its slot, and asks once more when it had no answer.
-fn watched_max(unseen: Unseen) -> Duration {
+/// Returns the time limit of the watch for the renewals that are still unseen. The limit exceeds
+/// the interval at which a node renews its slot by enough time for one retry.
+pub(super) fn watched_max(unseen: Unseen) -> Duration {
     Duration::from_secs(match unseen {
         Unseen::Renewals => 7,
         Unseen::NextRenewals => 13,
@@ -116,8 +107,7 @@ fn watched_max(unseen: Unseen) -> Duration {
 }
 
 fn connect(etcd: &EtcdSettings) -> Result<std::sync::Arc<dyn Coordinator>, Failure> {
-    etcd.connect()
-        .map_err(|error| Failure::of(Exit::Config, &error))
+    idmint_fleet::connect(etcd).map_err(|error| Failure::of(Exit::Config, &error))
 }
 
 fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
@@ -125,7 +115,7 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     let state = match &member.state {
         Ok(state) => state,
         Err(error) => {
-            let advice = "etcd goes on while more than half of its members do: bring this one back";
+            let advice = "etcd works while more than half of its members do: restore this one";
             return Some(FleetProblem::new(
                 format!("the member of etcd at {at} does not answer: {error}"),
                 advice,
@@ -148,12 +138,13 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
             format!("the database of the member of etcd at {at} is {space}: appends are refused");
         FleetProblem::new(
             what,
-            "compact and defragment (docs/FLEET.md), or raise the quota here and there",
+            "compact and defragment (docs/FLEET.md), or raise the quota of etcd and etcd.quota",
         )
     })
 }
 
-/// What is wrong between this region and another one.
+/// Returns the problem if this region and the region of `peer` assign the same slots, or if `peer`
+/// is unreachable.
 fn problem_with(
     peer: &EtcdEndpoint,
     etcd: &EtcdSettings,
@@ -165,11 +156,11 @@ fn problem_with(
     };
     let unknown = |why: String| {
         let what = format!(
-            "whether slots belong to two regions is not known, {peer} cannot be asked: {why}"
+            "cannot check whether slots belong to two regions, {peer} is unreachable: {why}"
         );
         Some(FleetProblem::new(
             what,
-            "ask again when it answers; until then start no node there with other slots",
+            "retry when it answers; until then start no node there with other slots",
         ))
     };
     match look_once(&there) {
@@ -180,9 +171,7 @@ fn problem_with(
 
 fn look_once(etcd: &EtcdSettings) -> Result<FleetStatus, Failure> {
     let keys = FleetKeys::below(etcd.namespace.key_prefix());
-    let snapshot = connect(etcd)?
-        .read(&keys.all_slots())
-        .map_err(|error| failure_of(&error))?;
+    let snapshot = connect(etcd)?.read(&keys.all_slots())?;
     let (mut watch, now) = (FleetWatch::default(), Clock::system().now());
     watch.see(&keys, snapshot, (now, now));
     Ok(watch.status(&keys, &HighWater::default(), now))
@@ -255,7 +244,8 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
     text
 }
 
-/// Where a clock is for certain. Below a millisecond no record says anything.
+/// Describes the known bounds of a clock error in words. The bounds are rounded to milliseconds,
+/// which is the precision of the records of a clock.
 fn as_words(clock: ClockBounds) -> String {
     let ClockBounds {
         least_nanos,

@@ -8,27 +8,27 @@ use sha2::{Digest, Sha256};
 
 use super::event_file::EventFile;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{SENT_SHOWN_FROM_LEN, print, progress_bar};
+use crate::cli::print::{SENT_SHOWN_FROM_LEN, json, print, progress_bar};
 use crate::cli::running_service::{RetryArgs, block_on, key_of, parse_key};
-use crate::client::{Answer, Client};
-use crate::ledger::{Event, LedgerId};
-use crate::wire::EventDetail;
+use idmint_client::{Answer, Client};
+use idmint_records::ledger::{Event, LedgerId};
+use idmint_wire::EventDetail;
 
 /// Append events to a ledger of a running service; prints one id a line.
 ///
-/// Nothing is sent unless every line is an event. A long file goes in several requests, each of which is appended whole or
-/// not at all. If the command fails in between, the same command again goes on where it failed: for 24 hours the service
-/// knows what was appended with the same key, and prints the ids it has.
+/// Nothing is sent unless every line is an event. A long file is sent in several requests, each of which is appended
+/// completely or not at all. If the command fails, run it again within 24 hours to continue: the service remembers the
+/// keys and prints the ids of events that it has.
 #[derive(Debug, Args)]
 pub(super) struct Append {
     /// The ledger, eight hexadecimal digits.
     #[arg(value_parser = LedgerId::from_text)]
     ledger: LedgerId,
-    /// The events, one JSON object a line; without a file they are read from standard input, to its end, before any is sent.
+    /// The events, one JSON object a line; standard input if absent, which is read to its end before any event is sent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The Idempotency-Key, to which each request adds its number; without it, one made of all lines. So to append the same
-    /// lines a second time within 24 hours on purpose, give a key that was not used before.
+    /// The Idempotency-Key, to which each request adds its number; by default it is derived from all lines. To append
+    /// the same lines again within 24 hours on purpose, give a new key.
     #[arg(long, value_parser = parse_key)]
     key: Option<String>,
     /// One JSON object a line: id, timestamp, the id before, and the place in the ledger.
@@ -42,7 +42,8 @@ impl Append {
     /// Prints the id of each event.
     ///
     /// # Errors
-    /// 1 when the service refuses, 65 when a line is no event, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request, 65 if a line is not an event, 69 if
+    /// the service is unreachable, 74 if input or output fails, and 75 if the service stays busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut file = EventFile::open(self.file.as_deref())?;
         let (events, digest) = look_through(&mut file)?;
@@ -69,22 +70,22 @@ impl Append {
         done.map_err(|failure| match appending.count {
             0 if failure.exit() == Exit::No => failure,
             count => failure.and(format!(
-                "{count} of {events} events are known to be appended; the same command again goes on from there"
+                "{count} of {events} events are known to be appended; run the same command again to continue"
             )),
         })
     }
 }
 
-/// The events of a file on their way to a ledger.
+/// An append of a file to a ledger, in progress.
 struct Appending {
     client: Client,
     bar: ProgressBar,
     ledger: LedgerId,
     key: String,
     json: bool,
-    /// How many events are appended.
+    /// The number of appended events.
     count: usize,
-    /// Those of them that had been appended before.
+    /// The number of events, among the appended ones, that an earlier run had already appended.
     replayed: usize,
 }
 
@@ -110,9 +111,7 @@ impl Appending {
 
     fn print(&self, answer: &Answer<Vec<EventDetail>>) -> Result<(), Failure> {
         let line = |detail: &EventDetail| match self.json {
-            true => {
-                serde_json::to_string(detail).expect("texts and numbers always serialize") + "\n"
-            }
+            true => json(detail) + "\n",
             false => format!("{}\n", detail.id),
         };
         print(format_args!(
@@ -122,7 +121,7 @@ impl Appending {
     }
 }
 
-/// How many events there are, and a digest of them all.
+/// Checks that all lines are events. Returns the number of events and a digest of all lines.
 fn look_through(file: &mut EventFile) -> Result<(u64, [u8; 32]), Failure> {
     let mut lines = file.lines()?;
     let mut digest = Sha256::new();

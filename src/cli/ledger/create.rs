@@ -7,26 +7,26 @@ use indicatif::ProgressBar;
 
 use super::event_file::EventFile;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{json, print};
 use crate::cli::running_service::{RetryArgs, block_on, key_of, parse_key};
-use crate::client::{Client, ClientError};
-use crate::ledger::{Event, EventId, LedgerId};
-use crate::wire::LedgerInfo;
+use idmint_client::{Client, ClientError};
+use idmint_records::ledger::{Event, EventId, LedgerId};
+use idmint_wire::LedgerInfo;
 
 /// Create the ledger that begins with an event, at a running service.
 ///
-/// Prints the id of the ledger and the id of the event. A ledger that is there already and begins with the same event is
-/// no failure: it is printed, and standard error says so.
+/// Prints the id of the ledger and the id of the event. If the ledger already exists and begins with the same event,
+/// the command succeeds and prints a note to standard error.
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// The event, a JSON object; without a file it is read from standard input.
+    /// The event, a JSON object; standard input if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The Idempotency-Key; without it, one made of the event, so that the same command again creates nothing new. An event
-    /// without timestamp is the same one for 24 hours: after them it begins another ledger.
+    /// The Idempotency-Key; by default it is derived from the event, so a repeated command creates nothing new. An
+    /// event without timestamp creates another ledger after 24 hours.
     #[arg(long, value_parser = parse_key)]
     key: Option<String>,
-    /// The ledger as POST /ledgers answers.
+    /// The ledger as POST /ledgers returns it.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -34,10 +34,12 @@ pub(super) struct Create {
 }
 
 impl Create {
-    /// Prints what was created.
+    /// Prints the created ledger.
     ///
     /// # Errors
-    /// 1 when the service refuses or has another ledger of this id, 65 when that is no event, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request or has a different ledger with this
+    /// id, 65 if the input is not an event, 69 if the service is unreachable, 74 if input or output
+    /// fails, and 75 if the service stays busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let body = EventFile::open(self.file.as_deref())?.event()?;
         let genesis =
@@ -55,16 +57,14 @@ impl Create {
             ledger, genesis, ..
         } = &created.info;
         let text = match self.json {
-            true => {
-                serde_json::to_string(&created.info).expect("texts and numbers always serialize")
-            }
+            true => json(&created.info),
             false => format!("{ledger} {genesis}"),
         };
         print(format_args!("{text}\n"))
     }
 }
 
-/// A ledger that begins with the event that was given.
+/// A ledger that begins with the given event. `is_new` is `false` if it existed before.
 struct Created {
     info: LedgerInfo,
     is_new: bool,
@@ -86,7 +86,8 @@ async fn create(
         Err(error) if is_refused_as_existing(&error) => error,
         Err(error) => return Err(error.into()),
     };
-    // Without a timestamp the service would have taken another time and so another ledger.
+    // For an event without a timestamp, the service chooses the time. The ledger id depends on that
+    // time, so it cannot be computed here.
     let Some(time) = genesis.timestamp() else {
         return Err(error.into());
     };

@@ -1,22 +1,22 @@
-//! Events in a file, one a line, and how they are put together into requests.
+//! A file of events, one per line. The events are grouped into requests.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
+use idmint_wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 
-/// Bytes that are read at once.
+/// The size of the read buffer in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// Bytes that a request has at most beside its events.
+/// The maximum size of a request in bytes, not counting its events.
 const ENVELOPE_LEN_MAX: usize = 128;
 
-/// The most bytes of events in one request.
+/// The maximum size in bytes of the events in one request.
 const GROUP_LEN_MAX: usize = LEDGER_BODY_LEN_MAX - ENVELOPE_LEN_MAX;
 
-/// Events that can be read more than once.
+/// An input of events that can be read more than once.
 pub(super) struct EventFile {
     name: String,
     input: Input,
@@ -24,32 +24,32 @@ pub(super) struct EventFile {
 
 enum Input {
     File(File),
-    /// What cannot be read twice: standard input, a pipe.
+    /// The content of an input that cannot be read twice, such as standard input or a pipe.
     Memory(Vec<u8>),
 }
 
-/// The lines of a file, one after the other.
+/// The lines of a file in order.
 pub(super) struct EventLines<'a> {
     name: &'a str,
     input: BufReader<Box<dyn Read + 'a>>,
     line: Vec<u8>,
-    /// Whether `line` has been read and not been taken.
+    /// `true` if `line` has been read but not returned yet.
     is_pending: bool,
-    /// How many lines were read.
+    /// The number of lines read.
     lines: u64,
 }
 
-/// Events of one request, as a JSON list has them between its brackets.
+/// The events of one request as JSON, separated by commas, and their number.
 pub(super) struct EventGroup {
     pub(super) events: Vec<u8>,
     pub(super) count: usize,
 }
 
 impl EventFile {
-    /// The file at `path`, or standard input, which is read to its end first.
+    /// Opens the file at `path`. Without a path, reads standard input to its end.
     ///
     /// # Errors
-    /// 74.
+    /// Returns exit code 74 if the file cannot be read.
     pub(super) fn open(path: Option<&Path>) -> Result<EventFile, Failure> {
         let name = path.map_or_else(
             || "standard input".to_owned(),
@@ -71,21 +71,21 @@ impl EventFile {
                 }
             }
         };
-        let input = open()
-            .map_err(|error: io::Error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
+        let input = open().map_err(|error: io::Error| Failure::io(&name, error))?;
         Ok(EventFile { name, input })
     }
 
-    /// All of it, which is one event on as many lines as it likes.
+    /// Returns the whole input as one event, which may span several lines.
     ///
     /// # Errors
-    /// 65 if that is longer than an event may be, 74.
+    /// Returns exit code 65 if the input exceeds the maximum length of an event, and 74 if reading
+    /// fails.
     pub(super) fn event(&mut self) -> Result<Vec<u8>, Failure> {
         let mut event = Vec::new();
         let most = u64::try_from(EVENT_LEN_MAX + 1).expect("a few hundred KiB");
         let lines = self.lines()?;
         let read = lines.input.take(most).read_to_end(&mut event);
-        read.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", lines.name)))?;
+        read.map_err(|error| Failure::io(lines.name, error))?;
         if event.len() > EVENT_LEN_MAX {
             let what = format!(
                 "{} is longer than the {EVENT_LEN_MAX} bytes that an event may have",
@@ -96,12 +96,12 @@ impl EventFile {
         Ok(event)
     }
 
-    /// What to call it.
+    /// Returns the name of the input, for messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long it is, in bytes; 0 if that cannot be told.
+    /// Returns the length of the input in bytes, or 0 if it is unknown.
     pub(super) fn len(&self) -> u64 {
         match &self.input {
             Input::File(file) => file.metadata().map_or(0, |metadata| metadata.len()),
@@ -109,15 +109,15 @@ impl EventFile {
         }
     }
 
-    /// Its lines from the first on.
+    /// Returns the lines of the input, starting with the first line.
     ///
     /// # Errors
-    /// 74.
+    /// Returns exit code 74 if the file cannot be rewound.
     pub(super) fn lines(&mut self) -> Result<EventLines<'_>, Failure> {
         let input: Box<dyn Read> = match &mut self.input {
             Input::File(file) => {
                 file.rewind()
-                    .map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.name)))?;
+                    .map_err(|error| Failure::io(&self.name, error))?;
                 Box::new(file)
             }
             Input::Memory(bytes) => Box::new(bytes.as_slice()),
@@ -133,25 +133,28 @@ impl EventFile {
 }
 
 impl EventLines<'_> {
-    /// The number of the line that was read last, from 1.
+    /// Returns the number of the last line that was read. The first line has number 1.
     pub(super) fn number(&self) -> u64 {
         self.lines
     }
 
-    /// The next line without its end; `None` after the last.
+    /// Reads the next line and returns it without its line terminator, or `None` at the end of the
+    /// input.
     ///
     /// # Errors
-    /// 65 for a line that is longer than the service takes an event, 74.
+    /// Returns exit code 65 if the line exceeds the maximum length of an event, and 74 if reading
+    /// fails.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Failure> {
         let is_there = self.fill()?;
         self.is_pending = false;
         Ok(is_there.then_some(self.line.as_slice()))
     }
 
-    /// As many events as fit into one request; `None` after the last. `each` sees every one of them before it is taken.
+    /// Returns as many events as fit into one request, or `None` at the end of the input. `each` is
+    /// called for every event before the event is added to the group.
     ///
     /// # Errors
-    /// As [`EventLines::next`], and those of `each`.
+    /// Returns the errors of [`EventLines::next`] and of `each`.
     pub(super) fn next_group(
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
@@ -176,7 +179,8 @@ impl EventLines<'_> {
         Ok(Some(group).filter(|group| group.count > 0))
     }
 
-    /// Reads a line unless one is pending, and says whether there is one.
+    /// Reads the next line unless a line is pending, which means read but not returned. Returns
+    /// `false` at the end of the input.
     fn fill(&mut self) -> Result<bool, Failure> {
         if self.is_pending {
             return Ok(true);
@@ -188,7 +192,7 @@ impl EventLines<'_> {
             .by_ref()
             .take(most)
             .read_until(b'\n', &mut self.line);
-        if read.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.name)))? == 0 {
+        if read.map_err(|error| Failure::io(self.name, error))? == 0 {
             return Ok(false);
         }
         self.lines += 1;

@@ -9,15 +9,15 @@ use super::event_file::{EventFile, EventLines};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{SENT_SHOWN_FROM_LEN, print, progress_bar};
 use crate::cli::running_service::{RetryArgs, block_on};
-use crate::client::{Client, ClientError};
-use crate::ledger::{ChainChecker, EventId, ImportPart, LedgerId};
-use crate::wire::LedgerInfo;
+use idmint_client::{Client, ClientError};
+use idmint_records::ledger::{ChainChecker, EventId, ImportPart, LedgerId};
+use idmint_wire::LedgerInfo;
 
-/// Bring a chain of events, ids and all, to a running service.
+/// Import a chain of events, with its ids, into a running service.
 ///
-/// The whole chain is checked first, offline; one that does not hold sends nothing. If the service has the ledger already,
-/// its head must be an event of the chain, and the import goes on after it: the same command again finishes an import that
-/// broke off, and one that is all there is done, though events may have come after it. Any other head is a fork, and is refused.
+/// The whole chain is checked first, offline; nothing of an invalid chain is sent. If the service already has the
+/// ledger, its head must be an event of the chain, and the import continues after it, so repeat the command to finish
+/// an interrupted import. Later events in the service are allowed. Any other head is a fork, and is refused.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// The events, one JSON object a line, each with its timestamp and its eventId.
@@ -27,7 +27,7 @@ pub(super) struct Import {
     service: RetryArgs,
 }
 
-/// A chain that holds.
+/// The summary of a chain that was found valid.
 #[derive(Clone, Copy)]
 struct Chain {
     ledger: LedgerId,
@@ -36,10 +36,12 @@ struct Chain {
 }
 
 impl Import {
-    /// Prints the head once the service has the whole chain.
+    /// Prints the head of the ledger once the service has the whole chain.
     ///
     /// # Errors
-    /// 1 when the service refuses or its ledger is no part of this chain, 65 when the chain does not hold, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request or its ledger is not a part of this
+    /// chain, 65 if the chain is invalid, 69 if the service is unreachable, 74 if input or output
+    /// fails, and 75 if the service stays busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut file = EventFile::open(Some(&self.file))?;
         let chain = check_chain(&mut file)?;
@@ -51,11 +53,7 @@ impl Import {
         let imported = block_on(import(&service, &mut file, chain));
         service.bar.finish_and_clear();
         let Imported { new, later } = imported?;
-        let Chain {
-            ledger,
-            head,
-            events,
-        } = chain;
+        let (ledger, head, events) = (chain.ledger, chain.head, chain.events);
         let behind = if later == 0 {
             String::new()
         } else {
@@ -67,20 +65,20 @@ impl Import {
     }
 }
 
-/// The service, and how far it is.
+/// The client of the service, with the progress bar.
 struct Service {
     client: Client,
     bar: ProgressBar,
 }
 
-/// How many events an import brought.
+/// The number of events that an import has added so far, and the number that it still has to add.
 struct Imported {
     new: u64,
-    /// How many there are after the last of the file, which somebody else has appended.
+    /// The number of events that other callers have appended after the last event of the file.
     later: u64,
 }
 
-/// Checks the whole chain.
+/// Checks the whole chain of events in the file, and returns its summary.
 fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
     let mut checker = ChainChecker::from_genesis();
     let mut lines = file.lines()?;
@@ -104,7 +102,8 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
     }
 }
 
-/// Appends what the service lacks.
+/// Appends the events of the file that the service lacks, and creates the ledger if the service
+/// does not have it.
 async fn import(
     service: &Service,
     file: &mut EventFile,
@@ -125,12 +124,9 @@ async fn import(
         Some(stored) => {
             rest.skip(service, stored.events)?;
             rest.there = stored.events;
-            if rest
-                .checker
-                .head()
-                .is_none_or(|head| head.to_string() != stored.head)
-            {
-                return Err(fork(&name, stored, rest.checker.head()));
+            let head = rest.checker.head();
+            if head.is_none_or(|head| head.to_string() != stored.head) {
+                return Err(fork(&name, stored, head));
             }
             stored.events
         }
@@ -142,7 +138,7 @@ async fn import(
     rest.append(service, chain).await.map_err(|failure| {
         let (there, events) = (rest.there, chain.events);
         failure.and(format!(
-            "{there} of {events} events are known to be there; the same command again goes on"
+            "{there} of {events} events are known to be there; run the same command again to continue"
         ))
     })?;
     match service.client.ledger(chain.ledger).await? {
@@ -153,23 +149,24 @@ async fn import(
                 later,
             })
         }
-        None => Err(Failure::new(
-            Exit::No,
-            format!("ledger {} is gone from the service", chain.ledger),
-        )),
+        None => {
+            let said = format!("ledger {} is gone from the service", chain.ledger);
+            Err(Failure::new(Exit::No, said))
+        }
     }
 }
 
-/// What is left to send. It is checked again, since the file may have changed.
+/// The part of the file that is still to be sent. Its events are checked a second time, because the
+/// file may have changed.
 struct Rest<'a> {
     lines: EventLines<'a>,
     checker: ChainChecker,
-    /// How many events the service is known to have.
+    /// The number of events that the service is known to have.
     there: u64,
 }
 
 impl Rest<'_> {
-    /// Passes by what the service has.
+    /// Reads and checks the first `events` events, which the service already has.
     fn skip(&mut self, service: &Service, events: u64) -> Result<(), Failure> {
         for _ in 0..events {
             self.next(service)?;
@@ -177,7 +174,7 @@ impl Rest<'_> {
         Ok(())
     }
 
-    /// Takes the next event.
+    /// Reads and checks the next event.
     fn next(&mut self, service: &Service) -> Result<(EventId, Vec<u8>), Failure> {
         let line = self.lines.next()?.ok_or_else(changed)?;
         let id = self.checker.check(line).map_err(|_| changed())?;
@@ -185,7 +182,8 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
-    /// Which part of the import ends with the event that was taken last.
+    /// Returns the query parameter for the request whose last event was just read: the last part of
+    /// the import, or an earlier one.
     fn part(&self, chain: Chain) -> ImportPart {
         if self.checker.events() == chain.events {
             ImportPart::Last
@@ -205,7 +203,8 @@ impl Rest<'_> {
         Ok(())
     }
 
-    /// Appends all others, each request only behind the event that it follows in the chain.
+    /// Appends all events after those already read. Each request names the id before its first
+    /// event as the expected head of the ledger.
     async fn append(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         loop {
             let previous = self.checker.head().expect("there is a first event");
@@ -224,7 +223,7 @@ impl Rest<'_> {
             appended.map_err(|error| match error {
                 ClientError::Refused(refusal) if refusal.slug == "head-moved" => {
                     let said = format!(
-                        "somebody else appends to ledger {}: {}",
+                        "another writer appends to ledger {}: {}",
                         chain.ledger, refusal.detail
                     );
                     Failure::new(Exit::No, said)
@@ -237,34 +236,27 @@ impl Rest<'_> {
     }
 }
 
-/// How many events the service has after those of the file, unless it has others instead of them.
+/// Returns the number of events that the service has after the events of the file.
+///
+/// Returns an error if the last event of the file is not in the service's ledger, so that the two
+/// have diverged.
 async fn later_events(
     service: &Service,
     name: &str,
     chain: Chain,
     stored: &LedgerInfo,
 ) -> Result<u64, Failure> {
-    let Chain {
-        ledger,
-        head,
-        events,
-    } = chain;
+    let (ledger, head) = (chain.ledger, chain.head);
     let has_all = stored.head == head.to_string() || service.client.has_event(ledger, head).await?;
-    if has_all {
-        Ok(stored.events.saturating_sub(events))
-    } else {
-        Err(fork(name, stored, Some(head)))
+    match has_all {
+        true => Ok(stored.events.saturating_sub(chain.events)),
+        false => Err(fork(name, stored, Some(head))),
     }
 }
 
-/// The ledger and the file went different ways.
+/// Returns the failure for a ledger and a file that have diverged.
 fn fork(name: &str, stored: &LedgerInfo, ours: Option<EventId>) -> Failure {
-    let LedgerInfo {
-        ledger,
-        events,
-        head,
-        ..
-    } = stored;
+    let (ledger, events, head) = (&stored.ledger, stored.events, &stored.head);
     let ours = ours.map_or_else(|| "none".to_owned(), |id| id.to_string());
     let said = format!(
         "a fork: the head of ledger {ledger} is {head}, its event {events}, which is not in {name}; there it is {ours}"

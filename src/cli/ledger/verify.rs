@@ -1,6 +1,5 @@
 //! `idmint ledger verify`.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 
@@ -9,37 +8,37 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{READ_SHOWN_FROM_LEN, print, progress_bar};
-use crate::ledger::{
+use crate::cli::print::{READ_SHOWN_FROM_LEN, json, open_input, print, progress_bar};
+use idmint_records::ledger::{
     ChainChecker, ChainError, ChainLines, ChainVerdict, ChecksumStep, EventId, LedgerId,
 };
-use crate::wire::LedgerCheck;
+use idmint_wire::LedgerCheck;
 
-/// Bytes that are read at once.
+/// The size of the read buffer in bytes.
 const BUFFER_LEN: usize = 256 * 1024;
 
-/// Say whether a chain of events holds, offline: exit code 0 or 65.
+/// Verify a chain of events, offline: exit code 0 or 65.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// The events, one JSON object a line, each with its eventId; without a file they are read from standard input.
+    /// The events, one JSON object a line, each with its eventId; standard input if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The ledger that it must be; without it, the one that begins with the first event.
+    /// The expected ledger; by default the one that begins with the first event.
     #[arg(long, value_name = "ID", value_parser = LedgerId::from_text)]
     ledger: Option<LedgerId>,
-    /// The id of the event before the first one here, which is trusted.
+    /// The trusted id of the event before the first one in the input.
     #[arg(long, value_name = "ID", value_parser = EventId::from_text)]
     after: Option<EventId>,
-    /// A JSON object, as POST /ledgers/{ledger}/verify answers.
+    /// A JSON object, as POST /ledgers/{ledger}/verify returns.
     #[arg(long)]
     json: bool,
-    /// Of the first bad event, the bytes that go into its checksum step by step, and the CRC-32C after each: compare them
-    /// with those of the program that made the id.
+    /// For the first bad event, print the bytes of its checksum step by step, and the CRC-32C after each, to compare
+    /// with the program that made the id.
     #[arg(long)]
     explain: bool,
 }
 
-/// What `--json` prints with `--explain`.
+/// The output of `--json` with `--explain`.
 #[derive(Serialize)]
 struct Explained {
     #[serde(flatten)]
@@ -50,39 +49,36 @@ struct Explained {
 #[derive(Serialize)]
 struct ExplainedStep {
     step: &'static str,
-    /// In hexadecimal digits.
+    /// The bytes of this step, in hexadecimal.
     bytes: String,
     text: String,
-    /// CRC-32C of these bytes and all before them, in hexadecimal digits.
+    /// The CRC-32C of the bytes of this step and all earlier ones, in hexadecimal.
     crc32c: String,
 }
 
 impl Verify {
-    /// Prints what comes out.
+    /// Prints the verdict on the chain.
     ///
     /// # Errors
-    /// 64 when ledger and trusted event do not go together, 65 when the chain does not hold, 74 when input or output fail.
+    /// Returns exit code 64 if the ledger and the trusted event contradict each other, 65 if the
+    /// chain is invalid, and 74 if input or output fails.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut lines = ChainLines::new(self.checker()?);
         if self.explain {
             lines = lines.explaining();
         }
-        match &self.file {
-            Some(path) => {
-                let failed = |error: io::Error| {
-                    Failure::new(Exit::Io, format!("{}: {error}", path.display()))
-                };
-                let file = File::open(path).map_err(failed)?;
-                let len = file.metadata().map_err(failed)?.len();
-                read(file, &mut lines, &progress_bar(len, READ_SHOWN_FROM_LEN))
-                    .map_err(|error| failure_of_input(error, failed))?;
-            }
-            None => {
-                let failed = |error| Failure::new(Exit::Io, format!("standard input: {error}"));
-                read(io::stdin().lock(), &mut lines, &ProgressBar::hidden())
-                    .map_err(|error| failure_of_input(error, failed))?;
-            }
-        }
+        let (name, input) = open_input(self.file.as_deref())?;
+        let failed = |error: io::Error| match error.kind() {
+            // A line that is too long is invalid data, not an I/O error.
+            ErrorKind::InvalidData => Failure::new(Exit::Damaged, error),
+            _ => Failure::io(&name, error),
+        };
+        let len = match self.file {
+            Some(_) => input.metadata().map_err(failed)?.len(),
+            None => 0,
+        };
+        let progress = progress_bar(len, READ_SHOWN_FROM_LEN);
+        read(input, &mut lines, &progress).map_err(failed)?;
         let verdict = lines.end();
         if verdict.events == 0 {
             return Err(Failure::new(Exit::Damaged, "there is no event"));
@@ -127,21 +123,17 @@ impl Verify {
         }
         broken.map_or(Ok(()), Err)
     }
-}
 
-impl Verify {
     fn json_of(&self, mut verdict: ChainVerdict) -> String {
         let steps = std::mem::take(&mut verdict.steps)
             .into_iter()
             .map(explained)
             .collect();
         let check = LedgerCheck::of(verdict);
-        let json = if self.explain {
-            serde_json::to_string(&Explained { check, steps })
-        } else {
-            serde_json::to_string(&check)
-        };
-        json.expect("texts and numbers always serialize")
+        match self.explain {
+            true => json(&Explained { check, steps }),
+            false => json(&check),
+        }
     }
 }
 
@@ -156,7 +148,8 @@ fn explained(step: ChecksumStep) -> ExplainedStep {
     }
 }
 
-/// The steps as a table, one a line. Control characters are shown as they would be escaped in Rust.
+/// Formats the steps of a checksum as a table with one line per step. Control characters are
+/// escaped as in Rust.
 fn drawing_of(steps: &[ChecksumStep]) -> String {
     let mut drawing = "step       bytes  crc-32c   text".to_owned();
     for ChecksumStep {
@@ -176,22 +169,12 @@ fn drawing_of(steps: &[ChecksumStep]) -> String {
 }
 
 fn failure_of_chain(error: &ChainError, events: u64) -> Failure {
-    let ChainError {
-        index,
-        reason,
-        detail,
-        ..
-    } = error;
-    Failure::new(
-        Exit::Damaged,
-        format!(
-            "not valid: line {} of {events}: {reason}: {detail}",
-            index + 1
-        ),
-    )
+    let (line, reason, detail) = (error.index + 1, error.reason, &error.detail);
+    let message = format!("not valid: line {line} of {events}: {reason}: {detail}");
+    Failure::new(Exit::Damaged, message)
 }
 
-/// Reads to the end, in memory for one line.
+/// Reads the input to its end and checks each line. At most one line is in memory at a time.
 fn read(mut input: impl Read, lines: &mut ChainLines, progress: &ProgressBar) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_LEN];
     loop {
@@ -208,12 +191,4 @@ fn read(mut input: impl Read, lines: &mut ChainLines, progress: &ProgressBar) ->
     }
     progress.finish_and_clear();
     Ok(())
-}
-
-/// A line that is too long is no fault of the disk.
-fn failure_of_input(error: io::Error, failed: impl FnOnce(io::Error) -> Failure) -> Failure {
-    match error.kind() {
-        ErrorKind::InvalidData => Failure::new(Exit::Damaged, error),
-        _ => failed(error),
-    }
 }

@@ -11,13 +11,14 @@ use clap::Args;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
+use crate::server::config::EngineChoice;
 use crate::server::{BACKUP_SOCKET, BackupReply};
-use crate::storage::{BackedUp, EngineChoice, OwnEngine};
+use idmint_storage::{BackedUp, OwnEngine};
 
-/// Copy what a running node keeps, without its horizon: a node starts on the copy only with --floor.
+/// Copy the data of a running node, without its horizon: a node starts on the copy only with --floor.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Backup {
-    /// The folder to copy to: empty, or to be made.
+    /// The folder to copy to: empty, or new.
     folder: PathBuf,
     /// The data folder of the node, for storage.data_dir.
     #[arg(long, value_name = "FOLDER")]
@@ -27,10 +28,11 @@ pub(in crate::cli) struct Backup {
 }
 
 impl Backup {
-    /// Asks the node on this machine, and waits until the copy is durable.
+    /// Requests a backup from the node on this machine, and waits until the copy is durable.
     ///
     /// # Errors
-    /// 69 when no node runs with that folder, 74 when there is no copy, 78.
+    /// Returns exit code 69 if no node uses that folder, 74 if the backup fails, and 78 if the
+    /// configuration is invalid or the node keeps no files.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let folder = std::path::absolute(&self.folder);
         let folder = folder.map_err(|error| {
@@ -41,7 +43,7 @@ impl Backup {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(
                 Exit::Unavailable,
                 format!(
-                    "no node listens on {}: if none runs, copy its data folder itself",
+                    "no node listens on {}: if none runs, copy its data folder",
                     socket.display()
                 ),
             ),
@@ -71,7 +73,7 @@ impl Backup {
             }
             None => Err(Failure::new(
                 Exit::Io,
-                "the node ended before the copy was whole: it is no backup",
+                "the node ended before the copy was complete: do not use it",
             )),
         }
     }
@@ -84,11 +86,11 @@ impl Backup {
             EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Ok(data_dir),
             EngineChoice::Etcd(_) => Err(Failure::new(
                 Exit::Config,
-                "storage.engine is \"etcd\": nothing is kept here; back up etcd by its own snapshots (docs/OPERATIONS.md)",
+                "storage.engine is \"etcd\": this node stores nothing; back up etcd with etcd snapshots (docs/OPERATIONS.md)",
             )),
             EngineChoice::Own(OwnEngine::Memory) => Err(Failure::new(
                 Exit::Config,
-                "storage.engine is \"memory\": nothing is kept",
+                "storage.engine is \"memory\": nothing is stored",
             )),
         }
     }

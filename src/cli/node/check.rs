@@ -5,19 +5,21 @@ use std::sync::Arc;
 use clap::Args;
 use prometheus::Registry;
 
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
-use crate::minting::Randomness;
+use crate::server::config::EngineChoice;
 use crate::server::config::{AssignmentKind, Config};
 use crate::server::{
-    assemble, check_access, check_all_slots, check_slot, formats_table, other_generators, warnings,
+    assemble, check_access, check_all_slots, check_slot, formats_table, other_generators,
+    read_etcd_expiries, warnings,
 };
-use crate::service::Service;
-use crate::storage::{EngineChoice, EtcdEndpoint};
-use crate::time::Clock;
+use idmint_core::minting::Randomness;
+use idmint_core::time::Clock;
+use idmint_service::Service;
+use idmint_storage::EtcdEndpoint;
 
-/// Check a configuration and print what it means.
+/// Check a configuration and print its effect.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
     #[command(flatten)]
@@ -25,10 +27,11 @@ pub(in crate::cli) struct Check {
 }
 
 impl Check {
-    /// Prints the formats, workers, rates and ends that the configuration gives, where texts can be confused, and what is odd.
+    /// Prints the formats with their worker numbers, rates and last days. Also prints which formats
+    /// are easily confused, and the warnings about the configuration.
     ///
     /// # Errors
-    /// 78 with the setting that is wrong.
+    /// Returns exit code 78, naming the invalid setting or the expired certificate.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
@@ -36,17 +39,17 @@ impl Check {
         let service = service?;
         check_slot(&config)?;
         check_all_slots(&config, &service)?;
-        let callers = check_access(&config, &service)?;
+        let access = check_access(&config, &service)?;
         let mut lines = vec![
             format!(
                 "listens on        {}://{}",
                 config.http.scheme(),
                 config.http.listen
             ),
-            format!("callers           {}", callers.shown),
+            format!("callers           {}", access.credentials),
         ];
         lines.extend(
-            callers
+            access
                 .refusals
                 .iter()
                 .map(|refusal| format!("                  {refusal}")),
@@ -65,10 +68,21 @@ impl Check {
                 endpoints.join(" "),
                 etcd.namespace
             ));
+            read_etcd_expiries(&service, etcd.tls.as_ref());
         }
+        let (expiries, now) = (service.expiries(), service.clock().now());
+        let next = expiries.iter().filter(|expiry| !expiry.has_passed(now));
+        lines.extend(next.min_by_key(|expiry| expiry.at).map(|next| {
+            format!(
+                "next to expire    {} {}, at {}",
+                next.kind.label(),
+                next.name,
+                next.end_text()
+            )
+        }));
         lines.extend([
             format!("ids per request   at most {}", config.mint.batch_max),
-            format!("answers held      at most {:?}\n", config.mint.wait()),
+            format!("responses held    at most {:?}\n", config.mint.wait()),
             formats_table(&service).trim_end().to_owned(),
         ]);
         let kept_clear_of = other_generators(&service, config.clock.max_ahead)?;
@@ -80,15 +94,28 @@ impl Check {
                 others.join(", ")
             )
         }));
-        let warnings = warnings(&service, &config);
+        let mut warnings = warnings(&service, &config);
+        let (expired, others): (Vec<_>, Vec<_>) = expiries
+            .iter()
+            .partition(|expiry| expiry.is_expired_certificate(now));
+        warnings.extend(others.iter().filter_map(|expiry| expiry.warning(now)));
         lines.extend((!warnings.is_empty()).then(String::new));
         lines.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
         let verdict = match warnings.len() {
-            0 => "the configuration is sound".to_owned(),
-            1 => "the configuration is sound, but for 1 warning".to_owned(),
-            many => format!("the configuration is sound, but for {many} warnings"),
+            0 => "the configuration is valid".to_owned(),
+            1 => "the configuration is valid, with 1 warning".to_owned(),
+            many => format!("the configuration is valid, with {many} warnings"),
         };
-        print(format_args!("{}\n\n{verdict}\n", lines.join("\n")))
+        let lines = lines.join("\n");
+        if expired.is_empty() {
+            return print(format_args!("{lines}\n\n{verdict}\n"));
+        }
+        print(format_args!("{lines}\n"))?;
+        let expired: Vec<_> = expired
+            .iter()
+            .filter_map(|expiry| expiry.warning(now))
+            .collect();
+        Err(Failure::new(Exit::Config, expired.join("; ")))
     }
 }
 
@@ -102,7 +129,8 @@ fn slot_text(config: &Config) -> String {
     }
 }
 
-/// Formats whose ids leave a doubt, and the formats that they may be taken for.
+/// Returns each format whose ids can be mistaken for ids of other formats, with the names of these
+/// formats.
 fn clashes(service: &Service) -> Vec<(&str, Vec<String>)> {
     let decoding = service.decoding().at(service.clock().now());
     let formats = service

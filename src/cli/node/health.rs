@@ -2,35 +2,40 @@
 
 use clap::Args;
 
+use super::status::records_of;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
-use crate::cli::running_service::{AccessArgs, ask_once, service_url};
+use crate::cli::running_service::{ServiceArgs, ask_once};
 
-/// Say whether a running service mints: exit code 0 or 1.
+/// Check if a running service mints: exit code 0 or 1.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Health {
-    /// Where the service listens.
-    #[arg(long, default_value_t = service_url())]
-    server: String,
     #[command(flatten)]
-    access: AccessArgs,
+    service: ServiceArgs,
 }
 
 impl Health {
-    /// Prints why, if it does not.
+    /// Prints the slot of the service if it is ready, or else the reason why it is not ready.
     ///
     /// # Errors
-    /// 1 when it does not mint or cannot be asked: what asks is a container engine, which knows no other code.
+    /// Returns exit code 1 if the service is not ready or unreachable. No other code is used,
+    /// because container engines run this command as a probe and distinguish only 0 and 1.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let client = self.access.client(&self.server);
+        let client = self.service.client();
         let readiness =
             client.and_then(|client| ask_once(client, async |client| client.readiness().await));
         let readiness = readiness.map_err(|failure| Failure::new(Exit::No, failure))?;
         match readiness.reason {
-            None => match readiness.slot {
-                Some(slot) => print(format_args!("ready, slot {slot}\n")),
-                None => print(format_args!("ready\n")),
-            },
+            None => {
+                let slot = readiness
+                    .slot
+                    .map_or(String::new(), |slot| format!(", slot {slot}"));
+                let records = match readiness.records.as_str() {
+                    "ready" => String::new(),
+                    _ => format!(", but records {}", records_of(&readiness)),
+                };
+                print(format_args!("ready{slot}{records}\n"))
+            }
             Some(reason) => Err(Failure::new(
                 Exit::No,
                 format!(

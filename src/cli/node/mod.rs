@@ -1,4 +1,4 @@
-//! Commands about a node: to run it, to check what it would be, to copy what it keeps, to ask how it is.
+//! Commands about a node: run it, check its configuration, back it up, and query its state.
 
 mod backup;
 mod check;

@@ -13,16 +13,20 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::settings::Settings;
 use crate::server::config::{Config, Engine, INSECURE_PUBLIC};
 use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
-use crate::time::{UnixNanos, UnixTime};
+use idmint_core::time::{UnixNanos, UnixTime};
 
-/// How long the end of the process waits for threads that still work for a caller that is gone.
+/// The time for which a process that ends waits for threads that still work for disconnected
+/// callers.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 
-/// After so many turns of tasks a thread looks for what has come from the network. Long answers make turns of a fraction of
-/// a millisecond, for which a single mint would wait 61 times, as often as tokio looks by itself.
+/// The number of task polls after which a thread checks for network events.
+///
+/// Writing a part of a long response takes a fraction of a millisecond per poll. With tokio's
+/// default of 61, a request for a single id could wait for 61 such polls.
 const EVENT_INTERVAL: u32 = 8;
 
-/// How far ids may take a clock that stands, in one request.
+/// The maximum time by which the ids of one request may advance the stopped clock of a test
+/// service.
 const TEST_WAIT_MAX: Duration = Duration::from_hours(24);
 
 /// Run the service.
@@ -45,25 +49,26 @@ pub(in crate::cli) struct Serve {
     /// The PEM file of the authorities of client certificates, for http.tls.client_ca.
     #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<PathBuf>,
-    /// An instant at or above which no id was ever issued, such as 2026-01-31T12:00:00Z. Used only where the horizon is
-    /// damaged, missing, or another slot's: stated too low, it lets ids be issued twice.
+    /// An instant at or above which no id was ever issued, such as 2026-01-31T12:00:00Z. Used only if the horizon is
+    /// damaged, missing, or of another slot. If it is too low, ids can be issued twice.
     #[arg(long, value_name = "INSTANT")]
     floor: Option<UnixTime>,
-    /// Begin at the horizon, however far it is ahead of the clock: ids then carry times in the future.
+    /// Begin at the horizon even if it is far ahead of the clock: ids then carry times in the future.
     #[arg(long)]
     run_ahead: bool,
-    /// Listen to other machines although callers need neither token nor certificate.
+    /// Listen to other machines even if callers need neither token nor certificate.
     #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
     insecure_public: bool,
-    /// Nobody has ever minted in this namespace of etcd: where it has no fleet, found one that begins in seconds instead of
-    /// above all that others might be minting yet. For the very first start of a fleet, and never in a unit file.
+    /// State that no node ever minted in this etcd namespace: if it has no fleet, found one that begins in seconds
+    /// instead of after all time that other nodes may have reserved. Only for the first start of a fleet, never in a
+    /// unit file.
     #[arg(long)]
     new_fleet: bool,
-    /// Serve to be tested against, on this machine alone and in memory: the clock stands, and the same requests get the same ids,
-    /// each time. docs/TESTING.md.
+    /// Run a test service, only on this machine and in memory: its clock stands still, and the same requests always get
+    /// the same ids. See docs/TESTING.md.
     #[arg(long, conflicts_with_all = ["data_dir", "floor", "run_ahead", "insecure_public", "new_fleet"])]
     test: bool,
-    /// Where the clock stands until ids take it further: a whole second.
+    /// The time of the clock until ids advance it: a whole second.
     #[arg(
         long,
         value_name = "INSTANT",
@@ -71,16 +76,18 @@ pub(in crate::cli) struct Serve {
         default_value = "2026-01-01T00:00:00Z"
     )]
     at: UnixTime,
-    /// What random ids are drawn from.
+    /// The seed of random ids.
     #[arg(long, value_name = "N", requires = "test", default_value_t = 0)]
     seed: u64,
 }
 
 impl Serve {
-    /// Runs the service until it is told to end.
+    /// Runs the service until it receives a signal to shut down.
     ///
     /// # Errors
-    /// 65, 74, 75 or 78.
+    /// Returns exit code 65 if stored data is invalid, 74 if a disk or socket fails, 75 if another
+    /// process holds a resource or the fleet does not respond, and 78 if the configuration is
+    /// invalid or conflicts with stored data.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let socket = InheritedSocket::take()?;
         let mut config = self.settings.load(self.flags()?)?;
@@ -107,33 +114,36 @@ impl Serve {
         let telemetry = Telemetry::start(&config.log);
         if let Some(TestRun { at, seed }) = test {
             warn!(
-                "a service to test against: its clock stands at {at}, its seed is {seed}, its ids come again with each start"
+                "a test service: its clock stands at {at}, its seed is {seed}, and each start repeats its ids"
             );
         }
         let flags = self.flags()?;
         let reload = || self.settings.read(flags.clone());
         let outcome = runtime.block_on(run(&config, options, socket, &telemetry, reload));
-        // Not dropped: that would wait for work that nobody is waiting for any more.
+        // Dropping the runtime instead would wait without a limit for work whose callers have
+        // disconnected.
         runtime.shutdown_timeout(SHUTDOWN_MAX);
         telemetry.close();
         Ok(outcome?)
     }
 
-    /// What `--test` says, and the settings that go with it.
+    /// Returns the clock and the seed of a test service (`--test`), and adapts the configuration to
+    /// a test.
     fn test_run(&self, config: &mut Config) -> Result<TestRun, Failure> {
         let refuse = |problem: &str| Failure::new(Exit::Config, format!("--test: {problem}"));
         if config.http.is_public() {
             return Err(refuse(
-                "others would take its ids for real ones; listen on 127.0.0.1",
+                "callers would take its ids for real ones; listen on 127.0.0.1",
             ));
         }
         if config.storage.engine == Engine::Etcd {
             return Err(refuse(
-                "nothing of it is kept; storage.engine is etcd, the nodes of which share what they keep",
+                "a test service stores nothing, but storage.engine is etcd, which nodes share",
             ));
         }
         config.storage.engine = Engine::Memory;
-        // Nobody waits: the clock goes on.
+        // A long wait takes no real time, because the clock of a test service is advanced by its
+        // ids.
         config.mint.wait_max = TEST_WAIT_MAX;
         let at = instant("--at", self.at)?;
         if at != at.ceil_to_second() {
@@ -190,7 +200,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
         .map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:8080 or [::1]:8080")
 }
 
-/// Sets the value of this key, which is below those before it.
+/// Sets the value at the path `key` in a table.
 fn set(table: &mut toml::Table, key: &[&str], value: String) {
     let Some((last, above)) = key.split_last() else {
         return;

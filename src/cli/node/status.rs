@@ -1,92 +1,163 @@
 //! `idmint status`.
 
+use std::io::{self, ErrorKind};
+
 use clap::Args;
+use rustls::CertificateError;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
-use crate::cli::running_service::{AccessArgs, ask_once, service_url};
-use crate::wire::Readiness;
+use crate::cli::running_service::{ServiceArgs, block_on, of_one_request};
+use idmint_client::ClientError;
+use idmint_core::time::{Clock, UnixNanos, UnixTime};
+use idmint_wire::Readiness;
 
-/// Say whether a running service mints, what is wrong, and what to do about it: exit code 0, 1 or 69.
+/// Show if a running service mints, what is wrong, and how to fix it: exit code 0, 1 or 69.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {
-    /// Where the service listens.
-    #[arg(long, default_value_t = service_url())]
-    server: String,
     #[command(flatten)]
-    access: AccessArgs,
+    service: ServiceArgs,
 }
 
-/// What helps when a node is not ready for one reason.
+/// The advice to an operator for one reason why a node is not ready.
 struct Advice {
-    /// The slug of the problem that callers get.
+    /// The slug of the problem with which callers are refused.
     reason: &'static str,
     safe_action: &'static str,
-    /// Where docs/OPERATIONS.md says more.
+    /// The section of docs/OPERATIONS.md with details.
     heading: &'static str,
 }
 
 const ADVICE: [Advice; 7] = [
     Advice {
         reason: "clock-behind",
-        safe_action: "set the clock right; the node mints again by itself once its clock has caught up",
+        safe_action: "correct the clock; the node mints again by itself once its clock has caught up",
         heading: "Not ready",
     },
     Advice {
         reason: "clock-jumped",
-        safe_action: "set the clock right; the node mints again by itself",
+        safe_action: "correct the clock; the node mints again by itself",
         heading: "Not ready",
     },
     Advice {
         reason: "horizon-reached",
-        safe_action: "wait for some seconds; if it stays so, see to the disk of storage.data_dir",
+        safe_action: "wait a few seconds; if it lasts, check the disk of storage.data_dir",
         heading: "Not ready",
     },
     Advice {
         reason: "no-worker-slot",
-        safe_action: "look at `idmint fleet status`; bring back the quorum of etcd; if etcd was restored, or the fleet begins too late, \
+        safe_action: "look at `idmint fleet status`; restore the quorum of etcd; if etcd was restored, or the fleet begins too late, \
                       start no node and run `idmint fleet fence-restore`",
         heading: "The etcd of a fleet",
     },
     Advice {
         reason: "draining",
-        safe_action: "nothing: the process was told to end; its supervisor starts the next one",
+        safe_action: "nothing: the process was asked to stop; its supervisor starts the next one",
         heading: "Start and stop",
     },
     Advice {
         reason: "storage-unavailable",
-        safe_action: "make room outside of storage.data_dir, or mend the disk; delete nothing in it",
+        safe_action: "free space outside storage.data_dir, or repair the disk; delete nothing in it",
         heading: "Records unavailable",
     },
     Advice {
         reason: "coordinator-unavailable",
-        safe_action: "bring back the quorum of etcd; start no empty one",
+        safe_action: "restore the quorum of etcd; do not start an empty one",
         heading: "The etcd of a fleet",
     },
 ];
 
 impl Status {
-    /// Prints what the service says of itself, and what to do.
+    /// Prints the state of the service, and how to fix its problems.
     ///
     /// # Errors
-    /// 1 when it does not mint, or stores nothing; 69 when it cannot be asked.
+    /// Returns exit code 1 if the service does not mint or cannot store events, and 69 if it is
+    /// unreachable.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let client = self.access.client(&self.server)?;
-        let readiness = ask_once(client, async |client| client.readiness().await);
-        let readiness = readiness.map_err(|failure| {
-            failure.and("start it again: it goes on above every id that it minted; see docs/OPERATIONS.md, \"Down\"")
+        let client = self.service.client()?;
+        let readiness = block_on(async {
+            client.readiness().await.map_err(|error| {
+                let remedy = remedy_of(&error);
+                of_one_request(error).and(remedy)
+            })
         })?;
-        print(format_args!("{}", told(&readiness)))?;
+        print(format_args!("{}", told(&readiness, Clock::system().now())))?;
         match (&readiness.reason, readiness.records.as_str()) {
             (None, "ready") => Ok(()),
-            (Some(reason), _) => Err(advise(reason, "mints no sequenced ids")),
-            (None, reason) => Err(advise(reason, "stores no events")),
+            (Some(reason), _) => Err(advise(reason, "mints no sequenced ids", None)),
+            (None, "numbers-held") => Err(Failure::new(
+                Exit::No,
+                "it issues no numbers: find the last number of each series in your own records, and run `idmint numbers \
+                 resume`; see docs/NUMBERS.md, \"After a restore\"",
+            )),
+            (None, reason) => {
+                let detail = readiness.records_detail.as_deref();
+                Err(advise(reason, "stores no events", detail))
+            }
         }
     }
 }
 
-/// The state of a node, a line each.
-fn told(readiness: &Readiness) -> String {
+/// Returns the remedy if the request for the readiness of the node failed with `error`.
+fn remedy_of(error: &ClientError) -> String {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext, UnknownIssuer,
+    };
+    let (safe_action, heading) = match error {
+        ClientError::Untrusted {
+            cause: rustls::Error::InvalidCertificate(cause),
+            ..
+        } => match cause {
+            Expired | ExpiredContext { .. } => (
+                "replace http.tls.certificate and its key, then send SIGHUP to the service",
+                "Expiring",
+            ),
+            NotValidYet | NotValidYetContext { .. } => (
+                "correct the clock of this machine, or renew the certificate",
+                "TLS",
+            ),
+            UnknownIssuer => (
+                "name the authority of the certificate with --ca, or renew the certificate",
+                "TLS",
+            ),
+            NotValidForName | NotValidForNameContext { .. } => {
+                ("use a name that the certificate has in --server", "TLS")
+            }
+            _ => ("renew the certificate of the service", "TLS"),
+        },
+        ClientError::Unreachable { .. } => {
+            let kind = error.cause().map(io::Error::kind);
+            match (error.cause::<rustls::Error>(), kind) {
+                (Some(rustls::Error::AlertReceived(_)), _) => (
+                    "the service refuses the connection or the certificate of --cert: renew that",
+                    "TLS",
+                ),
+                (Some(_), _) => (
+                    "if the service does not use TLS, use http:// in --server",
+                    "TLS",
+                ),
+                (None, Some(ErrorKind::ConnectionRefused)) => (
+                    "start it again: it continues above every id that it minted",
+                    "Down",
+                ),
+                (None, Some(_)) => ("check the address in --server and the network", "Down"),
+                (None, None) => ("if the service uses TLS, use https:// in --server", "TLS"),
+            }
+        }
+        ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {
+            return format!("see GET /problems/{}", refusal.slug);
+        }
+        _ => (
+            "another program answers: check the address in --server",
+            "Down",
+        ),
+    };
+    format!("{safe_action}; see docs/OPERATIONS.md, \"{heading}\"")
+}
+
+/// Returns the state of a node at `now`, one fact per line.
+fn told(readiness: &Readiness, now: UnixNanos) -> String {
     let slot = readiness
         .slot
         .map_or("none".to_owned(), |slot| slot.to_string());
@@ -96,23 +167,43 @@ fn told(readiness: &Readiness) -> String {
         .map_or("yes".to_owned(), |reason| format!("no, {reason}"));
     let mut lines = format!("mints    {mints}\nslot     {slot}\n");
     if let Some(horizon) = &readiness.horizon {
-        // While nobody asks for ids it lies in the past, and nothing is wrong.
-        lines += &format!("reserved until {horizon}, and further as ids are asked for\n");
+        // While no ids are requested, the reserved time lies in the past. That is not a problem.
+        let has_passed = horizon
+            .parse()
+            .is_ok_and(|horizon: UnixTime| horizon <= now.into());
+        let state = if has_passed { " (expired)" } else { "" };
+        lines += &format!("reserved until {horizon}{state}, extended as ids are requested\n");
     }
-    lines += &format!("records  {}\n", readiness.records);
+    lines += &format!("records  {}\n", records_of(readiness));
     if let Some(detail) = &readiness.detail {
         lines += &format!("why      {detail}\n");
+    }
+    for warning in &readiness.warnings {
+        lines += &format!("warning  {warning}\n");
     }
     lines
 }
 
-fn advise(reason: &str, what: &str) -> Failure {
+/// Returns the readiness to store records (events, conjunctions and numbers), with the reason if
+/// the node is not ready.
+pub(super) fn records_of(readiness: &Readiness) -> String {
+    let records = &readiness.records;
+    match &readiness.records_detail {
+        Some(detail) => format!("{records}: {detail}"),
+        None => records.clone(),
+    }
+}
+
+/// Returns the failure for a node that cannot do `what` for this `reason`. `detail` is the advice
+/// of the node, which may know more about the cause than the reason shows.
+fn advise(reason: &str, what: &str, detail: Option<&str>) -> Failure {
     let message = match ADVICE.iter().find(|advice| advice.reason == reason) {
         Some(Advice {
             safe_action,
             heading,
             ..
         }) => {
+            let safe_action = detail.unwrap_or(safe_action);
             format!("it {what}: {safe_action}; see docs/OPERATIONS.md, \"{heading}\"")
         }
         None => format!("it {what}: see GET /problems/{reason}"),
@@ -122,8 +213,33 @@ fn advise(reason: &str, what: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::http::Slug;
+    use idmint_http::Slug;
+
+    #[test]
+    fn a_reservation_that_has_passed_is_marked() {
+        let readiness = Readiness {
+            ready: true,
+            slot: Some(0),
+            horizon: Some("2026-01-31T12:00:00.000000000Z".to_owned()),
+            reason: None,
+            detail: None,
+            records: "ready".to_owned(),
+            records_detail: None,
+            warnings: Vec::new(),
+        };
+        let at = |second| {
+            let noon = UnixNanos::from_seconds(1_769_860_800);
+            told(
+                &readiness,
+                noon.before(Duration::from_secs(1)).after(second),
+            )
+        };
+        assert!(at(Duration::ZERO).contains("\nreserved until 2026-01-31T12:00:00.000000000Z, "));
+        assert!(at(Duration::from_secs(1)).contains("00000Z (expired), extended as"));
+    }
 
     #[test]
     fn each_reason_is_the_slug_of_a_problem_and_each_heading_is_there() {

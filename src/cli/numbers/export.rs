@@ -4,27 +4,28 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::pages::write_pages;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::Lines;
+use crate::cli::print::{Lines, write_pages};
 use crate::cli::running_service::{RetryArgs, block_on};
-use crate::client::Client;
-use crate::ledger::SeriesName;
-use crate::wire::{NumberInfo, SeriesInfo};
+use idmint_client::Client;
+use idmint_records::ledger::SeriesName;
+use idmint_wire::{NumberInfo, SeriesInfo};
 
 /// Print every number as a line of JSON, series by series, each in its order.
 ///
-/// Numbers that are given meanwhile may be there or not; of one series those up to some number are, and no others.
+/// A reserved range of blocks is one line: `number` is its first number, and `last` its last one.
+///
+/// Numbers given during the export may be missing; those of one series are complete up to some number.
 #[derive(Debug, Args)]
 pub(super) struct Export {
-    /// The series; without one, all that the caller may read.
+    /// The series; all that the caller may read if absent.
     #[arg(value_parser = SeriesName::from_text)]
     series: Vec<SeriesName>,
     #[command(flatten)]
     service: RetryArgs,
 }
 
-/// A number that can do without its place in an answer.
+/// A line of the export: a number with the name of its series.
 #[derive(Serialize)]
 struct Exported<'a> {
     series: &'a str,
@@ -33,10 +34,12 @@ struct Exported<'a> {
 }
 
 impl Export {
-    /// Prints them.
+    /// Prints the numbers.
     ///
     /// # Errors
-    /// 1 when the service refuses, 65, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,
+    /// 69 if the service is unreachable, 74 if input or output fails, and 75 if the service stays
+    /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
         let mut lines = Lines::begin();

@@ -6,20 +6,20 @@ use indicatif::ProgressBar;
 use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::running_service::{RetryArgs, block_on};
-use crate::ledger::SeriesName;
+use idmint_records::ledger::SeriesName;
 
-/// Let a series go on that was kept elsewhere until now.
+/// Continue a series that was kept elsewhere until now.
 ///
-/// Its last number is listed as given to the key `import-NUMBER`; the next is the one above. A series begins once: if it has begun
-/// here, it is refused, and the same command again changes nothing.
+/// Its last number is listed as given to the key `import-NUMBER`; the next number follows it. A series that has already
+/// begun here is refused, but repeating the same command changes nothing.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// The series.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
-    /// The last number that was given elsewhere, without what stands around it.
+    /// The last number that was given elsewhere, without the text around it.
     number: u64,
-    /// The answer as JSON, on one line.
+    /// The response as JSON, on one line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -27,13 +27,15 @@ pub(super) struct Import {
 }
 
 impl Import {
-    /// Prints where the series goes on.
+    /// Prints the number after which the series continues.
     ///
     /// # Errors
-    /// 1 when the service refuses, 65, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,
+    /// 69 if the service is unreachable, 74 if input or output fails, and 75 if the service stays
+    /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        // The same again changes nothing.
+        // The key depends only on the number, so that repeating the command changes nothing.
         let key = format!("import-{}", self.number);
         let asking = async { Ok(client.begin_series(&self.series, self.number, &key).await?) };
         let begun = block_on(asking)?;

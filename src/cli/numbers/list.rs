@@ -3,17 +3,16 @@
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::pages::write_pages;
 use crate::cli::exit::Failure;
-use crate::cli::print::Lines;
+use crate::cli::print::{Lines, write_pages};
 use crate::cli::running_service::{RetryArgs, block_on};
-use crate::ledger::SeriesName;
-use crate::wire::{NumberInfo, SeriesInfo};
+use idmint_records::ledger::SeriesName;
+use idmint_wire::{NumberInfo, SeriesInfo};
 
-/// List the series that there are, or the numbers of one, for people; programs read what `export` prints.
+/// List all series, or the numbers of one, for people; programs read the output of `export`.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// The series whose numbers are listed; without one the series are.
+    /// The series whose numbers are listed; all series if absent.
     #[arg(value_parser = SeriesName::from_text)]
     series: Option<SeriesName>,
     #[command(flatten)]
@@ -21,10 +20,13 @@ pub(super) struct List {
 }
 
 impl List {
-    /// Prints a line for each.
+    /// Prints one line per series, or one line per number of the given series. In a series of the
+    /// kind `blocks`, each reserved range is one line.
     ///
     /// # Errors
-    /// 1 when the service refuses, 65, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,
+    /// 69 if the service is unreachable, 74 if input or output fails, and 75 if the service stays
+    /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
         let mut lines = Lines::begin();
@@ -64,6 +66,7 @@ fn line_of_series(info: &SeriesInfo) -> String {
 fn line_of_number(info: &NumberInfo) -> String {
     let NumberInfo {
         number,
+        last,
         text,
         time,
         by,
@@ -72,8 +75,9 @@ fn line_of_number(info: &NumberInfo) -> String {
     } = info;
     let by = by.iter().map(|by| format!("  by {by}"));
     let void = void.iter().map(|void| format!("  void: {}", void.reason));
-    format!(
-        "{number}  {text}  {time}{}",
-        by.chain(void).collect::<String>()
-    )
+    let written = match last {
+        Some(last) => format!("{number} to {last}"),
+        None => format!("{number}  {text}"),
+    };
+    format!("{written}  {time}{}", by.chain(void).collect::<String>())
 }

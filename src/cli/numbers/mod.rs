@@ -1,11 +1,52 @@
-//! `idmint numbers`: numbers without gaps at a running service.
+//! `idmint numbers`: commands for series of numbers without gaps, which a running service keeps.
 
-mod command;
 mod export;
 mod import;
 mod list;
 mod next;
-mod pages;
+mod resume;
 mod void;
 
-pub(super) use command::Numbers;
+use clap::{Args, Subcommand};
+
+use self::export::Export;
+use self::import::Import;
+use self::list::List;
+use self::next::Next;
+use self::resume::Resume;
+use self::void::Void;
+use crate::cli::exit::Failure;
+
+/// Work with numbers without gaps.
+#[derive(Debug, Args)]
+pub(super) struct Numbers {
+    #[command(subcommand)]
+    command: NumbersCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum NumbersCommand {
+    Next(Next),
+    List(List),
+    Void(Void),
+    Export(Export),
+    Import(Import),
+    Resume(Resume),
+}
+
+impl Numbers {
+    /// Runs the subcommand.
+    ///
+    /// # Errors
+    /// Returns the errors of the subcommand.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match self.command {
+            NumbersCommand::Next(next) => next.run(),
+            NumbersCommand::List(list) => list.run(),
+            NumbersCommand::Void(void) => void.run(),
+            NumbersCommand::Export(export) => export.run(),
+            NumbersCommand::Import(import) => import.run(),
+            NumbersCommand::Resume(resume) => resume.run(),
+        }
+    }
+}

@@ -8,23 +8,23 @@ use indicatif::ProgressBar;
 use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::running_service::{RetryArgs, block_on, parse_key};
-use crate::ledger::SeriesName;
+use idmint_records::ledger::SeriesName;
 
-/// Take the next number of a series; prints it as it is written.
+/// Take the next number of a series, and print it in its written form.
 ///
-/// The same key is given the same number for ever, so the same command again prints the same.
+/// The same key always gets the same number, so a repeated command prints the same.
 #[derive(Debug, Args)]
 pub(super) struct Next {
-    /// The series; it begins with its first number.
+    /// The series; its first number creates it.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
     /// What the number is for, such as the id of an order: the Idempotency-Key.
     #[arg(long, value_parser = parse_key)]
     key: String,
-    /// How many, one after the other, a line for each.
+    /// How many consecutive numbers, one a line.
     #[arg(long, default_value = "1")]
     count: NonZeroU32,
-    /// The answer as JSON, on one line.
+    /// The response as JSON, on one line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -32,10 +32,12 @@ pub(super) struct Next {
 }
 
 impl Next {
-    /// Prints what was given.
+    /// Prints the numbers that were taken.
     ///
     /// # Errors
-    /// 1 when the service refuses, 65, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,
+    /// 69 if the service is unreachable, 74 if input or output fails, and 75 if the service stays
+    /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
         let asking = async {

@@ -6,22 +6,22 @@ use indicatif::ProgressBar;
 use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::running_service::{RetryArgs, block_on};
-use crate::ledger::{REASON_LEN_MAX, SeriesName, VoidReason};
+use idmint_records::ledger::{REASON_LEN_MAX, SeriesName, VoidReason};
 
-/// Say why a number is on nothing. It stays used.
+/// Make a number void, with a reason. It stays used.
 ///
-/// The same reason again changes nothing; another one is refused.
+/// Repeating the same reason changes nothing; a different one is refused.
 #[derive(Debug, Args)]
 pub(super) struct Void {
     /// The series.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
-    /// The number, without what stands around it.
+    /// The number, without the text around it.
     number: u64,
     /// Why, such as "the order was cancelled".
     #[arg(long, value_parser = parse_reason)]
     reason: VoidReason,
-    /// The answer as JSON, on one line.
+    /// The response as JSON, on one line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -29,10 +29,12 @@ pub(super) struct Void {
 }
 
 impl Void {
-    /// Prints what is void.
+    /// Prints the voided number and the reason.
     ///
     /// # Errors
-    /// 1 when the service refuses, 65, 69, 74, 75.
+    /// Returns exit code 1 if the service refuses the request, 65 if a credential file is invalid,
+    /// 69 if the service is unreachable, 74 if input or output fails, and 75 if the service stays
+    /// busy.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
         let asking = async {

@@ -1,4 +1,4 @@
-//! Every setting, by section.
+//! All settings, grouped by section.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -13,65 +13,66 @@ use super::formats::{
 use super::http::HttpConfig;
 use super::log::LogConfig;
 use super::mint::{ClockConfig, MintConfig};
-use super::storage::{Engine, StorageConfig};
+use super::storage::{Engine, EngineChoice, StorageConfig};
 use super::worker::WorkerConfig;
-use crate::cluster::SlotShare;
-use crate::ledger::NumberRules;
-use crate::storage::{EngineChoice, OwnEngine};
+use idmint_records::ledger::NumberRules;
+use idmint_storage::OwnEngine;
+use idmint_storage::SlotShare;
 
-/// Every setting, one section a field.
+/// All settings, with one field per section.
 ///
-/// `Config::default()` is what runs without a file, a variable or a flag.
+/// `Config::default()` has the values that apply without a file, a variable or a flag.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where and how the service listens.
+    /// The addresses at which the service listens, and the limits on its connections.
     pub http: HttpConfig,
-    /// How much one request may ask for and how long it may wait.
+    /// The limits on the number of ids in one request, and on the time that the request may wait.
     pub mint: MintConfig,
-    /// Which worker numbers this process mints with.
+    /// The worker numbers with which this process mints.
     pub worker: WorkerConfig,
-    /// How far clocks may be apart.
+    /// The tolerated differences between clocks.
     pub clock: ClockConfig,
-    /// Where the horizon, the ledgers and the anchors last.
+    /// The store for the reserved time (the horizon), the ledgers, the conjunctions and the
+    /// numbers.
     pub storage: StorageConfig,
     /// The etcd that the nodes of a fleet share.
     pub etcd: EtcdConfig,
-    /// Which slots that etcd hands out.
+    /// The slots that this fleet's etcd assigns to its nodes.
     pub cluster: ClusterConfig,
-    /// How a text of several readings is ranked.
+    /// The ranking of the possible readings of a text.
     pub decode: DecodeConfig,
-    /// What the `siq` format needs beyond its layout.
+    /// The settings of the format `siq`, besides its layout.
     pub siq: SiqConfig,
-    /// What the `typeid` format mints.
+    /// The types that the format `typeid` mints.
     pub typeid: TypeidConfig,
-    /// How reports of one conjunction find the same id.
+    /// The rules by which reports of one conjunction get the same id.
     pub conjunction: ConjunctionConfig,
-    /// How series of numbers are written, and how far they go.
+    /// The form and the bounds of series of numbers.
     pub numbers: NumbersConfig,
-    /// What is logged, and how it reads.
+    /// The level and the form of the log.
     pub log: LogConfig,
-    /// Which formats there are besides the built-in ones, and which of all are on.
+    /// The format definitions, and the list of enabled formats.
     pub formats: FormatsConfig,
-    /// Where some of it came from.
+    /// The sources of those settings whose source is reported.
     #[serde(skip)]
     pub origins: Origins,
 }
 
-/// Where settings came from, as far as anybody is told; nobody writes them.
+/// The sources of settings, for warnings and error messages. These are not settings themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origins {
-    /// Settings of the file that the environment goes over, each as a sentence.
+    /// The settings in the file that environment variables override, each described by a sentence.
     pub overruled: Vec<String>,
-    /// Where each format of the file is defined.
+    /// The position of each format definition in the file.
     pub formats: BTreeMap<String, Origin>,
 }
 
 impl Config {
-    /// The slots that nodes of a fleet lease here.
+    /// Returns the range of slots that this etcd leases to nodes.
     ///
     /// # Panics
-    /// Where the configuration was not loaded, and has no such slots.
+    /// Panics if the configuration was not loaded and its number of slots is invalid.
     #[must_use]
     pub fn slot_share(&self) -> SlotShare {
         let slots =
@@ -84,10 +85,10 @@ impl Config {
         }
     }
 
-    /// How series of numbers are written, and how far they go.
+    /// Returns the rules for series of numbers: their form and their bounds.
     ///
     /// # Panics
-    /// Where the configuration was not loaded, and its rules do not go together.
+    /// Panics if the configuration was not loaded and its rules contradict each other.
     #[must_use]
     pub fn number_rules(&self) -> NumberRules {
         self.numbers
@@ -95,10 +96,10 @@ impl Config {
             .expect("checked when the configuration was loaded")
     }
 
-    /// The engine, as the store opens it.
+    /// Returns the storage engine and its settings.
     ///
     /// # Panics
-    /// Where the configuration was not loaded, and names etcd.
+    /// Panics if the configuration was not loaded and names etcd.
     #[must_use]
     pub fn engine_choice(&self) -> EngineChoice {
         match self.storage.engine {

@@ -1,4 +1,4 @@
-//! `config/default.toml` tells the truth: its values are the defaults, and it leaves no setting out.
+//! Tests that `config/default.toml` contains every setting, with its default value.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use super::configuration::Config;
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
 const TEXT: &str = include_str!("../../../config/default.toml");
 
-/// The file with every setting in force: `# key = example` becomes `key = example`, prose stays a comment.
+/// Returns the file with every setting active: `# key = example` becomes `key = example`. Comments
+/// in prose stay comments.
 fn uncommented() -> Table {
     let is_key = |text: &str| {
         text.bytes()
@@ -32,7 +33,7 @@ fn uncommented() -> Table {
         .expect("the file without its comment signs is TOML")
 }
 
-/// The keys that a section reads, taken from what it says to a key that it does not know.
+/// Returns the keys of a section. They come from the error message for an unknown key.
 fn keys_of(section: Option<&str>) -> Vec<String> {
     let unknown = Table::from_iter([("?".to_owned(), Value::Boolean(true))]);
     let table = match section {

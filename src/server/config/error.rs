@@ -1,52 +1,53 @@
-//! Why a configuration is refused.
+//! The errors with which a configuration is refused.
 
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// A configuration that is not used. Nothing has been started; every variant is exit code 78 (`EX_CONFIG`).
+/// The reason why a configuration is refused. Nothing was started, and the exit code is 78
+/// (`EX_CONFIG`).
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is missing or may not be read.
+    /// The file is missing or cannot be read.
     #[error("cannot read the configuration {}", .path.display())]
     Unreadable {
-        /// The file as named by the caller.
+        /// The path that the caller gave.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// The file is not TOML; nothing in it was looked at.
+    /// The file is not TOML. No setting was checked.
     #[error("{}, line {line}: not TOML: {problem}", .path.display())]
     NotToml {
-        /// The file as named by the caller.
+        /// The path that the caller gave.
         path: PathBuf,
-        /// Where it went wrong, from 1.
+        /// The line of the error, from 1.
         line: usize,
-        /// What the parser expected.
+        /// The message of the parser.
         problem: String,
     },
-    /// One setting is unknown, out of bounds or does not go with the others.
+    /// A setting is unknown, out of bounds or in conflict with other settings.
     #[error("{origin}: {key}: {problem}")]
     Setting {
-        /// The key from the top, `http.listen`.
+        /// The full key, such as `http.listen`.
         key: String,
-        /// Which layer it came from.
+        /// The layer that set the setting.
         origin: Origin,
-        /// The value and what is accepted.
+        /// The invalid value and the accepted values.
         problem: String,
     },
 }
 
-/// The layer a setting came from.
+/// The layer from which a setting came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// The default value.
     Default,
     /// The configuration file.
     File {
-        /// The file as named by the caller.
+        /// The path that the caller gave.
         path: PathBuf,
-        /// From 1; `None` where settings of several places do not go together.
+        /// The line, from 1. `None` if the error concerns several settings.
         line: Option<usize>,
     },
     /// The environment variable of this name.

@@ -1,4 +1,4 @@
-//! The etcd that the nodes of a fleet share, and the slots that it hands out.
+//! Settings of the etcd that the nodes of a fleet share, and of the slots that it assigns.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -6,30 +6,34 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer};
 
 use super::value::{self, mebibytes};
-use crate::cluster::{SlotRange, SlotShare};
-use crate::storage::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
+use idmint_storage::{
+    EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace, SlotRange, SlotShare,
+};
 
-/// The section `etcd`. Without effect unless `storage.engine` is `"etcd"`.
+/// The section `etcd`. It has no effect unless `storage.engine` is `"etcd"`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EtcdConfig {
-    /// Where its members answer clients. Default none.
+    /// The client addresses of the etcd members. Default: none.
     #[serde(deserialize_with = "endpoints")]
     pub endpoints: Vec<EtcdEndpoint>,
-    /// The fleet: nodes of one namespace never mint the same id. Default `default`.
+    /// The namespace of the fleet. Nodes in one namespace never mint the same id. Default:
+    /// `default`.
     #[serde(deserialize_with = "namespace")]
     pub namespace: Namespace,
-    /// The user to authenticate as. Default none.
+    /// The user name with which to authenticate. Default: none.
     pub user: Option<String>,
-    /// The file whose first line is the user's password. Default none.
+    /// The file whose first line is the user's password. Default: none.
     pub password_file: Option<PathBuf>,
-    /// The authorities whose certificates etcd may show, as PEM. Default none: everything crosses the network in the clear.
+    /// The PEM file of the authorities that sign etcd's certificates. Default: none, so that
+    /// connections are not encrypted.
     pub ca: Option<PathBuf>,
-    /// The certificate to show to etcd, as PEM. Default none.
+    /// The PEM file of the client certificate to present to etcd. Default: none.
     pub certificate: Option<PathBuf>,
-    /// Its private key, as PEM. Default none.
+    /// The PEM file of the private key of `certificate`. Default: none.
     pub key: Option<PathBuf>,
-    /// The bytes at which a member takes no more, its `--quota-backend-bytes`: 16 MiB to 1 TiB. Default 2 GiB, as etcd's own.
+    /// The size in bytes at which a member accepts no more writes, its `--quota-backend-bytes`: 16
+    /// MiB to 1 TiB. Default: 2 GiB, which is also the default of etcd.
     #[serde(deserialize_with = "mebibytes::<_, 16, 1_048_576>")]
     pub quota: usize,
 }
@@ -50,15 +54,16 @@ impl Default for EtcdConfig {
 }
 
 impl EtcdConfig {
-    /// Refuses settings that do not go together: the setting to change, and why.
+    /// Checks that the settings are consistent. The error names the setting to change, and the
+    /// reason.
     pub(super) fn check(&self, is_fleet: bool) -> Result<(), (&'static str, &'static str)> {
         self.settings(is_fleet).map(drop)
     }
 
-    /// What it takes to connect, settled when the configuration was loaded.
+    /// Returns the connection settings. They were checked when the configuration was loaded.
     ///
     /// # Panics
-    /// Where the configuration was not loaded, or `storage.engine` is not `"etcd"`.
+    /// Panics if the configuration was not loaded, or `storage.engine` is not `"etcd"`.
     #[must_use]
     pub fn checked(&self) -> EtcdSettings {
         let settings = self
@@ -67,7 +72,8 @@ impl EtcdConfig {
         settings.expect("there are endpoints in a fleet, checked when the configuration was loaded")
     }
 
-    /// `None` without endpoints, where none are needed.
+    /// Returns the connection settings, or `None` if there are no endpoints and the node is not
+    /// part of a fleet.
     fn settings(
         &self,
         is_fleet: bool,
@@ -108,7 +114,7 @@ impl EtcdConfig {
             .iter()
             .any(|endpoint| endpoint.is_tls() != tls.is_some())
         {
-            let problem = "begin all with https:// where etcd.ca is set, and all with http:// where it is not";
+            let problem = "must all begin with https:// if etcd.ca is set, else all with http://";
             return Err(("etcd.endpoints", problem));
         }
         let endpoints = self.endpoints.clone();
@@ -127,23 +133,21 @@ impl EtcdConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterConfig {
-    /// Which of `worker.slots` this etcd hands out, where several regions of one namespace have one each. Default none: all.
+    /// The range of slots below `worker.slots` that this etcd assigns, if several regions in one
+    /// namespace have an etcd each. Default: all slots.
     #[serde(deserialize_with = "some_slots")]
     pub slots: Option<SlotRange>,
 }
 
 impl ClusterConfig {
-    /// Refuses a share of slots that there is not, or that nobody leases.
+    /// Checks that the range of slots lies within `worker.slots`, and that the node is part of a
+    /// fleet.
     pub(super) fn check(&self, slots: u32, is_fleet: bool) -> Result<(), String> {
         let Some(range) = self.slots else {
             return Ok(());
         };
         if !is_fleet {
-            return Err(
-                "is the share of an etcd, and nothing is leased without one: set storage.engine = \"etcd\", or \
-                        leave it out"
-                    .to_owned(),
-            );
+            return Err("needs storage.engine = \"etcd\": set that, or leave it out".to_owned());
         }
         match NonZeroU32::new(slots).and_then(|slots| SlotShare::part(slots, range)) {
             Some(_) => Ok(()),

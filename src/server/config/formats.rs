@@ -1,4 +1,4 @@
-//! Which formats there are, how their texts are told apart, and what single formats need beyond their layout.
+//! Settings of formats: their definitions, how they are decoded, and options of single formats.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,21 +9,22 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::value::{self, distinct, some_between, some_whole, whole};
-use crate::conjunction::{NoteForm, ObjectRules, PairOrder};
-use crate::id::is_type;
-use crate::ledger::{
+use idmint_core::id::is_type;
+use idmint_records::conjunction::{NoteForm, ObjectRules, PairOrder};
+use idmint_records::ledger::{
     NumberBounds, NumberCheck, NumberKind, NumberRule, NumberRules, NumberTemplate, SeriesPattern,
 };
 
-/// The section `formats`: the list `enabled`, and one table a format.
+/// The section `formats`: the list `enabled`, and one table per format.
 ///
-/// Names and definitions are only carried here; whoever reads the definitions knows the formats and refuses unknown
-/// ones. No format can be called `enabled`.
+/// This type only contains the names and the tables. The [`Catalog`](crate::server::Catalog) of
+/// formats parses the tables and refuses unknown names. No format can have the name `enabled`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FormatsConfig {
-    /// The formats that are minted and tried by decode. Default: all that are on by themselves.
+    /// The formats that are minted, and tried when a text is decoded. Default: all formats that are
+    /// enabled by default.
     pub enabled: Option<Vec<String>>,
-    /// `formats.<name>.*`: changes to a built-in format, or a format of one's own.
+    /// `formats.<name>.*`: changes to a built-in format, or the definition of a new format.
     pub definitions: BTreeMap<String, toml::Table>,
 }
 
@@ -33,7 +34,8 @@ impl<'de> Deserialize<'de> for FormatsConfig {
     }
 }
 
-// By hand instead of `#[serde(flatten)]`, which forgets the path and the line of an error inside.
+// `Deserialize` is implemented by hand, because `#[serde(flatten)]` loses the path and the line of
+// an inner error.
 struct FormatsVisitor;
 
 impl<'de> Visitor<'de> for FormatsVisitor {
@@ -62,8 +64,8 @@ impl<'de> Visitor<'de> for FormatsVisitor {
     }
 }
 
-/// What a text is refused with that stands where formats do. It is not quoted: a variable of the environment that is not
-/// quite TOML is such a text, and there may be a salt in it.
+/// The error for a text in the place of a format's table. The text is not quoted, because it may
+/// contain a salt: an environment variable with slightly wrong TOML is parsed as a text.
 const NO_TABLE: &str = "must be a table, in TOML";
 
 struct Definition(toml::Table);
@@ -84,7 +86,8 @@ struct DistinctNames(#[serde(deserialize_with = "distinct")] Vec<String>);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DecodeConfig {
-    /// Formats in the order that decides between equal evidence; the others follow in their own. Default: empty.
+    /// The formats in order of preference, for texts that fit several formats equally well. All
+    /// other formats follow in their usual order. Default: empty.
     #[serde(deserialize_with = "distinct")]
     pub order: Vec<String>,
 }
@@ -93,15 +96,19 @@ pub struct DecodeConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SiqConfig {
-    /// The type of a request that names none. Default: a request must name one.
+    /// The type of the ids if a request names no type. Default: none, so that each request must
+    /// name a type.
     #[serde(rename = "type", deserialize_with = "some_type")]
     pub default_type: Option<String>,
-    /// The domains that may be minted for; the first is the default. Default: none, development zeros.
+    /// The domains for which ids may be minted. The first one is the default. Default: none, so
+    /// that every id contains the development hash, which is zero.
     ///
-    /// Shape: lower-case visible ASCII, because a domain is hashed as it is written and `Example.com` is another one.
+    /// A domain is lower-case visible ASCII. It is hashed as it is written, so `Example.com` would
+    /// have a different hash.
     #[serde(deserialize_with = "domains")]
     pub domains: Vec<String>,
-    /// Replaces the top byte of the domain's hash: 1 to 256, where 256 stands for 0. Default: the hash stays.
+    /// The value that replaces the top byte of the domain's hash: 1 to 256, where 256 stands for 0.
+    /// Default: none, so that the hash is not changed.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 256>")]
     pub local_id: Option<u16>,
 }
@@ -144,7 +151,8 @@ impl<'de> Deserialize<'de> for Domain {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TypeidConfig {
-    /// The types that are minted, the empty one among them only if it is named. Default: any.
+    /// The types that may be minted. The empty type is included only if it is listed. Default: any
+    /// type.
     #[serde(deserialize_with = "types")]
     pub types: Vec<String>,
 }
@@ -173,21 +181,24 @@ impl<'de> Deserialize<'de> for TypeName {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConjunctionConfig {
-    /// How a report finds its id. Default: grouped.
+    /// The rule by which a report gets its id. Default: grouped.
     pub mode: ConjunctionMode,
-    /// Whether (a, b) and (b, a) are one pair. Default: reported, two pairs.
+    /// The setting that determines if the objects (a, b) and (b, a) are the same pair. Default:
+    /// `reported`, so that they are two pairs.
     pub pair_order: PairOrder,
-    /// How long a stored conjunction can still be joined after its time of closest approach: 1 to 36 500 days. Default:
-    /// for ever, because a report that comes later than this gets a second id for the same conjunction.
+    /// The time after its closest approach during which a stored conjunction can be joined: 1 to 36
+    /// 500 days. A later report gets a second id for the same conjunction. Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
-    /// The catalogues whose numbers are those of SATCAT, in any case of their letters. Default: SATCAT.
+    /// The names of the catalogues whose object numbers are SATCAT numbers. Catalogue names are
+    /// case-insensitive. Default: SATCAT.
     #[serde(deserialize_with = "catalogs")]
     pub catalogs: Vec<String>,
-    /// The catalogue numbers that other designators stand for: by designator, or by catalogue and designator with a slash
-    /// between them. Default: none.
+    /// The catalogue numbers of objects that messages name by other designators. A key is a
+    /// designator, or a catalogue and a designator separated by a slash. Default: none.
     pub designators: BTreeMap<Designator, CatalogueNumber>,
-    /// Where ids are put into messages of CCSDS 508.0. Default: in 1.0 a comment, from 2.0 on the keyword.
+    /// The place of the id in a message of CCSDS 508.0. Default: a comment in version 1.0, and the
+    /// keyword from version 2.0 on.
     pub note: Option<NoteForm>,
 }
 
@@ -205,7 +216,7 @@ impl Default for ConjunctionConfig {
 }
 
 impl ConjunctionConfig {
-    /// Which objects the designators of reports stand for.
+    /// Returns the rules that map the designators of reports to objects.
     pub fn object_rules(&self) -> ObjectRules {
         let designators = self
             .designators
@@ -222,7 +233,7 @@ fn catalogs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
         .collect())
 }
 
-/// A name in a message: visible characters of ASCII.
+/// A name in a message: visible ASCII characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Designator(String);
 
@@ -237,73 +248,81 @@ impl<'de> Deserialize<'de> for Designator {
     }
 }
 
-/// The number of an object: 1 to 9 007 199 254 740 991. Whether a format has room for it is seen when it is reported.
+/// The catalogue number of an object: 1 to 9 007 199 254 740 991. When the object is reported, the
+/// number is also checked against the width of the format's field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct CatalogueNumber(
     #[serde(deserialize_with = "whole::<_, _, 1, 9_007_199_254_740_991>")] u64,
 );
 
-/// How a report finds its id.
+/// The rule by which a report gets its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConjunctionMode {
-    /// It joins a stored conjunction of the same pair within a second, else it founds one.
+    /// A report joins a stored conjunction of the same pair whose time of closest approach is
+    /// within a second, or else starts a new conjunction.
     Grouped,
-    /// It takes its own time of closest approach: independent systems agree, nothing is stored.
+    /// The report's own time of closest approach determines the id. Nothing is stored, and
+    /// independent systems mint the same id.
     Pure,
 }
 
-/// The section `numbers`: one table for each way in which series are written.
+/// The section `numbers`: one table for each kind of series.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct NumbersConfig(BTreeMap<String, SeriesConfig>);
 
-/// How many numbers of a block are reserved at once, unless it is said.
+/// The default for `reserve`: the number of numbers that a series of the kind `blocks` reserves at
+/// once.
 const RESERVE: NonZeroU32 = NonZeroU32::new(1_000).expect("some");
 
-/// What is promised of the numbers of a series.
+/// The guarantee for the numbers of a series: whether there are gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberKindName {
-    /// None is left out.
+    /// No number is left out.
     #[default]
     Gapless,
-    /// They are reserved ahead.
+    /// Numbers are reserved ahead in blocks. The unused numbers of a block remain a gap when the
+    /// process ends.
     Blocks,
 }
 
-/// `numbers.<name>`: how the series are written that match its pattern, and how far they go.
+/// `numbers.<name>`: the form and the bounds of the series whose names match the pattern.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SeriesConfig {
-    /// The series that it is for, such as `invoice-*`. Needed.
+    /// The names of the series to which this table applies, such as `invoice-*`. Required.
     #[serde(deserialize_with = "pattern")]
     pub pattern: Option<SeriesPattern>,
-    /// What is promised of their numbers: `gapless`, or `blocks` for numbers close together without a key. Default: gapless.
+    /// The guarantee for the numbers of these series: `gapless`, or `blocks` for numbers that need
+    /// no key and may have small gaps. Default: `gapless`.
     pub kind: NumberKindName,
-    /// For blocks, how many numbers are reserved at once, and lost at most when the process ends: 1 to 1 000 000 000. Default 1 000.
+    /// For `blocks`, the number of numbers to reserve at once: 1 to 1 000 000 000. At most this
+    /// many are lost when the process ends. Default: 1 000.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000_000>")]
     pub reserve: Option<u32>,
-    /// How a number is written, such as `INV-{series}-{n:05}`. Default: the number alone.
+    /// The form of a number as text, such as `INV-{series}-{n:05}`. Default: the number alone.
     #[serde(deserialize_with = "template")]
     pub text: Option<NumberTemplate>,
-    /// The first number of a series: 1 to 9 223 372 036 854 775 807. Default 1.
+    /// The first number of a series: 1 to 9 223 372 036 854 775 807. Default: 1.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 9_223_372_036_854_775_807>")]
     pub start: Option<u64>,
-    /// The last number that there can be, in the same bounds. Default: the last of them.
+    /// The last number of a series: 1 to 9 223 372 036 854 775 807. Default: 9 223 372 036 854 775
+    /// 807.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 9_223_372_036_854_775_807>")]
     pub max: Option<u64>,
-    /// The check characters at the end. Default: none.
+    /// The check characters at the end of a number. Default: none.
     #[serde(deserialize_with = "check")]
     pub check: Option<NumberCheck>,
 }
 
 impl NumbersConfig {
-    /// The rules that the tables make.
+    /// Builds the rules from the tables.
     ///
     /// # Errors
-    /// The key that is wrong, and why.
+    /// Returns the invalid key and the reason.
     pub(super) fn rules(&self) -> Result<NumberRules, (String, String)> {
         let rule = |(name, config): (&String, &SeriesConfig)| {
             let SeriesConfig {
@@ -319,7 +338,7 @@ impl NumbersConfig {
                 |key: &str, problem: &str| (format!("numbers.{name}{key}"), problem.to_owned());
             let pattern = pattern
                 .clone()
-                .ok_or_else(|| refuse("", "pattern is missing: the series that it is for"))?;
+                .ok_or_else(|| refuse("", "pattern is missing: it names the series"))?;
             let whole = NumberBounds::default();
             let bounds = NumberBounds {
                 start: start.unwrap_or(whole.start),
@@ -327,7 +346,7 @@ impl NumbersConfig {
             };
             if bounds.start > bounds.max {
                 let problem = format!(
-                    "is {}, and start is {}: there would be no number",
+                    "is {}, but start is {}: the series would be empty",
                     bounds.max, bounds.start
                 );
                 return Err(refuse(".max", &problem));
@@ -336,14 +355,14 @@ impl NumbersConfig {
                 NumberKindName::Gapless if reserve.is_some() => {
                     return Err(refuse(
                         ".reserve",
-                        "is for kind = \"blocks\": others are written one by one",
+                        "needs kind = \"blocks\": other numbers are written one by one",
                     ));
                 }
                 NumberKindName::Gapless => NumberKind::Gapless,
                 NumberKindName::Blocks if text.is_some() || check.is_some() => {
                     return Err(refuse(
                         ".kind",
-                        "is blocks, whose numbers are answered as numbers: text and check are for others",
+                        "is blocks, which has no texts: leave out text and check",
                     ));
                 }
                 NumberKindName::Blocks => {

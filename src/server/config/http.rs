@@ -1,4 +1,4 @@
-//! Where and how the service listens.
+//! Settings of the HTTP server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,82 +11,94 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::value::{self, between, distinct, mebibytes, some_between, some_whole, whole};
-use crate::http::{CorsOrigin, HostRule, Scope};
+use idmint_http::{CorsOrigin, HostRule, Scope};
+use idmint_net::Limits;
 
 /// The section `http`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpConfig {
-    /// Where the service answers; port 0 lets the system choose. Default 127.0.0.1:8080.
+    /// The address at which the service listens. With port 0 the system chooses a port. Default:
+    /// 127.0.0.1:8080.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// A second address, which answers metrics and health alone. Default none.
+    /// A second address, which serves only metrics and health. Default: none.
     #[serde(deserialize_with = "some_address")]
     pub admin_listen: Option<SocketAddr>,
-    /// How many connections are open at once: 1 to 1 000 000. Default 10 000.
-    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
-    pub connections_max: usize,
-    /// How many of them one peer may have, loopback and trusted proxies apart: 1 to 1 000 000. Default half of all.
+    /// The maximum number of open connections: 1 to 1 000 000. Default: derived from `memory_max`.
+    #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000>")]
+    pub connections_max: Option<usize>,
+    /// The maximum number of open connections of one peer: 1 to 1 000 000. Loopback addresses and
+    /// trusted proxies are exempt. Default: half of `connections_max`.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000>")]
     pub connections_per_peer: Option<usize>,
-    /// How long a connection is used before an answer closes it, give or take a tenth: 1 s to 30 days. Default for ever.
+    /// The age after which a connection is closed with its next response, varied by up to a tenth:
+    /// 1 s to 30 days. Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 1_000, 2_592_000_000>")]
     pub connection_age_max: Option<Duration>,
-    /// How many requests are worked on at once, half of them long ones: 2 to 1 000 000. Default 4 096.
+    /// The maximum number of requests in flight: 2 to 1 000 000. At most half of them may be long
+    /// work. Default: 4 096.
     #[serde(deserialize_with = "whole::<_, _, 2, 1_000_000>")]
     pub in_flight_max: usize,
-    /// How much memory is kept for callers, in bytes: 32 MiB to 1 TiB. Default 128 MiB.
+    /// The maximum memory for the connections, requests and responses of all callers, in bytes: 32
+    /// MiB to 1 TiB. Default: 128 MiB.
     #[serde(deserialize_with = "mebibytes::<_, 32, 1_048_576>")]
     pub memory_max: usize,
-    /// Proxies whose `X-Forwarded-For` says who the caller is: addresses, or networks such as `10.0.0.0/8`. Default none.
+    /// The proxies whose `X-Forwarded-For` names the caller: addresses, or networks such as
+    /// `10.0.0.0/8`. Default: none.
     #[serde(deserialize_with = "distinct")]
     pub trusted_proxies: Vec<Network>,
-    /// How long a connection may take to send the head of a request: 1 ms to 1 h. Default 5 s.
+    /// The timeout for the head of a request: 1 ms to 1 h. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub header_timeout: Duration,
-    /// How long a request may take to send its body: 1 ms to 1 h. Default 10 s.
+    /// The timeout for the body of a request: 1 ms to 1 h. Default: 10 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub body_timeout: Duration,
-    /// How long a connection may stay open without a request: 1 ms to 1 h. Default 60 s.
+    /// The timeout for a connection without a request in progress: 1 ms to 1 h. Default: 75 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub idle_timeout: Duration,
-    /// How long the service goes on serving, and says that it is not ready, once it is told to end: 0 s to 1 h. Default 0 s.
+    /// The time between the signal to shut down and the start of draining: 0 s to 1 h. During this
+    /// time the service still handles requests, but reports that it is not ready. Default: 0 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub drain_delay: Duration,
-    /// The hosts that the service answers for, besides localhost, IP addresses and the name of the machine. Default none.
+    /// The host names for which the service accepts requests, besides localhost, IP addresses and
+    /// the name of the machine. Default: none.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<HostRule>,
-    /// The origins whose web pages may call the service from a browser. Default none.
+    /// The origins whose web pages may call the service from a browser. Default: none.
     #[serde(deserialize_with = "origins")]
     pub cors_origins: Vec<CorsOrigin>,
-    /// Browsers get a page at `/`, with which to decode and mint. Default true.
+    /// `true` if browsers get a page at `/` to decode and mint ids. Default: `true`.
     pub page: bool,
-    /// A file that lists the tokens of callers. Default none: anybody may do everything.
+    /// The file that lists the tokens of callers. Default: none, so that every caller may do
+    /// everything.
     pub tokens: Option<PathBuf>,
-    /// How many requests a second each caller may send: 1 to 1 000 000. Default any number.
+    /// The maximum number of requests per second for each caller: 1 to 1 000 000. Default: no
+    /// limit.
     #[serde(deserialize_with = "rate")]
     pub rate: Option<NonZeroU32>,
     /// The section `http.tls`.
     pub tls: TlsConfig,
 }
 
-/// TLS: none by default.
+/// The section `http.tls`. TLS is off by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsConfig {
-    /// A PEM file: the certificate of the service, then those up to its authority.
+    /// The PEM file of the service's certificate, followed by its issuers up to the authority.
     pub certificate: Option<PathBuf>,
-    /// A PEM file: its private key.
+    /// The PEM file of the private key of `certificate`.
     pub key: Option<PathBuf>,
-    /// A PEM file: the authorities whose certificates clients may show, and their revocation lists.
+    /// The PEM file of the authorities that sign client certificates, and of their revocation
+    /// lists.
     pub client_ca: Option<PathBuf>,
-    /// What certificates are good for, by their DNS or URI names.
+    /// The scopes of client certificates, by their DNS or URI names.
     #[serde(deserialize_with = "client_scopes")]
     pub client_scopes: BTreeMap<String, BTreeSet<Scope>>,
 }
 
 impl TlsConfig {
-    /// Refuses settings of which one lacks the other, with the key that does.
+    /// Checks that the TLS settings are complete. The error names the setting, and the reason.
     pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         match (&self.certificate, &self.key, &self.client_ca) {
             (Some(_), None, _) => {
@@ -113,12 +125,20 @@ impl TlsConfig {
     }
 }
 
+impl HttpConfig {
+    /// Returns the maximum number of open connections.
+    pub fn connections_max(&self) -> usize {
+        self.connections_max
+            .unwrap_or_else(|| Limits::connections_for(self.memory_max))
+    }
+}
+
 impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             admin_listen: None,
-            connections_max: 10_000,
+            connections_max: None,
             connections_per_peer: None,
             connection_age_max: None,
             in_flight_max: 4_096,
@@ -126,7 +146,7 @@ impl Default for HttpConfig {
             trusted_proxies: Vec::new(),
             header_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(75),
             drain_delay: Duration::ZERO,
             hosts: Vec::new(),
             cors_origins: Vec::new(),
@@ -139,7 +159,7 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    /// How URLs of the service begin.
+    /// Returns the URL scheme of the service.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         if self.tls.certificate.is_some() {
@@ -149,16 +169,18 @@ impl HttpConfig {
         }
     }
 
-    /// Callers have to show a token or a certificate.
+    /// Returns `true` if callers need a token or a certificate.
     #[must_use]
     pub fn asks_callers(&self) -> bool {
         self.tokens.is_some() || self.tls.client_ca.is_some()
     }
 
-    /// Other machines can reach the service: `listen` or `admin_listen` is not a loopback address.
+    /// Returns `true` if other machines can reach the service, because `listen` or `admin_listen`
+    /// is not a loopback address.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        // Canonical, because ::ffff:127.0.0.1 is the loopback of IPv4 and does not say so itself.
+        // `::ffff:127.0.0.1` is the IPv4 loopback address. `is_loopback` is `true` only for its
+        // canonical form.
         let is_public = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
         is_public(self.listen) || self.admin_listen.is_some_and(is_public)
     }
@@ -222,7 +244,7 @@ fn client_scopes<'de, D: Deserializer<'de>>(
                 "{name:?} must have one of mint, ledger, decode, metrics, import and number"
             )));
         }
-        // Only a URI has a colon; names of hosts are the same in either case.
+        // A name with a colon is a URI. All other names are host names, which are case-insensitive.
         Ok((
             if name.contains(':') {
                 name
@@ -235,7 +257,7 @@ fn client_scopes<'de, D: Deserializer<'de>>(
     by_name.into_iter().map(read).collect()
 }
 
-/// A network of proxies, `10.0.0.0/8`, or one of them, `10.1.2.3`.
+/// A network of proxies such as `10.0.0.0/8`, or the address of a single proxy such as `10.1.2.3`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network(pub IpNet);
 

@@ -1,7 +1,9 @@
-//! Where settings come from, and how the later layer goes over the earlier one.
+//! The layers of a configuration, such as its file and its environment variables. A later layer
+//! overrides an earlier one.
 //!
-//! Each layer is checked alone before it is merged, every variable for itself: only there is it still known which
-//! line or which variable a value came from.
+//! Each layer, and each environment variable, is checked by itself before the layers are merged. If
+//! values were checked after the merge, an error could not name the line or the variable of the
+//! value.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +18,20 @@ use super::error::{ConfigError, Origin};
 
 const PREFIX: &str = "IDMINT_";
 
-/// The variable that says `--insecure-public`: a decision for one start, and no setting that a file could make for good.
+/// The environment variable for `--insecure-public`. The operator decides this for each start, so
+/// it is not a setting that a file could make permanent.
 pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
 
-/// What has been set, lowest layer first.
+/// The layers that contain settings, lowest first.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     layers: Vec<(Origin, Table)>,
-    /// Where each format of the file is defined.
+    /// The position of each format definition in the file.
     formats: BTreeMap<String, Origin>,
 }
 
 impl Layers {
-    /// Adds a TOML file.
+    /// Adds the settings in a TOML file as a layer.
     pub(super) fn add_file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let text = fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable {
             path: path.to_owned(),
@@ -41,7 +44,7 @@ impl Layers {
                 line: line_of(&text, &error),
                 problem: error.message().to_owned(),
             })?;
-        // From the text and not from the table: only the text knows its lines.
+        // The text is parsed instead of the table, because only the text has line numbers.
         read(&text).map_err(|error| {
             let line = Some(error.line);
             error.of(Origin::File {
@@ -67,7 +70,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds every setting under `IDMINT_`: `IDMINT_HTTP__LISTEN` is `http.listen`.
+    /// Adds every variable with the prefix `IDMINT_`. For example, `IDMINT_HTTP__LISTEN` sets
+    /// `http.listen`.
     pub(super) fn add_environment(
         &mut self,
         env: &BTreeMap<String, String>,
@@ -94,7 +98,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds what the command line says, in the shape of the file.
+    /// Adds the settings from the command line. The table has the shape of the file.
     pub(super) fn add_flags(&mut self, flags: Table) -> Result<(), ConfigError> {
         self.add(Origin::Flags, flags)
     }
@@ -108,7 +112,7 @@ impl Layers {
         read_table(&all).map_err(|error| self.refusal(&error.key, error.problem))
     }
 
-    /// What whoever asks where a setting came from can be told.
+    /// Returns the sources of the settings.
     pub(super) fn origins(&self) -> Origins {
         Origins {
             overruled: self.overruled(),
@@ -116,7 +120,8 @@ impl Layers {
         }
     }
 
-    /// The settings of the file that variables of the environment give another value, each as a sentence.
+    /// Returns the settings in the file that environment variables override, each described by a
+    /// sentence.
     fn overruled(&self) -> Vec<String> {
         let Some((Origin::File { path, .. }, file)) = self.layers.first() else {
             return Vec::new();
@@ -133,7 +138,7 @@ impl Layers {
         });
         let told = |(name, (key, _)): (&String, (Vec<&str>, _))| {
             format!(
-                "{name} of the environment goes over {} of {}",
+                "{name} in the environment overrides {} of {}",
                 key.join("."),
                 path.display()
             )
@@ -141,7 +146,8 @@ impl Layers {
         overruled.map(told).collect()
     }
 
-    /// The error for a setting that was accepted alone, with the highest layer that set it.
+    /// Returns the error for a setting that is valid by itself but not together with other
+    /// settings. The error names the highest layer that set it.
     pub(super) fn refusal(&self, key: &str, problem: String) -> ConfigError {
         let path: Vec<&str> = key.split('.').collect();
         let sets_it = |table: &Table| value_at(table, &path).is_some();
@@ -161,7 +167,7 @@ impl Layers {
     }
 }
 
-/// A setting that cannot be read.
+/// The error for a setting that cannot be parsed.
 struct ReadError {
     key: String,
     line: usize,
@@ -193,12 +199,13 @@ fn read(text: &str) -> Result<Config, ReadError> {
     })
 }
 
-/// As text, too: to read a configuration from a second kind of input would be compiled a second time.
+/// Parses a table by writing it as text and parsing the text. Parsing tables directly would compile
+/// the parser a second time.
 fn read_table(table: &Table) -> Result<Config, ReadError> {
     read(&table.to_string())
 }
 
-/// The key that this place of a text belongs to, with those of the tables around it.
+/// Returns the full key, such as `http.listen`, of the value at this position in the text.
 fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
     table.iter().find_map(|(name, value)| {
         let is_named = name.span().contains(&place);
@@ -211,7 +218,8 @@ fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
     })
 }
 
-/// What of the key stands behind the name of this value.
+/// Returns the part of the key that follows this value's own name, such as `.listen`, for a
+/// position inside the value.
 fn below_at(value: &Spanned<DeValue<'_>>, place: usize) -> Option<String> {
     let below = match value.get_ref() {
         DeValue::Table(table) => key_at(table, place).map(|key| format!(".{key}")),
@@ -232,16 +240,17 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
     before.matches('\n').count() + 1
 }
 
-/// The value of a variable: TOML where it is TOML (`8`, `true`, `["a", "b"]`), else the text as it stands.
+/// Parses the value of a variable as TOML (`8`, `true`, `["a", "b"]`). A text that is not TOML is
+/// used as a string.
 fn value_of(raw: &str) -> Value {
     match toml::de::ValueDeserializer::parse(raw).and_then(Value::deserialize) {
-        // No setting is a TOML date; an epoch is written as text.
+        // No setting is a TOML date, so a date is kept as text. Epochs are set as text.
         Ok(Value::Datetime(_)) | Err(_) => Value::String(raw.to_owned()),
         Ok(value) => value,
     }
 }
 
-/// Where the file first speaks of this format.
+/// Returns the first line in the file that mentions the table of this format.
 fn place_of(name: &str, path: &Path, text: &str) -> Origin {
     let key = format!("formats.{name}");
     let line = text
@@ -254,7 +263,8 @@ fn place_of(name: &str, path: &Path, text: &str) -> Origin {
     }
 }
 
-/// The one setting of a table that has no other, and its value.
+/// Returns the first setting in a table, as its key and its value. The table of a variable has only
+/// one setting.
 fn leaf(table: &Table) -> Option<(Vec<&str>, &Value)> {
     let (name, value) = table.iter().next()?;
     match value {
@@ -273,8 +283,9 @@ fn value_at<'a>(table: &'a Table, key: &[&str]) -> Option<&'a Value> {
         .try_fold(table.get(*section)?, |value, part| value.get(part))
 }
 
-/// Kubernetes tells every pod the address of every service, so a service called `idmint` sets `IDMINT_PORT`,
-/// `IDMINT_SERVICE_HOST` and more. They are nobody's mistake; no setting has a name of that shape.
+/// Returns `true` for a variable that Kubernetes sets because a service has the name `idmint`, such
+/// as `IDMINT_PORT` or `IDMINT_SERVICE_HOST`. Every pod gets these variables, so they are ignored.
+/// No setting has such a name.
 fn is_service_link(key: &str) -> bool {
     let key = format!("_{key}");
     let is_of_that_shape =
@@ -282,7 +293,7 @@ fn is_service_link(key: &str) -> bool {
     is_of_that_shape && !key.contains("__")
 }
 
-/// Tables key by key; anything else replaces what was there.
+/// Merges `above` into `below`, key by key. Values other than tables are replaced.
 fn merge_tables(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {

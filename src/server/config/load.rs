@@ -1,4 +1,4 @@
-//! Loading: the layers over each other, then the rules between settings.
+//! Loads a configuration: merges its layers, then checks the rules that concern several settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,15 +10,17 @@ use super::storage::Engine;
 use super::worker::Surroundings;
 
 impl Config {
-    /// Reads the defaults, `file`, the variables under `IDMINT_` and `flags`, later ones over earlier ones.
+    /// Reads the defaults, `file`, the `IDMINT_` variables in `env`, and `flags`. Later layers
+    /// override earlier ones.
     ///
-    /// Tables are merged key by key; lists and single values replace. `env` is the whole environment: the host name
-    /// and whether this is Kubernetes are read from it too. `flags` has the shape of the file
-    /// (`{ http = { listen = "…" } }`).
+    /// Tables are merged key by key, while lists and single values replace earlier ones. `env` is
+    /// the whole environment, because it also reveals the host name and Kubernetes. `flags` has the
+    /// shape of the file (`{ http = { listen = "…" } }`).
     ///
     /// # Errors
-    /// A file that cannot be read or is not TOML, an unknown key, a value out of bounds (even where a later layer
-    /// replaces it), or settings that do not go together. Nothing has been started; exit code 78.
+    /// Returns [`ConfigError`] if a file cannot be read or is not TOML, a key is unknown, a value
+    /// is out of bounds (even if a later layer replaces it), or settings conflict. Nothing was
+    /// started, and the exit code is 78.
     pub fn load(
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
@@ -40,7 +42,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses settings that are each fine alone and do not go together.
+    /// Checks the rules that concern several settings, each of which is valid by itself.
     fn check(&mut self, surroundings: &Surroundings, layers: &Layers) -> Result<(), ConfigError> {
         self.http
             .tls

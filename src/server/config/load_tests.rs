@@ -1,4 +1,5 @@
-//! What an operator sees: which layer wins, what is refused, and what the refusal says.
+//! Tests from an operator's view: which layer wins, which values are refused, and with which
+//! message.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,11 +11,11 @@ use toml::Table;
 use super::configuration::Config;
 use super::error::{ConfigError, Origin};
 use super::storage::Engine;
-use super::worker::{Assignment, AssignmentKind};
 #[cfg(feature = "etcd")]
-use crate::storage::EngineChoice;
+use super::storage::EngineChoice;
+use super::worker::{Assignment, AssignmentKind};
 
-/// A configuration file that lives as long as the value.
+/// A configuration file. Dropping this value removes the file.
 struct File {
     path: PathBuf,
     _folder: TempDir,
@@ -49,7 +50,7 @@ fn load_env(env: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::load(None, pairs(env), Table::new())
 }
 
-/// The key, the layer and the text of a refused setting.
+/// Returns the key, the layer and the message of the error for a refused setting.
 fn refusal_of(result: Result<Config, ConfigError>) -> (String, Origin, String) {
     match result {
         Err(ConfigError::Setting {

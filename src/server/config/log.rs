@@ -1,4 +1,4 @@
-//! What is logged, and how it reads.
+//! Settings of the log.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use tracing::level_filters::LevelFilter;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
-    /// How a line reads. Default: text.
+    /// The form of a log line. Default: text.
     pub format: LogFormat,
-    /// The least severe line that is written. Default: info.
+    /// The lowest severity that is logged. Default: info.
     pub level: LogLevel,
     /// The file of the audit trail. Default: none.
     pub audit: Option<PathBuf>,
@@ -27,29 +27,29 @@ impl Default for LogConfig {
     }
 }
 
-/// How a log line reads.
+/// The form of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For machines: one JSON object a line.
+    /// JSON for programs: one object per line.
     Json,
 }
 
-/// How severe a log line is, most severe first.
+/// The severity of a log line, most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// Somebody must act.
+    /// An operator must act.
     Error,
-    /// Somebody should look.
+    /// An operator should check.
     Warn,
-    /// What an operator wants to know the day after.
+    /// Facts that an operator may need the next day.
     Info,
-    /// What the service decides, request by request.
+    /// The decisions of the service about each request.
     Debug,
-    /// Everything.
+    /// All details.
     Trace,
 }
 

@@ -1,4 +1,4 @@
-//! How much a request may ask for, how long it may wait, and how far clocks may be apart.
+//! Settings of minting: the limits of a request, and the tolerance for clocks.
 
 use std::time::Duration;
 
@@ -10,16 +10,18 @@ use super::value::{between, whole};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MintConfig {
-    /// The most ids of one request: 1 to 10 000 000. Default 100 000.
+    /// The maximum number of ids per request: 1 to 10 000 000. Default: 100 000.
     #[serde(deserialize_with = "whole::<_, _, 1, 10_000_000>")]
     pub batch_max: u32,
-    /// How long an answer may be held until its ids' time has come: 0 to 60 s. Default 250 ms.
+    /// The maximum time for which a response is delayed until the time in its ids has come: 0 to 60
+    /// s. Default: 250 ms.
     #[serde(deserialize_with = "between::<_, 0, 60_000>")]
     pub wait_max: Duration,
-    /// How far the time in an id may be ahead of the clock: 0 to 1 s. Default 5 ms.
+    /// The maximum time by which the time in an id may be ahead of the clock: 0 to 1 s. Default: 5
+    /// ms.
     #[serde(deserialize_with = "between::<_, 0, 1_000>")]
     pub lead_max: Duration,
-    /// What to do when more ids are wanted than the present holds. Default: wait.
+    /// The reaction to a request for more ids than the current time allows. Default: wait.
     pub on_exhausted: OnExhausted,
 }
 
@@ -35,7 +37,8 @@ impl Default for MintConfig {
 }
 
 impl MintConfig {
-    /// How long an answer may really be held: `wait_max`, or nothing where exhaustion is refused.
+    /// Returns the maximum time for which a response is delayed. The time is zero if requests that
+    /// would need a delay are refused at once.
     #[must_use]
     pub fn wait(&self) -> Duration {
         match self.on_exhausted {
@@ -45,13 +48,13 @@ impl MintConfig {
     }
 }
 
-/// What to do when more ids are wanted than the present holds.
+/// The reaction to a request for more ids than the current time allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExhausted {
-    /// Hold the answer until the ids' time has come, at most `wait_max`.
+    /// Delay the response until the time in its ids has come, for at most `wait_max`.
     Wait,
-    /// Refuse at once, with the time at which it would work.
+    /// Refuse the request at once, and name the time at which it would succeed.
     Refuse,
 }
 
@@ -59,10 +62,12 @@ pub enum OnExhausted {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
-    /// How far the horizon may be ahead of the clock for a start to mint at once: 0 to 1 h. Default 5 s.
+    /// The maximum time by which the horizon, the end of the time that earlier runs reserved, may
+    /// be ahead of the clock for a start to mint at once: 0 to 1 h. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub max_ahead: Duration,
-    /// How far the wall clock may jump ahead, and the clock of a node be from those of its fleet: 1 ms to 1 h. Default 5 s.
+    /// The maximum jump of the wall clock ahead, and the maximum difference between the clocks of a
+    /// fleet: 1 ms to 1 h. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub skew_max: Duration,
 }

@@ -1,7 +1,8 @@
-//! What the operator decides: every setting of the service, from every place it can come from.
+//! The configuration: all settings of the service, from all sources.
 //!
-//! Defaults < file < environment < flags. A value is checked where it is read, so that the error names the place
-//! it came from; whoever holds a [`Config`] checks nothing again. `config/default.toml` shows every setting.
+//! Flags override environment variables, which override the file, which overrides the defaults.
+//! Each value is checked when it is parsed, so that an error can name its source. Code that has a
+//! [`Config`] needs no further checks. `config/default.toml` lists every setting.
 
 mod configuration;
 mod etcd;
@@ -33,5 +34,5 @@ pub use http::{HttpConfig, TlsConfig};
 pub use layers::INSECURE_PUBLIC;
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use mint::{ClockConfig, MintConfig, OnExhausted};
-pub use storage::{Engine, StorageConfig};
-pub use worker::{Assignment, AssignmentKind, Lanes, Slot, WorkerConfig, ordinal_of};
+pub use storage::{Engine, EngineChoice, StorageConfig};
+pub use worker::{Assignment, AssignmentKind, SlotSetting, WorkerConfig, ordinal_of};

@@ -1,4 +1,5 @@
-//! Where the horizon, the ledgers and the anchors last.
+//! Settings of the store for the reserved time (the horizon), the ledgers, the conjunctions and the
+//! numbers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,18 +8,21 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::value::{self, some_between};
+use idmint_storage::{EtcdSettings, OwnEngine};
 
 /// The section `storage`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StorageConfig {
-    /// Which store keeps the state. Default: embedded.
+    /// The storage engine that keeps the state. Default: embedded.
     #[serde(deserialize_with = "engine")]
     pub engine: Engine,
-    /// The directory of the embedded store, relative to the working directory. Default `./idmint-data`.
+    /// The folder of the embedded store, relative to the working directory. Default:
+    /// `./idmint-data`.
     #[serde(deserialize_with = "directory")]
     pub data_dir: PathBuf,
-    /// How far ahead a busy node reserves at once: 100 ms (the first reservation) to 1 h. Default: [`StorageConfig::window`].
+    /// The time that a busy node reserves for minting at once: 100 ms (the first reservation) to 1
+    /// h. Default: see [`StorageConfig::window`].
     #[serde(deserialize_with = "some_between::<_, 100, 3_600_000>")]
     pub window: Option<Duration>,
 }
@@ -34,8 +38,10 @@ impl Default for StorageConfig {
 }
 
 impl StorageConfig {
-    /// How far ahead a busy node reserves at once: 3 s by default, and 60 s in a fleet, which it has to go on by for as long
-    /// as etcd has no leader.
+    /// Returns the time that one reservation of a busy node covers at most. The default is 3 s.
+    ///
+    /// In a fleet the default is 60 s. While etcd has no leader, a node can mint only in the time
+    /// that it has already reserved.
     #[must_use]
     pub fn window(&self) -> Duration {
         self.window.unwrap_or(match self.engine {
@@ -45,15 +51,25 @@ impl StorageConfig {
     }
 }
 
-/// Which store keeps the state.
+/// The store that keeps the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// Nothing lasts: for trying things out. A restart knows of no id minted before.
+    /// Nothing is kept, so this engine is only for trials. A restart does not know the ids that
+    /// were minted before.
     Memory,
-    /// Files in `data_dir`, one process at a time.
+    /// Files in `data_dir`. Only one process at a time can use them.
     Embedded,
-    /// An etcd that all nodes of a fleet share: the section `etcd`.
+    /// An etcd that all nodes of a fleet share, configured in the section `etcd`.
     Etcd,
+}
+
+/// The storage engine of a configuration, with the settings to open it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// A store that belongs to one process.
+    Own(OwnEngine),
+    /// An etcd that the nodes of a fleet share and from which they lease their slots.
+    Etcd(EtcdSettings),
 }
 
 fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Engine, D::Error> {

@@ -1,4 +1,5 @@
-//! How one value is read: what is accepted is said once, and every error repeats it beside the value.
+//! Parsers for single values. Each parser describes the accepted values once, and every error
+//! quotes that description next to the invalid value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,9 +7,10 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
-use crate::time::{format_duration, parse_duration};
+use idmint_core::time::{format_duration, parse_duration};
 
-/// Reads a whole number or a text; `expected` names what both closures accept.
+/// Parses a whole number with `number`, or a text with `text`. `expected` describes the values that
+/// these closures accept, for error messages.
 pub(super) fn read_number_or_text<'de, D: Deserializer<'de>, V>(
     deserializer: D,
     expected: impl fmt::Display,
@@ -22,7 +24,7 @@ pub(super) fn read_number_or_text<'de, D: Deserializer<'de>, V>(
     })
 }
 
-/// Reads a text that `read` understands.
+/// Parses a text with `read`.
 pub(super) fn read_text<'de, D: Deserializer<'de>, V>(
     deserializer: D,
     expected: impl fmt::Display,
@@ -31,7 +33,7 @@ pub(super) fn read_text<'de, D: Deserializer<'de>, V>(
     read_number_or_text(deserializer, expected, |_| None, read)
 }
 
-/// Reads a whole number from `MIN` to `MAX`, both included.
+/// Parses a whole number from `MIN` to `MAX`, both included.
 pub(super) fn whole<'de, D, N, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<N, D::Error>
@@ -53,7 +55,7 @@ where
     )
 }
 
-/// [`whole`] for a setting that may be left out.
+/// Parses like [`whole`], for an optional setting.
 pub(super) fn some_whole<'de, D, N, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<Option<N>, D::Error>
@@ -64,7 +66,7 @@ where
     whole::<D, N, MIN, MAX>(deserializer).map(Some)
 }
 
-/// Reads a list in which nothing stands twice: a repeated name is a slip of the pen, never a wish.
+/// Parses a list without duplicates. A repeated name is refused, because it is always a mistake.
 pub(super) fn distinct<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -124,7 +126,7 @@ impl<'de, T: Deserialize<'de> + PartialEq> Visitor<'de> for Distinct<T> {
     }
 }
 
-/// Reads a duration from `MIN_MS` to `MAX_MS` milliseconds, both included.
+/// Parses a duration from `MIN_MS` to `MAX_MS` milliseconds, both included.
 pub(super) fn between<'de, D, const MIN_MS: u64, const MAX_MS: u64>(
     deserializer: D,
 ) -> Result<Duration, D::Error>
@@ -140,7 +142,7 @@ where
     })
 }
 
-/// [`between`] for a setting that may be left out.
+/// Parses like [`between`], for an optional setting.
 pub(super) fn some_between<'de, D, const MIN_MS: u64, const MAX_MS: u64>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error>
@@ -150,7 +152,7 @@ where
     between::<D, MIN_MS, MAX_MS>(deserializer).map(Some)
 }
 
-/// Reads a size from `MIN_MIB` to `MAX_MIB` mebibytes, both included.
+/// Parses a size from `MIN_MIB` to `MAX_MIB` mebibytes, both included.
 pub(super) fn mebibytes<'de, D, const MIN_MIB: usize, const MAX_MIB: usize>(
     deserializer: D,
 ) -> Result<usize, D::Error>

@@ -1,7 +1,8 @@
-//! Which worker numbers this process mints with.
+//! Settings of the worker numbers of this process.
 //!
-//! Two processes with the same slot mint the same ids, so a slot is taken only where something keeps a second process
-//! from it: the lock of the data directory, a lease, or the operator's word (`worker.exclusive`).
+//! Two processes with the same slot would mint the same ids. A slot is therefore used only if
+//! something keeps a second process from it: the lock of the data folder, a lease, or the
+//! operator's assurance (`worker.exclusive`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,18 +16,23 @@ use super::value::{read_number_or_text, whole};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
-    /// This process's place among `slots`. Default none: the process is alone and has slot 0.
+    /// The slot of this process. Default: none, so that the process is alone and has slot 0.
     #[serde(deserialize_with = "some_slot")]
-    pub slot: Option<Slot>,
-    /// How many processes there can ever be: 1 to 2^32 - 1; the formats set the true limit. Default 1.
+    pub slot: Option<SlotSetting>,
+    /// The maximum number of processes, ever: 1 to 2^32 - 1. The formats may set a lower limit.
+    /// Default: 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 4_294_967_295>")]
     pub slots: u32,
-    /// How many worker numbers one process has in each format. Default: auto.
+    /// The number of worker numbers per process in each format. Default: `None`, written `auto`.
+    /// With `auto`, a process has as many worker numbers as fit, but at most 8. A process whose
+    /// slot is configured or taken from the host name has only one.
     #[serde(deserialize_with = "lanes")]
-    pub lanes: Lanes,
-    /// The operator's word that no second process ever runs with this slot, not even for a moment. Default false.
+    pub lanes: Option<NonZeroU32>,
+    /// The operator's assurance that no second process ever runs with this slot, not even for a
+    /// moment. Default: `false`.
     pub exclusive: bool,
-    /// The number in fields of kind shard: 0 to 2^63 - 1; the formats set the true limit. Default 0.
+    /// The value of fields of the kind shard: 0 to 2^63 - 1. The formats may set a lower limit.
+    /// Default: 0.
     #[serde(deserialize_with = "whole::<_, _, 0, { i64::MAX }>")]
     pub shard: u64,
     #[serde(skip)]
@@ -38,7 +44,7 @@ impl Default for WorkerConfig {
         Self {
             slot: None,
             slots: 1,
-            lanes: Lanes::Auto,
+            lanes: None,
             exclusive: false,
             shard: 0,
             assignment: Assignment::default(),
@@ -47,14 +53,15 @@ impl Default for WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// The slot of this process, settled when the configuration was loaded.
+    /// Returns the slot of this process, which was determined when the configuration was loaded.
     #[must_use]
     pub const fn assignment(&self) -> Assignment {
         self.assignment
     }
 
-    /// As settled in a fleet of `slots`, which only builds with etcd load, for tests.
-    #[cfg(test)]
+    /// Returns the settings for a node in a fleet of `slots` slots, for tests. Only builds with
+    /// etcd can load such settings.
+    #[cfg(all(test, feature = "etcd"))]
     pub(crate) fn leased(slots: u32) -> WorkerConfig {
         let assignment = Assignment {
             slot: 0,
@@ -68,7 +75,8 @@ impl WorkerConfig {
         }
     }
 
-    /// `is_fleet`: nodes take their slots from an etcd, which gives each to one of them.
+    /// Determines the slot of this process and stores it in `assignment`. `is_fleet` is `true` if
+    /// nodes lease their slots from an etcd, which assigns each slot to only one node.
     pub(super) fn assign(
         &mut self,
         here: &Surroundings,
@@ -86,8 +94,8 @@ impl WorkerConfig {
         let (slot, kind) = match self.slot {
             None if is_fleet => (0, AssignmentKind::Leased),
             None => (0, AssignmentKind::Alone),
-            Some(Slot::Number(slot)) => (slot, AssignmentKind::Configured),
-            Some(Slot::Ordinal) => (here.ordinal()?, AssignmentKind::Ordinal),
+            Some(SlotSetting::Number(slot)) => (slot, AssignmentKind::Configured),
+            Some(SlotSetting::Ordinal) => (here.ordinal()?, AssignmentKind::Ordinal),
         };
         if slot >= self.slots {
             return Err(SlotRefusal::BeyondSlots {
@@ -104,18 +112,18 @@ impl WorkerConfig {
     }
 }
 
-/// How the configuration names a slot.
+/// The way in which the configuration names a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slot {
+pub enum SlotSetting {
     /// The slot itself, below `slots`.
     Number(u32),
-    /// The number at the end of the host name, see [`ordinal_of`].
+    /// The number at the end of the host name. See [`ordinal_of`].
     Ordinal,
 }
 
-fn some_slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Slot>, D::Error> {
-    let number = |number| u32::try_from(number).ok().map(Slot::Number);
-    let word = |text: &str| (text == "ordinal").then_some(Slot::Ordinal);
+fn some_slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SlotSetting>, D::Error> {
+    let number = |number| u32::try_from(number).ok().map(SlotSetting::Number);
+    let word = |text: &str| (text == "ordinal").then_some(SlotSetting::Ordinal);
     read_number_or_text(
         deserializer,
         "a slot number from 0 or \"ordinal\"",
@@ -125,23 +133,14 @@ fn some_slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Slot>,
     .map(Some)
 }
 
-/// How many worker numbers one process has in each format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lanes {
-    /// As many as fit, at most 8; one where the slot is configured or ordinal without etcd.
-    Auto,
-    /// This many.
-    Count(NonZeroU32),
-}
-
-fn lanes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lanes, D::Error> {
+fn lanes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
     let number = |number| {
         u32::try_from(number)
             .ok()
             .and_then(NonZeroU32::new)
-            .map(Lanes::Count)
+            .map(Some)
     };
-    let word = |text: &str| (text == "auto").then_some(Lanes::Auto);
+    let word = |text: &str| (text == "auto").then_some(None);
     read_number_or_text(
         deserializer,
         "a number of lanes from 1 or \"auto\"",
@@ -150,18 +149,18 @@ fn lanes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lanes, D::Error> 
     )
 }
 
-/// The slot of this process: `slot < slots`, always.
+/// The slot of this process. `slot < slots` always holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assignment {
-    /// The place of this process, from 0.
+    /// The slot, from 0.
     pub slot: u32,
-    /// How many places there are, at least 1.
+    /// The number of slots, at least 1.
     pub slots: u32,
-    /// How the slot was found.
+    /// The way in which the slot was determined.
     pub kind: AssignmentKind,
 }
 
-/// Slot 0 of 1: the only process there is.
+/// Slot 0 of 1 slot, for a process that runs alone.
 impl Default for Assignment {
     fn default() -> Self {
         Self {
@@ -172,22 +171,24 @@ impl Default for Assignment {
     }
 }
 
-/// How the slot of a process was found.
+/// The way in which a process gets its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssignmentKind {
-    /// No slot is configured: slot 0.
+    /// No slot is configured, so the process has slot 0.
     Alone,
-    /// The number in `worker.slot`.
+    /// `worker.slot` contains the number of the slot.
     Configured,
-    /// The number at the end of the host name.
+    /// The host name ends with the number of the slot.
     Ordinal,
-    /// By etcd, while the process runs: the slot of the assignment says nothing.
+    /// The slot is leased from etcd at run time. The field `slot` has no meaning.
     Leased,
 }
 
-/// The number at the end of a host name: 3 of `idmint-3` and of `idmint-3.idmint.svc`, as a StatefulSet names its pods.
+/// Returns the number at the end of a host name. For example, a StatefulSet names its pods
+/// `idmint-3` or `idmint-3.idmint.svc`, and both end in 3.
 ///
-/// Shape: a name, `-`, decimal digits. A leading zero is no ordinal, or `node-3` and `node-03` would share a slot.
+/// A host name must consist of a name, a hyphen and decimal digits. A number with a leading zero is
+/// refused, because `node-3` and `node-03` would share a slot.
 ///
 /// ```
 /// use idmint::server::config::ordinal_of;
@@ -207,7 +208,7 @@ pub fn ordinal_of(host: &str) -> Option<u32> {
     }
 }
 
-/// What the environment says about where this process runs.
+/// The facts about the machine and its environment that determine the slot.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     pub(super) host: Option<String>,
@@ -216,7 +217,8 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     pub(super) fn read(env: &BTreeMap<String, String>) -> Self {
-        // A login shell knows HOSTNAME and does not always export it; the kernel always knows.
+        // A login shell sets HOSTNAME but does not always export it. The kernel always knows the
+        // host name.
         let of_kernel = || {
             fs::read_to_string("/proc/sys/kernel/hostname")
                 .ok()
@@ -240,23 +242,23 @@ impl Surroundings {
     }
 }
 
-/// Why this process gets no slot.
+/// The reason why the configuration gives this process no slot.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SlotRefusal {
     #[error(
-        "under Kubernetes two pods of one workload can run at once, a rolling update does it, and would mint the same \
+        "under Kubernetes two pods of one workload can run at once, as in a rolling update, and would mint the same \
          ids from slot 0. Set worker.exclusive = true where that cannot happen (a StatefulSet with worker.slot = \
          \"ordinal\" and worker.slots, or one replica with the strategy Recreate), or share an etcd (storage.engine)"
     )]
     SharedUnderKubernetes,
     #[error(
-        "a slot of one's own choice needs worker.exclusive = true, the operator's word that no second process ever \
-         runs with it: without etcd nothing else keeps one from it, and both would mint the same ids"
+        "worker.slot needs worker.exclusive = true, the operator's promise that no second process ever runs with that \
+         slot: without etcd nothing else prevents it, and both would mint the same ids"
     )]
     NotExclusive,
     #[error(
-        "with storage.engine = \"etcd\" a node has no slot of its own choice: it leases one that is free and goes to another when \
-         it loses it. Leave worker.slot out"
+        "with storage.engine = \"etcd\" a node leases a free slot, and another one when it loses it. Leave \
+         worker.slot out"
     )]
     Leased,
     #[error(
@@ -264,13 +266,13 @@ pub(super) enum SlotRefusal {
     )]
     NoOrdinal { host: String },
     #[error(
-        "slot {slot} is not below worker.slots = {slots}: slots count from 0, and worker.slots is how many there are"
+        "slot {slot} is not below worker.slots = {slots}: slots count from 0 to worker.slots - 1"
     )]
     BeyondSlots { slot: u32, slots: u32 },
 }
 
 impl SlotRefusal {
-    /// The setting to change.
+    /// Returns the key of the setting that the operator should change.
     pub(super) const fn key(&self) -> &'static str {
         match self {
             Self::SharedUnderKubernetes => "worker.exclusive",
@@ -345,11 +347,11 @@ mod tests {
             ..WorkerConfig::default()
         };
         let configured = WorkerConfig {
-            slot: Some(Slot::Number(2)),
+            slot: Some(SlotSetting::Number(2)),
             ..worker.clone()
         };
         let ordinal = WorkerConfig {
-            slot: Some(Slot::Ordinal),
+            slot: Some(SlotSetting::Ordinal),
             ..worker
         };
         assert_eq!(
@@ -390,7 +392,7 @@ mod tests {
     fn the_operator_s_word_is_needed_for_a_slot_and_under_kubernetes() {
         let plain = WorkerConfig::default();
         let slot = WorkerConfig {
-            slot: Some(Slot::Number(0)),
+            slot: Some(SlotSetting::Number(0)),
             ..plain.clone()
         };
         let vouched = WorkerConfig {
@@ -432,7 +434,7 @@ mod tests {
                 kind: AssignmentKind::Leased
             }
         );
-        worker.slot = Some(Slot::Ordinal);
+        worker.slot = Some(SlotSetting::Ordinal);
         assert_eq!(worker.assign(&kubernetes, true), Err(SlotRefusal::Leased));
     }
 }

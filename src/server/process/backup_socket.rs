@@ -1,7 +1,7 @@
-//! The socket in the data folder over which an operator of this machine asks for a backup.
+//! The socket in the data folder through which an operator on this machine requests a backup.
 //!
-//! Whoever connects sends the path of a folder, closes its half, and reads one line: a [`BackupReply`]. Whoever connects and
-//! says nothing keeps nobody else waiting.
+//! A client sends the path of a folder, closes its sending side, and reads one line: a
+//! [`BackupReply`]. A client that sends nothing does not delay other clients.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,32 +20,33 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::server::telemetry::{Act, Audit};
-use crate::service::Service;
-use crate::storage::{BackedUp, WithCauses};
+use idmint_service::Service;
+use idmint_storage::{BackedUp, WithCauses};
 
 /// The name of the socket in the data folder.
 pub const BACKUP_SOCKET: &str = "backup.sock";
 
-/// Like every file of the folder, for this user alone.
+/// The file mode. Like every file in the folder, the socket is accessible only to this user.
 const MODE: u32 = 0o600;
 
-/// How long a caller may take to say where to.
+/// The time limit for a client to send the path.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
-/// How many may take that time at once. For one more the one that has taken longest is let go,
-const UNHEARD_MAX: usize = 64;
+/// The maximum number of clients that have not sent their path yet. If one more client connects,
+/// the client that connected first is disconnected, but not before it has had `UNHEARD_MIN`.
+const DETACHED_MAX: usize = 64;
 
-/// but not before it had so long.
+/// The minimum time that each client gets to send its path.
 const UNHEARD_MIN: Duration = Duration::from_millis(100);
 
 const PATH_LEN_MAX: u64 = 4_096;
 
-/// How a backup ended, as the line that is sent.
+/// The outcome of a backup, sent as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackupReply {
-    /// It is in the folder, durable.
+    /// The backup is durable in the folder.
     Done(BackedUp),
-    /// There is none; why.
+    /// The reason why no backup was made.
     Refused(String),
 }
 
@@ -63,7 +64,8 @@ impl BackupReply {
         }
     }
 
-    /// Reads the line; `None` if it is none, or not whole.
+    /// Parses the line that a client reads from the socket. Returns `None` if the line is invalid
+    /// or incomplete.
     ///
     /// ```
     /// use idmint::server::BackupReply;
@@ -78,7 +80,7 @@ impl BackupReply {
             "done" => {
                 let mut counts = rest.split(' ').map(str::parse);
                 let mut next = || counts.next().transpose().ok();
-                // A node of an earlier version keeps no numbers, and says nothing of them.
+                // A node of an earlier version stores no numbers and sends only two counts.
                 let (appends, conjunctions, numbers) = (next()??, next()??, next()?.unwrap_or(0));
                 counts
                     .next()
@@ -95,17 +97,20 @@ impl BackupReply {
     }
 }
 
-/// The socket, there until this is dropped.
+/// The socket. Dropping it removes its file.
 pub(in crate::server) struct BackupSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Told before anything is copied.
+    /// The audit trail. It records a backup before anything is copied.
     audit: Option<Arc<Audit>>,
 }
 
 impl BackupSocket {
-    /// Listens in the folder of this node, which is locked: a socket that is there was left by a process that has ended.
-    /// `None`, with a warning, where it cannot: only backups of the running node are lost.
+    /// Binds the socket in the data folder of this node. The folder is locked, so an existing
+    /// socket file belongs to a process that has ended.
+    ///
+    /// Returns `None` and logs a warning if binding fails, because the node works without the
+    /// socket, except for backups.
     pub(in crate::server) fn bind(
         data_dir: &Path,
         audit: Option<Arc<Audit>>,
@@ -118,22 +123,23 @@ impl BackupSocket {
                 audit,
             }),
             Err(error) => {
-                warn!(path = %path.display(), "no backup of the running node: cannot listen on {}: {error}", path.display());
+                warn!(path = %path.display(), "backups are unavailable: cannot listen on {}: {error}", path.display());
                 None
             }
         }
     }
 
-    /// Makes one backup after the other, for each caller.
+    /// Accepts clients and makes the requested backups, one after another.
     pub(in crate::server) async fn answer(&self, service: &Arc<Service>) {
-        let (mut hearing, mut unheard) = (JoinSet::new(), VecDeque::new());
+        let (mut hearing, mut detached) = (JoinSet::new(), VecDeque::new());
         loop {
             let next = async {
-                wait_for_room(&mut unheard).await;
+                wait_for_room(&mut detached).await;
                 self.listener.accept().await
             };
             let ended = tokio::select! {
-                // First whoever has said where to: it is not to be taken for silent.
+                // Clients that have sent their path come first, so that they are not disconnected
+                // as silent ones.
                 biased;
                 Some(heard) = hearing.join_next() => match heard {
                     Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
@@ -142,10 +148,10 @@ impl BackupSocket {
                 },
                 accepted = next => match accepted {
                     Ok((stream, _)) => {
-                        if unheard.len() == UNHEARD_MAX && let Some((_, silent)) = unheard.pop_front() {
+                        if detached.len() == DETACHED_MAX && let Some((_, silent)) = detached.pop_front() {
                             silent.abort();
                         }
-                        unheard.push_back((Instant::now(), hearing.spawn(hear(stream))));
+                        detached.push_back((Instant::now(), hearing.spawn(hear(stream))));
                         Ok(())
                     }
                     Err(error) => {
@@ -155,7 +161,7 @@ impl BackupSocket {
                 },
             };
             if let Err(error) = ended {
-                warn!("a backup was not asked for to the end: {error}");
+                warn!("a backup request was incomplete: {error}");
             }
         }
     }
@@ -175,25 +181,26 @@ impl BackupSocket {
     }
 }
 
-/// What somebody who connected has asked for.
+/// A client's request.
 enum Asked {
     For(PathBuf),
-    /// Why it is refused.
+    /// The request is refused for this reason.
     InVain(String),
 }
 
-/// Forgets those who were heard, and waits until one more can be: at once unless all that may have just come.
-async fn wait_for_room(unheard: &mut VecDeque<(Instant, AbortHandle)>) {
-    unheard.retain(|(_, caller)| !caller.is_finished());
-    if unheard.len() == UNHEARD_MAX {
-        sleep_until(unheard[0].0 + UNHEARD_MIN).await;
+/// Removes clients that have finished. If all places are still taken, waits until the client that
+/// connected first has had its minimum time and may be disconnected.
+async fn wait_for_room(detached: &mut VecDeque<(Instant, AbortHandle)>) {
+    detached.retain(|(_, caller)| !caller.is_finished());
+    if detached.len() == DETACHED_MAX {
+        sleep_until(detached[0].0 + UNHEARD_MIN).await;
     }
 }
 
 impl Drop for BackupSocket {
     #[expect(clippy::disallowed_methods, reason = "a socket holds no state")]
     fn drop(&mut self) {
-        // It means nothing without a process, and the next start replaces it.
+        // The socket is useless without its process. The next start replaces the file if it stays.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -209,9 +216,10 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Reads what is asked for.
+/// Reads the request of a client.
 async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
-    // Between binding and setting the mode anybody who may enter the folder could have connected.
+    // Between `bind` and `chmod`, any user with access to the folder could have connected. The
+    // peer's user id is therefore checked.
     let (caller, own) = (
         stream.peer_cred()?.uid(),
         rustix::process::geteuid().as_raw(),
@@ -234,7 +242,7 @@ async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
 
 async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>) -> BackupReply {
     if !folder.is_absolute() {
-        return BackupReply::Refused(format!("{} is no absolute path", folder.display()));
+        return BackupReply::Refused(format!("{} is not an absolute path", folder.display()));
     }
     if let Err(error) = audit.map_or(Ok(()), |audit| {
         audit.tell(&Act::Backup {
@@ -247,14 +255,14 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
     let copied = tokio::task::spawn_blocking(move || {
         if fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(format!(
-                "{} is not empty: name a folder that is, or one that is to be made",
+                "{} is not empty: name an empty folder, or a new one",
                 to.display()
             ));
         }
-        let keeper = of_service
-            .record_keeper()
+        let writer = of_service
+            .record_writer_handle()
             .ok_or_else(|| "the records are not open yet".to_owned())?;
-        keeper
+        writer
             .records()
             .back_up(&to)
             .map_err(|error| WithCauses(&error).to_string())

@@ -1,6 +1,8 @@
-//! A listening socket that this process was started with (socket activation, `sd_listen_fds(3)`).
+//! The listening socket that this process inherits from its parent (socket activation,
+//! `sd_listen_fds(3)`).
 //!
-//! It stays open while one process ends and the next begins, so that no connection is refused in between.
+//! The socket stays open after a process ends, until the next process begins. No connection is
+//! refused in between.
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -8,34 +10,38 @@ use std::net::{self, SocketAddr};
 use listenfd::ListenFd;
 use tokio::net::TcpListener;
 
-/// A TCP socket that somebody else has opened, and keeps open.
+/// A TCP socket that another process has opened and keeps open.
 #[derive(Debug)]
 pub struct InheritedSocket(net::TcpListener);
 
-/// What was handed over cannot be listened on.
+/// The reason why the inherited sockets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritedError {
-    /// There can be one address only.
+    /// Several sockets were inherited, but only one address is supported.
     #[error(
-        "LISTEN_FDS hands over {count} sockets, and one can be served: leave one ListenStream in the socket unit"
+        "LISTEN_FDS hands over {count} sockets, but only one can be served: keep one ListenStream in the socket unit"
     )]
     Several {
-        /// How many there are.
+        /// The number of inherited sockets.
         count: usize,
     },
-    /// It is no TCP socket that listens.
+    /// The socket is not a listening TCP socket.
     #[error(
-        "LISTEN_FDS hands over what is no listening TCP socket: use ListenStream with an IP address and a port"
+        "LISTEN_FDS does not hand over a listening TCP socket: use ListenStream with an IP address and a port"
     )]
     NotTcp(#[source] io::Error),
 }
 
 impl InheritedSocket {
-    /// The socket that the environment speaks of (`LISTEN_FDS`, `LISTEN_PID`), which is then forgotten; `None` if it speaks
-    /// of none. To be called before there are threads, which could read the environment meanwhile.
+    /// Takes the inherited socket that the environment describes (`LISTEN_FDS`, `LISTEN_PID`), and
+    /// removes these variables. Returns `None` if they are not set.
+    ///
+    /// Call this before any thread is started, because another thread could read the environment at
+    /// the same time.
     ///
     /// # Errors
-    /// [`InheritedError`].
+    /// Returns [`InheritedError`] if there are several sockets, or the socket is not a TCP
+    /// listener.
     pub fn take() -> Result<Option<Self>, InheritedError> {
         let mut handed_over = ListenFd::from_env();
         match handed_over.len() {
@@ -47,10 +53,10 @@ impl InheritedSocket {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address at which the socket listens.
     ///
     /// # Errors
-    /// [`InheritedError::NotTcp`].
+    /// Returns [`InheritedError::NotTcp`] if the socket has no IP address.
     pub fn address(&self) -> Result<SocketAddr, InheritedError> {
         self.0.local_addr().map_err(InheritedError::NotTcp)
     }

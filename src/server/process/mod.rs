@@ -1,9 +1,8 @@
-//! What those who run this process hand to it, tell it and ask of it.
+//! Interfaces to the operator and the service manager: sockets and signals.
 
 mod backup_socket;
 mod inherited;
 mod signals;
-pub(super) mod supervisor;
 
 pub(super) use backup_socket::BackupSocket;
 pub use backup_socket::{BACKUP_SOCKET, BackupReply};

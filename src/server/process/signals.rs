@@ -1,32 +1,32 @@
-//! Being told to end, and to read the configuration again.
+//! Signals to shut down and to reload the configuration.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Waits for SIGTERM and SIGINT.
+/// A receiver of SIGTERM and SIGINT.
 pub(in crate::server) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-/// Waits for SIGHUP.
+/// A receiver of SIGHUP.
 pub(in crate::server) struct Hangups(Signal);
 
 impl Hangups {
-    /// From now on it does not end the process.
+    /// Starts to receive SIGHUP. From now on, the signal no longer ends the process.
     pub(in crate::server) fn wait() -> io::Result<Self> {
         Ok(Self(signal(SignalKind::hangup())?))
     }
 
-    /// Returns when the next one has come.
+    /// Waits for the next SIGHUP.
     pub(in crate::server) async fn next(&mut self) {
         self.0.recv().await;
     }
 }
 
 impl Signals {
-    /// From now on neither of them ends the process by itself.
+    /// Starts to receive SIGTERM and SIGINT. From now on, the signals no longer end the process.
     pub(in crate::server) fn wait() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -34,7 +34,7 @@ impl Signals {
         })
     }
 
-    /// The name of the next one that comes.
+    /// Waits for the next signal and returns its name.
     pub(in crate::server) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

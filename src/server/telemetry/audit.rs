@@ -1,7 +1,9 @@
-//! The audit trail: a file of its own, a JSON object a line, of who minted what, who was refused, and what operators did.
+//! The audit trail: a file with one JSON object per line. It records the requests that mint, the
+//! requests that are refused, and the actions of operators.
 //!
-//! What callers do is written behind them and never holds them up; what finds no room is counted. What operators do is
-//! written first, and not done unless that succeeds.
+//! Requests are recorded after their response, through a queue, and are never delayed. If the queue
+//! is full, the line is dropped and counted. An operator's action is recorded before it is done. If
+//! recording fails, the action is not done.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,51 +18,52 @@ use tracing_appender::non_blocking::NonBlocking;
 
 use super::output::Output;
 use super::whole_lines::WholeLines;
-use crate::http::{Audited, Auditor};
-use crate::storage::WithCauses;
-use crate::time::Clock;
+use idmint_core::time::Clock;
+use idmint_http::{Audited, Auditor};
+use idmint_storage::WithCauses;
 
-/// Readable for this user alone.
+/// The file mode: readable only by this user.
 const FILE_MODE: u32 = 0o600;
 
-/// What an operator does, or what comes of it.
+/// An action of an operator, or its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "act", rename_all = "snake_case")]
 pub(in crate::server) enum Act {
-    /// The process begins to serve.
+    /// The process starts to serve.
     Start {
-        /// Its version.
+        /// The version of the program.
         version: &'static str,
-        /// Where it listens.
+        /// The address.
         listen: String,
-        /// The slot that it mints with; `None` until one is leased.
+        /// The slot. `None` if no slot is leased yet.
         slot: Option<u32>,
-        /// The horizon that was found; `None`: a cold start, or a fleet.
+        /// The horizon in the store, which is the time reserved by earlier runs. `None` if the
+        /// store has none, or in a fleet.
         horizon: Option<String>,
-        /// The floor that was stated, if one was.
+        /// The time that the operator gave with `--floor`, if any.
         floor: Option<String>,
-        /// Whether it may begin ahead of its clock.
+        /// `true` if minting may begin ahead of the clock.
         run_ahead: bool,
-        /// Whether strangers are served because somebody said so.
+        /// `true` if the operator allows callers without credentials from other machines.
         insecure_public: bool,
     },
-    /// Configuration, tokens and certificates are read again.
+    /// The configuration, tokens and certificates are about to be reread.
     Reload,
-    /// What is accepted after that.
+    /// The settings after a reload.
     Reloaded {
-        /// Whether the configuration was good.
+        /// `true` if the configuration was valid.
         configuration: bool,
-        /// How many tokens, where any are asked for.
+        /// The number of tokens, if tokens are required.
         tokens: Option<usize>,
-        /// How many names of certificates, where any are.
+        /// The number of certificate names, if certificates are accepted.
         certificates: Option<usize>,
     },
-    /// The records are copied.
+    /// The records of the node are about to be copied.
     Backup {
-        /// Where to.
+        /// The destination.
         folder: PathBuf,
     },
-    /// The process was told to end.
+    /// The process was told to shut down.
     End,
 }
 
@@ -69,25 +72,25 @@ pub(in crate::server) struct Audit {
     path: PathBuf,
     file: SharedFile,
     clock: Arc<Clock>,
-    /// What callers do, on its way to the file.
+    /// The queue of request lines for the file.
     lines: NonBlocking,
     lines_dropped: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// `None` once it is closed.
+    /// `None` after `close`.
     requests: Mutex<Option<Output>>,
 }
 
-/// The file cannot be written, so what would be told of is not done.
+/// The audit trail cannot be written, so the action must not be done.
 #[derive(Debug, thiserror::Error)]
-#[error("the audit trail {} cannot be written; nothing that has to be told there is done", .path.display())]
+#[error("the audit trail {} cannot be written; actions that it must record are refused", .path.display())]
 pub struct AuditError {
     /// The file.
     pub path: PathBuf,
-    /// Why not.
+    /// The cause.
     #[source]
     pub cause: io::Error,
 }
 
-/// A line: when, and what.
+/// A line of the file: the time, and the action or request.
 #[derive(Serialize)]
 struct Line<'a, T: Serialize> {
     at: String,
@@ -95,7 +98,7 @@ struct Line<'a, T: Serialize> {
     what: &'a T,
 }
 
-/// A request as a line has it.
+/// The fields of a line about a request.
 #[derive(Serialize)]
 struct RequestLine<'a> {
     request: &'a str,
@@ -117,10 +120,11 @@ struct RequestLine<'a> {
 }
 
 impl Audit {
-    /// Writes to the end of this file, which is made if need be; a pipe that somebody reads will do as well.
+    /// Opens the file for appending, and creates it if it does not exist. A named pipe that has a
+    /// reader works, too.
     ///
     /// # Errors
-    /// [`AuditError`].
+    /// Returns [`AuditError`] if the file cannot be opened.
     pub(in crate::server) fn open(path: &Path, clock: Arc<Clock>) -> Result<Audit, AuditError> {
         let file = open(path).map_err(|cause| AuditError {
             path: path.to_owned(),
@@ -139,10 +143,11 @@ impl Audit {
         })
     }
 
-    /// Tells of an act, durably where the file is on a disk. Unless this succeeds, it must not be done.
+    /// Records an action that is about to be done. On success, the line is synced to disk if the
+    /// file is a regular file. The action must not be done unless this succeeds.
     ///
     /// # Errors
-    /// [`AuditError`].
+    /// Returns [`AuditError`] if the action cannot be recorded.
     pub(in crate::server) fn tell(&self, act: &Act) -> Result<(), AuditError> {
         let line = line(&self.clock, act);
         self.file.write_durably(&line).map_err(|cause| AuditError {
@@ -151,17 +156,18 @@ impl Audit {
         })
     }
 
-    /// Tells of what was done already; if that cannot be told, the log says so.
+    /// Records an action that is already done. A failure is only logged.
     pub(in crate::server) fn tell_after(&self, act: &Act) {
         if let Err(error) = self.tell(act) {
             error!("{}: {act:?}", WithCauses(&error));
         }
     }
 
-    /// Opens the file anew: somebody may have moved it away.
+    /// Opens the file again, because log rotation may have renamed it.
     ///
     /// # Errors
-    /// [`AuditError`]; then lines go where they went before.
+    /// Returns [`AuditError`] if the file cannot be opened. After an error, lines are still written
+    /// to the previous file.
     pub(in crate::server) fn reopen(&self) -> Result<(), AuditError> {
         let file = open(&self.path).map_err(|cause| AuditError {
             path: self.path.clone(),
@@ -171,23 +177,25 @@ impl Audit {
         Ok(())
     }
 
-    /// Takes in what callers do.
+    /// Returns the function that records requests.
     pub(in crate::server) fn auditor(&self) -> Auditor {
         let (lines, clock) = (self.lines.clone(), Arc::clone(&self.clock));
         Arc::new(move |request| {
-            // It fails no one: a queue that is full counts what it drops.
+            // If the queue is full, it counts the line as dropped. A request therefore never fails
+            // here.
             let _ = lines
                 .clone()
                 .write_all(&line(&clock, &RequestLine::of(request)));
         })
     }
 
-    /// Counts the requests that are not in the file: they found the queue full, or could not be written.
+    /// Returns a counter of the requests that are missing from the file, because the queue was full
+    /// or the write failed.
     pub(in crate::server) fn lines_dropped(&self) -> Arc<dyn Fn() -> u64 + Send + Sync> {
         Arc::clone(&self.lines_dropped)
     }
 
-    /// Writes what still waits, for a second at most. Nothing that callers do is told any more.
+    /// Writes the queued lines, for at most a second. Requests after this call are not recorded.
     pub(in crate::server) fn close(&self) {
         let requests = self
             .requests
@@ -216,13 +224,14 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// The file, which several write to, a whole line at a time.
+/// The file, shared by several writers. Each of them writes whole lines.
 #[derive(Clone)]
 struct SharedFile(Arc<Mutex<WholeLines<File>>>);
 
 impl SharedFile {
     fn lock(&self) -> MutexGuard<'_, WholeLines<File>> {
-        // Whoever panicked with it has written a line or not.
+        // A writer that panicked has written its line completely or not at all, so the file is
+        // still usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,7 +239,7 @@ impl SharedFile {
         let mut file = self.lock();
         file.write(line)?;
         let file = file.stream();
-        // A pipe has nothing to sync.
+        // A pipe cannot be synced.
         if file.metadata()?.is_file() {
             file.sync_data()
         } else {
@@ -254,7 +263,8 @@ impl Write for SharedFile {
     reason = "an audit trail is a log, and holds no state"
 )]
 fn open(path: &Path) -> io::Result<WholeLines<File>> {
-    // A pipe whose reader has stopped refuses a line instead of holding up what is told in it.
+    // With this flag, a pipe whose reader has stalled refuses a line instead of blocking the
+    // writer.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new()
         .append(true)
@@ -266,7 +276,8 @@ fn open(path: &Path) -> io::Result<WholeLines<File>> {
     Ok(WholeLines::new(file, is_torn))
 }
 
-/// Whether the last line of this file has no end. Where that cannot be read it may be so, and an empty line does no harm.
+/// Returns `true` if the last line of this file lacks its newline, or if the file cannot be read.
+/// In the second case the writer may add an empty line, which does no harm.
 fn is_torn(path: &Path) -> bool {
     let last = File::open(path).and_then(|mut file| {
         if file.seek(SeekFrom::End(0))? == 0 {
@@ -298,7 +309,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::time::{ManualClock, UnixNanos};
+    use idmint_core::time::{ManualClock, UnixNanos};
 
     fn clock() -> Arc<Clock> {
         Arc::new(ManualClock::at(UnixNanos::from_seconds(1_900_000_000)).clock())

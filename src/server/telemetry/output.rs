@@ -1,4 +1,5 @@
-//! Writing where perhaps nobody reads: a bounded queue, and a thread of its own that may wait for ever.
+//! Output to a stream that may stall. Lines go through a bounded queue to a thread. Only that
+//! thread blocks while the stream stalls.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use std::time::Duration;
 
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// Lines that may wait to be written: more than a burst has, and still less than a megabyte.
+/// The maximum number of queued lines. They are enough for a burst and take less than a megabyte.
 const LINES_MAX: usize = 4_096;
 
-/// How long the end of the process waits for them.
+/// The time limit for writing the queued lines when the process ends.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
-/// A stream that is written to without waiting. Lines that find the queue full are dropped, and counted.
+/// A stream whose writers never block. If the queue is full, a line is dropped and counted.
 pub(super) struct Output {
     lines: NonBlocking,
     unwritten: Arc<AtomicU64>,
@@ -23,7 +24,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Writes to this stream, in a thread of this name.
+    /// Returns an output to this stream. A thread with this name writes to it.
     pub(super) fn to(stream: impl Write + Send + 'static, thread_name: &str) -> Self {
         let unwritten = Arc::new(AtomicU64::new(0));
         let stream = CountedStream {
@@ -42,22 +43,23 @@ impl Output {
         }
     }
 
-    /// What writes lines, each by one call.
+    /// Returns a writer whose calls each write one line.
     pub(super) fn lines(&self) -> NonBlocking {
         self.lines.clone()
     }
 
-    /// Counts the lines that were dropped, because the queue was full or the stream failed.
+    /// Returns a counter of the lines that were dropped because the queue was full or the stream
+    /// failed.
     pub(super) fn lines_dropped(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
         let (queue, unwritten) = (self.lines.error_counter(), Arc::clone(&self.unwritten));
         move || queue.dropped_lines() as u64 + unwritten.load(Ordering::Relaxed)
     }
 
-    /// Writes what waits, unless that takes longer than anybody would wait at the end of a process.
+    /// Writes the queued lines, for at most `CLOSE_MAX`.
     pub(super) fn close(self) {
         let (closed, is_closed) = mpsc::channel();
-        // In a thread of its own: the guard gives up in bounded time, and then says so on standard output, which may be just
-        // as full.
+        // The guard is dropped in a separate thread. Its drop waits only for a bounded time, but
+        // then reports the failure to standard output, which may be just as full.
         let closing = move || {
             drop(self.guard);
             let _ = closed.send(());
@@ -72,11 +74,13 @@ impl Output {
     }
 }
 
-/// A stream that counts what could not be written.
+/// A stream that counts failed writes.
 struct CountedStream<S> {
     stream: S,
-    /// Calls that failed, each with one line.
-    /// Written by: `write`. Read by: `Output::lines_dropped`. Ordering: `Relaxed`, it is only shown.
+    /// The number of failed calls of `write`. Each call writes one line.
+    ///
+    /// Written by: `write`. Read by: `Output::lines_dropped`.
+    /// Ordering: `Relaxed`, because the number is only reported.
     /// Tested by: `what_cannot_be_written_is_counted`.
     failures: Arc<AtomicU64>,
 }
@@ -105,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// A stream whose every write waits until the test lets it go on.
+    /// A stream whose writes block until the test releases them.
     struct Gate {
         entered: Sender<()>,
         opened: Receiver<()>,

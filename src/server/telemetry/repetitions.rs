@@ -1,4 +1,5 @@
-//! The same line many times within a second: written once, and then how often.
+//! Deduplicates log lines. The repetitions of a line within a second are counted, and one line
+//! reports them.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -10,18 +11,20 @@ use tracing::{Event, Level, Subscriber, debug, error, info, trace, warn};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// The target of the lines that sum up; they are never summed up themselves.
+/// The target of summary lines. They are never deduplicated.
 const SUMMARY: &str = "idmint::repetitions";
 
-/// Different lines that are remembered in one second. More are written as they come, and bounded by the queue alone.
+/// The maximum number of different lines that are remembered per second. Further lines are written
+/// without deduplication, and only the queue limits their number.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// Lets a line pass once between two calls of [`Repetitions::sum_up`], which tells how often it came again.
+/// A filter that passes each line once between two calls of [`Repetitions::sum_up`], which logs the
+/// number of repetitions.
 #[derive(Clone, Default)]
 pub(super) struct Repetitions(Arc<Mutex<HashMap<Line, Repeated>>>);
 
-/// A line without its time, and where the code writes it. With its fields: the request that it names is looked for by that
-/// name.
+/// A log line without its time, and the place in the code that writes it. Lines with different
+/// fields are different, because operators search for the request that a line names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Line {
     place: Identifier,
@@ -35,7 +38,7 @@ struct Repeated {
 }
 
 impl Repetitions {
-    /// Writes how often each line came again since the last call, and forgets them all.
+    /// Logs how often each line was repeated since the last call, and forgets all lines.
     pub(super) fn sum_up(&self) {
         let seen = std::mem::take(&mut *self.seen());
         for (Line { text, .. }, Repeated { level, times }) in
@@ -62,7 +65,7 @@ impl Repetitions {
         }
     }
 
-    /// Whether this is the first time, or nothing more can be remembered.
+    /// Returns `true` if the line is new or if no further line can be remembered.
     fn is_news(&self, line: Line, level: Level) -> bool {
         let mut seen = self.seen();
         if let Some(repeated) = seen.get_mut(&line) {
@@ -76,7 +79,7 @@ impl Repetitions {
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<Line, Repeated>> {
-        // Whoever panicked left a count one too low at worst.
+        // If a thread panicked while it held this lock, a count is at most one too low.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,11 +102,11 @@ impl<S: Subscriber> Layer<S> for Repetitions {
     }
 }
 
-/// What an event says.
+/// The text of an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Text {
     message: String,
-    /// Of the other fields. Their names belong to the place.
+    /// The values of the other fields. The call site already determines their names.
     values: String,
 }
 
@@ -125,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the lines of one test go.
+    /// The log output of one test.
     #[derive(Clone, Default)]
     struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -140,7 +143,7 @@ mod tests {
         }
     }
 
-    /// The lines that `work` logs.
+    /// Returns the lines that `work` logs.
     fn lines_of(work: impl FnOnce(&Repetitions)) -> Vec<String> {
         let (sink, repetitions) = (Sink::default(), Repetitions::default());
         let writer = sink.clone();

@@ -1,16 +1,17 @@
-//! Lines in a file that others read: one that was torn, by a full disk or a killed process, is closed before the next.
+//! A writer that keeps lines whole. If a full disk or a killed process left a line incomplete, that
+//! line is ended before the next one is written.
 
 use std::io::{self, ErrorKind, Write};
 
 /// A stream of lines, written one after the other.
 pub(super) struct WholeLines<W> {
     stream: W,
-    /// Whether the end of the last line is missing.
+    /// `true` if the last line lacks its newline.
     is_torn: bool,
 }
 
 impl<W: Write> WholeLines<W> {
-    /// Lines at the end of this stream; `is_torn` if there is one that has no end.
+    /// Creates a writer of lines. `is_torn` is `true` if the stream ends with an incomplete line.
     pub(super) fn new(stream: W, is_torn: bool) -> Self {
         Self { stream, is_torn }
     }
@@ -19,10 +20,12 @@ impl<W: Write> WholeLines<W> {
         &self.stream
     }
 
-    /// Writes a line, which ends with a newline. If nothing but that is missing, it is written, and ended with the next.
+    /// Writes a line, which must end with a newline. If only the newline could not be written, the
+    /// line counts as written, and the next call adds the newline.
     ///
     /// # Errors
-    /// The line is not there, or only a part of it, which is closed before the next.
+    /// Returns an error if the line was not written or was written only in part. The next call ends
+    /// a partial line.
     pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
         if self.is_torn {
             self.stream.write_all(b"\n")?;
@@ -52,7 +55,7 @@ impl<W: Write> WholeLines<W> {
 mod tests {
     use super::*;
 
-    /// A disk that has so many bytes left.
+    /// A disk that has room for a limited number of bytes.
     #[derive(Default)]
     struct Disk {
         written: Vec<u8>,

@@ -1,9 +1,8 @@
-//! The fuzzer of one subject, which the variable `SUBJECT` names: libFuzzer, with what it covers counted by the compiler.
+//! The libFuzzer target of one subject, which the variable `SUBJECT` names. The compiler
+//! instruments the code for coverage.
 
 #![no_main]
 
-#[path = "../../http1/mod.rs"]
-mod http1;
 #[path = "../subjects/mod.rs"]
 mod subjects;
 

@@ -1,8 +1,9 @@
-//! Definitions of formats.
+//! Format definitions.
 
-use idmint::id::FormatDefinition;
+use idmint_core::id::FormatDefinition;
 
-/// A definition that makes a format makes one whose example can be written, read, and taken apart.
+/// Compiles a definition. If it is valid, its example can be written in every encoding, read again,
+/// and split into fields.
 pub(super) fn compile(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use idmint::id::{DecodeFilter, Decoder, Format, FormatDefinition, PRESETS};
-use idmint::time::UnixNanos;
-use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains, Style, ruler};
+use idmint_core::id::{DecodeFilter, Decoder, Format, FormatDefinition, PRESETS};
+use idmint_core::time::UnixNanos;
+use idmint_wire::{AnswerParts, DecodeAnswer, KnownDomains, Style, ruler};
 use serde_json::Value;
 
 static FORMATS: LazyLock<Vec<Arc<Format>>> = LazyLock::new(|| {
@@ -23,7 +23,8 @@ static DECODER: LazyLock<Decoder> = LazyLock::new(|| Decoder::new(FORMATS.clone(
 
 const NOW: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
-/// Every reading is written as the same text again, the best one is among them, and what else is said can be written.
+/// Decodes a text. Every match encodes to the same text, the best match is the first one, every
+/// suggestion can be decoded, and the answer serializes.
 pub(super) fn decode(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let decoder = DECODER.at(NOW);
@@ -52,8 +53,8 @@ pub(super) fn decode(bytes: &[u8]) {
     assert!(ruler(&answer, Style::Plain).ends_with('\n'));
 }
 
-/// Of a format and one of its encodings, which the first two bytes choose: a text that is read is written the same again, and
-/// a number that is written is read again.
+/// Reads and writes a text in the format and encoding that the first two bytes choose. A text that
+/// is read encodes to the same text, and a number that is written is read again.
 pub(super) fn read_and_write(bytes: &[u8]) {
     let [format, encoding, rest @ ..] = bytes else {
         return;

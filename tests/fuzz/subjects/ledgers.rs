@@ -1,8 +1,8 @@
-//! Events, and chains of them.
+//! Events, and chains of events.
 
-use idmint::ledger::{ChainChecker, Event, EventTime, LedgerId, canonical_json};
+use idmint_records::ledger::{ChainChecker, Event, EventTime, LedgerId, canonical_json};
 
-/// The canonical form is canonical, and an event means the same in it.
+/// Canonicalizes an event. The canonical form is stable, and it parses to the same event.
 pub(super) fn read_event(bytes: &[u8]) {
     if let Ok(canonical) = canonical_json(bytes) {
         assert_eq!(
@@ -27,7 +27,7 @@ pub(super) fn read_event(bytes: &[u8]) {
     assert_eq!(ledger, LedgerId::of_genesis(&again, time));
 }
 
-/// A chain that holds line by line has as many events as lines.
+/// Checks a chain. A chain that holds row by row has as many events as rows.
 pub(super) fn check_chain(bytes: &[u8]) {
     let mut checker = ChainChecker::from_genesis();
     let mut lines = 0;

@@ -1,4 +1,4 @@
-//! What is fed with bytes, and what must hold whatever they are.
+//! The fuzzed functions, and the invariants that hold for all inputs.
 
 mod formats;
 mod ids;
@@ -6,11 +6,11 @@ mod ledgers;
 mod reports;
 mod service;
 
-/// Something that takes bytes from outside.
+/// A function that takes untrusted bytes.
 pub(crate) struct Subject {
-    /// The name of its corpus.
+    /// The name of the corpus.
     pub(crate) name: &'static str,
-    /// Takes any bytes. It panics if what must hold does not.
+    /// Takes arbitrary bytes. Panics if an invariant does not hold.
     pub(crate) take: fn(&[u8]),
 }
 

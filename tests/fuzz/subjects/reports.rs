@@ -1,7 +1,7 @@
 //! Conjunction Data Messages.
 
-use idmint::conjunction::SentReport;
-use idmint::conjunction::cdm::{CdmForm, Document, Message};
+use idmint_records::conjunction::SentReport;
+use idmint_records::conjunction::cdm::{CdmForm, Document, Message};
 
 const ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
@@ -17,8 +17,8 @@ pub(super) fn read_space_track(bytes: &[u8]) {
     read(CdmForm::SpaceTrack, bytes);
 }
 
-/// A document that is read is written back with ids, which are then found in it beside the same reports; given ids again,
-/// it stays as it is.
+/// Reads a document and adds ids. The annotated document has the same reports and the ids, and
+/// annotating it again does not change it.
 fn read(form: CdmForm, bytes: &[u8]) {
     let Ok(document) = Document::read(form, bytes) else {
         return;
@@ -43,7 +43,8 @@ fn sent_reports<B: AsRef<[u8]>>(document: &Document<B>) -> Vec<SentReport> {
     document.messages().iter().map(sent_report).collect()
 }
 
-/// Whether it has an id of ours: in a comment, or in the keyword, which may also have another originator's.
+/// Returns `true` if the message has an id of ours, either in a comment or in the keyword, which
+/// may also hold another originator's id.
 fn is_noted(message: &Message) -> bool {
     message.existing_id().is_some()
         || message

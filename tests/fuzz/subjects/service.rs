@@ -1,4 +1,4 @@
-//! A running service: bodies for its routes, and bytes for its connections.
+//! A running service that takes bodies for its routes, and raw bytes for its connections.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use idmint::server::config::Config;
 use idmint::server::{RunOptions, open};
-use idmint::time::Clock;
+use idmint_core::time::Clock;
 use tokio::runtime::Runtime;
 
-use crate::http1::{Client, request};
+use idmint_testing::http1::{Client, request};
 
-/// Where the one service of this process listens. It keeps nothing, and ends with the process.
+/// The address of the only service of this process. The service stores nothing on disk, and ends
+/// with the process.
 static SERVICE: LazyLock<SocketAddr> = LazyLock::new(|| {
     let runtime = Box::leak(Box::new(Runtime::new().unwrap()));
     let settings =
@@ -52,7 +53,7 @@ static SERVICE: LazyLock<SocketAddr> = LazyLock::new(|| {
 const JSON: &str = "content-type: application/json\r\n";
 const TEXT: &str = "content-type: text/plain\r\n";
 
-/// The routes that read bodies, by the first byte of an input.
+/// The routes that read bodies. The first byte of an input chooses one.
 const ROUTES: &[(&str, &str)] = &[
     ("POST /ids/snowflake", JSON),
     ("POST /ids/conjunction", JSON),
@@ -70,14 +71,15 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST /inspect", TEXT),
 ];
 
-/// Whatever the body: an answer, and none that says that the service failed.
+/// Sends a body to a route. Every body gets a response, and never a 500 or 504.
 pub(super) fn answer_body(bytes: &[u8]) {
     thread_local!(static CLIENT: RefCell<Option<Client>> = const { RefCell::new(None) });
     let Some((route, body)) = bytes.split_first() else {
         return;
     };
     let (line, headers) = ROUTES[usize::from(*route) % ROUTES.len()];
-    // The same body is the same request, and another one is none that was done before.
+    // The key is a hash of the body: the same body repeats the same request, and another body never
+    // reuses a key.
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);
     let head = format!(
@@ -92,7 +94,7 @@ pub(super) fn answer_body(bytes: &[u8]) {
                 .get_or_insert_with(|| Client::connect(*SERVICE))
                 .try_exchange(&whole)
         };
-        // A connection that was kept may just have been ended, for its age.
+        // The service may just have closed the kept connection because of its age.
         let answer = ask().or_else(|error| {
             eprintln!("asked again: {error:?}");
             *client = None;
@@ -112,8 +114,8 @@ pub(super) fn answer_body(bytes: &[u8]) {
     });
 }
 
-/// Whatever the bytes: no answer says that the service failed, the connection ends once nothing more comes, and the service
-/// goes on.
+/// Sends raw bytes. No response is a 500, the connection closes after the client has closed its
+/// half, and the service keeps running.
 pub(super) fn answer_bytes(bytes: &[u8]) {
     let mut stream = TcpStream::connect(*SERVICE).unwrap();
     stream
@@ -122,7 +124,7 @@ pub(super) fn answer_bytes(bytes: &[u8]) {
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answers = Vec::new();
-    // A connection that is reset has ended, too.
+    // A reset connection is closed, too.
     if let Err(error) = stream.read_to_end(&mut answers) {
         let is_reset = matches!(
             error.kind(),

@@ -1,17 +1,19 @@
-//! Clients that OpenAPI Generator makes of `openapi-3.0.yaml`, compiled by Debian's compilers and in use: a folder a language.
+//! Clients that OpenAPI Generator makes from `openapi-3.0.yaml`, compiled with Debian's compilers
+//! and used. Each language has a folder.
 //!
-//! Each does the same steps, and prints a line for each: `step: …`, or `gap: …` where it has seen that what is generated has
-//! no way to do it. docs/CLIENTS.md says which gaps there are and why; what is generated is what it says, too.
+//! Every client runs the same steps and prints a line for each: `step: …`, or `gap: …` after it has
+//! verified that the generated code cannot do the step. docs/CLIENTS.md lists the gaps with their
+//! reasons, and the options of the generator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::chains::chains;
-use crate::service::Home;
 use crate::tools::succeed;
+use idmint_testing::chains::chains;
+use idmint_testing::service::Home;
 
-/// What a client does, in this order.
+/// The steps of a client, in this order.
 const STEPS: [&str; 18] = [
     "an id without a body",
     "ids with a body",
@@ -33,15 +35,15 @@ const STEPS: [&str; 18] = [
     "formats",
 ];
 
-/// What a step is that a client cannot do, and why, in the words of docs/CLIENTS.md.
+/// A step that a client cannot do, and the reason in the words of docs/CLIENTS.md.
 type Gap = (&'static str, &'static str);
 
 const PAGE_IS_TEXT: Gap = (
     "the page of its slug",
-    "`/problems/{slug}` is a text unless JSON alone is asked for: set `Accept` for all requests",
+    "`/problems/{slug}` is a text unless `Accept` of all requests is JSON alone",
 );
 
-/// What is generated has neither tests nor pages.
+/// Generated tests and documentation are turned off.
 const PARTS: &str = "apiTests=false,modelTests=false,apiDocs=false,modelDocs=false";
 
 fn ours(path: &str) -> PathBuf {
@@ -61,7 +63,7 @@ fn generator(program: &str) -> PathBuf {
     program
 }
 
-/// What the table of docs/CLIENTS.md says of a language, a text a column.
+/// Returns the cells of a language's row in the table of docs/CLIENTS.md.
 fn row_of(language: &str) -> Vec<String> {
     let table = text_of(&ours("docs/CLIENTS.md"));
     let row = table
@@ -74,7 +76,8 @@ fn row_of(language: &str) -> Vec<String> {
         .collect()
 }
 
-/// The folder in which a client is generated, as `src/ids`, and built. It is kept while nothing changes that it is made of.
+/// Generates a client as `src/ids` in a folder for its build, and returns the folder. The folder is
+/// reused until one of its inputs changes.
 fn generated(language: &str, options: &str) -> PathBuf {
     let folder = ours("target/clients").join(language.to_lowercase());
     let (document, made_of) = (ours("openapi-3.0.yaml"), folder.join("made-of"));
@@ -102,7 +105,8 @@ fn generated(language: &str, options: &str) -> PathBuf {
     folder
 }
 
-/// Lays a file of `tests/system/clients` into a folder. One that is the same stays as old as it is, and so is not compiled again.
+/// Copies a file of `tests/system/clients` into a folder. An unchanged file keeps its modification
+/// time, so that it is not compiled again.
 fn lay(file: &str, folder: &Path, name: &str) {
     let (text, path) = (
         text_of(&ours("tests/system/clients").join(file)),
@@ -114,7 +118,8 @@ fn lay(file: &str, folder: &Path, name: &str) {
     }
 }
 
-/// Generates a client, builds the program that uses it, and has it do every step but these.
+/// Generates a client, builds the program that uses it, and asserts that the program does every
+/// step except `gaps`.
 fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Command) {
     let [_, options, gaps_told] = row_of(language)
         .try_into()
@@ -124,7 +129,7 @@ fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Comman
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    // The documented event begins it.
+    // The chain begins with the documented event.
     let chain = chains().swap_remove(1);
     let events = home.path("chain.ndjson");
     fs::write(&events, chain.lines.join("\n")).unwrap();
@@ -148,7 +153,7 @@ fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Comman
         STEPS.len() - gaps.len(),
         gaps.len()
     );
-    // Beside these a runtime may print warnings of its own.
+    // Other lines may be warnings of a runtime.
     let done: Vec<_> = said
         .lines()
         .filter(|line| line.starts_with("step: ") || line.starts_with("gap: "))
@@ -179,7 +184,7 @@ fn a_client_in_go_does_every_step() {
             .env("GO111MODULE", "off")
             .env("GOFLAGS", "")
             .env("GOCACHE", folder.join("cache"));
-        // Libraries of Debian, without which what is generated does not compile.
+        // The generated code needs libraries that Debian packages.
         build.env("GOPATH", format!("{}:/usr/share/gocode", folder.display()));
         succeed(&mut build);
         Command::new(folder.join("client"))
@@ -208,7 +213,8 @@ fn a_client_in_java_does_every_step_that_it_can() {
         PAGE_IS_TEXT,
     ];
     assert_used("Java", &gaps, |folder| {
-        // Debian has Jackson without its types of time; the generator has both.
+        // Debian packages Jackson without its date and time types; the generator's JAR contains
+        // both.
         let mut find = Command::new(generator("python"));
         let libraries = succeed(find.args([
             "-c",
@@ -241,7 +247,7 @@ fn a_client_in_typescript_does_every_step_that_it_can() {
         let sources = folder.join("src");
         lay("typescript/client.ts", &sources, "client.ts");
         let mut build = Command::new("tsc");
-        // What is generated is strict from TypeScript 4.9 on; of Debian 12 it is 4.8.
+        // The generated code is strict from TypeScript 4.9 on, but Debian 12 has 4.8.
         build.args([
             "--strict",
             "--noImplicitAny",

@@ -1,5 +1,5 @@
-//! A single node that has minted and recorded up to its last moment, adopted by a fleet on a real etcd: exactly what it
-//! acknowledged is there, and no id is minted again.
+//! A fleet on a real etcd adopts a single node that minted and recorded until it was killed. The
+//! fleet contains exactly the acknowledged events, and mints no id again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,26 +8,28 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use idmint::time::UnixTime;
+use idmint_core::time::UnixTime;
 use serde_json::json;
 
 use super::etcd_cluster::EtcdCluster;
 use super::nodes::{Minted, Minter, assert_all_different, node};
 use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
-use crate::http1::{Answer, Client, post_json};
-use crate::ids::{SEQUENCED, SNOWFLAKE};
-use crate::service::{Home, Service, idmint, run, until};
+use idmint_testing::http1::{Answer, Client, post_json, request};
+use idmint_testing::ids::{SEQUENCED, SNOWFLAKE};
+use idmint_testing::service::{Home, Service, idmint, run, until};
 
-/// As many as the lanes of a single node, so that each slot is the number of a lane.
+/// The number of slots, equal to the number of lanes of a single node, so that each slot is the
+/// number of a lane.
 pub(super) const SLOTS: u32 = 8;
 
-/// So far ahead of the clock is the single node: a slot that is not kept above it mints the same again.
+/// The lead of the single node over the clock. A slot that did not stay above it would mint the
+/// same ids again.
 const AHEAD: Duration = Duration::from_secs(25);
 
-/// Ledgers that only have to be there, so that an adoption has a middle.
+/// The number of idle ledgers, which give an adoption enough work to be interrupted.
 const BYSTANDERS: usize = 1_000;
 
-/// A single node of several lanes, ahead of its clock.
+/// Starts a single node with several lanes, ahead of its clock.
 pub(super) fn single_node(home: &Home) -> Service {
     let floor = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -38,6 +40,10 @@ pub(super) fn single_node(home: &Home) -> Service {
     command.args(["--run-ahead", "--floor", &floor]);
     let service = Service::start(command);
     service.wait_until_ready();
+    // After a start with a floor, numbers wait, and a folder whose numbers wait is not adopted.
+    let line = "POST /numbers/*/resume";
+    let resumed = Client::connect(service.address()).exchange(request(line, "", ""));
+    assert_eq!(resumed.status, 200, "{}", resumed.text());
     service
 }
 
@@ -51,7 +57,8 @@ pub(super) fn adopt(home: &Home, etcd: &EtcdCluster) -> Command {
     command
 }
 
-/// Asks until it is not put off: a node may not have seen yet that another one has told the fleet of its formats.
+/// Repeats a request while the response is 503. A node may not know yet that another node has
+/// registered its formats with the fleet.
 fn exchange(service: &Service, target: &str, headers: &str, body: &str) -> Answer {
     until("it is answered", || {
         let answer = Client::connect(service.address()).exchange(post_json(target, headers, body));
@@ -59,7 +66,7 @@ fn exchange(service: &Service, target: &str, headers: &str, body: &str) -> Answe
     })
 }
 
-/// Creates ledgers; returns the last one.
+/// Creates ledgers and returns the id of the last one.
 fn create_bystanders(service: &Service) -> String {
     let mut last = String::new();
     let mut client = Client::connect(service.address());
@@ -76,7 +83,7 @@ fn create_bystanders(service: &Service) -> String {
     last
 }
 
-/// Appends one event, under the same key each time.
+/// Appends one event, with the same key each time.
 fn append_once(service: &Service, ledger: &str) -> Answer {
     let body =
         json!({ "ledger": ledger, "events": [{ "event": "Once", "entities": {} }] }).to_string();
@@ -102,7 +109,8 @@ fn report(service: &Service, object: u64) -> serde_json::Value {
     answer.json()["details"][0].clone()
 }
 
-/// Mints payments until several lanes were needed: each gives 1 296 a second. The seventh digit is that of the lane.
+/// Mints payments until several lanes are used; a lane has 1 296 ids in a second. The seventh digit
+/// of a payment is its lane.
 fn mint_by_several_lanes(service: &Service) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     until("several lanes are used", || {
@@ -120,7 +128,7 @@ fn mint_by_several_lanes(service: &Service) -> Vec<String> {
     ids
 }
 
-/// Mints and appends for a while, and is killed in the midst of it.
+/// Mints and appends for a while, then kills the node while both go on.
 fn killed_while_working(
     single: Service,
     ledgers: &[crate::appending::Begun],
@@ -137,7 +145,8 @@ fn killed_while_working(
         until("appends are acknowledged", || {
             (granted.load(Ordering::Relaxed) >= 400).then_some(())
         });
-        // An append that waits for its answer when the node is killed could only be asked for again where it is no more.
+        // Stop the appenders first. An append that is pending when the node is killed could be
+        // retried only on that node, which is gone.
         stop.store(true, Ordering::Relaxed);
         callers
             .into_iter()
@@ -175,7 +184,7 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
     let raised = said
         .find(|line| line.contains("is used below"))
         .expect("it says when the floor is raised");
-    // Far less than a thousand ledgers take, of which each waits for a disk.
+    // Far less time than a thousand ledgers take, because each ledger waits for a disk.
     std::thread::sleep(Duration::from_millis(300));
     first.kill().unwrap();
     first.wait().unwrap();
@@ -196,8 +205,7 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
     second.assert(0, &[]);
     println!("{raised}\n{}", second.out);
     assert!(
-        second.out.contains("going on with the adoption")
-            && second.out.contains("were there before")
+        second.out.contains("resuming the adoption") && second.out.contains("were there before")
     );
     assert_eq!(ledgers_in(&etcd), BYSTANDERS + ledgers.len());
     run(home.serve()).assert(

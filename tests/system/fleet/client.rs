@@ -1,21 +1,21 @@
-//! The client of etcd against real members: what it does, and what it says when they do not.
+//! The etcd client against real members: its requests, and its errors while members fail.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use idmint::storage::{
-    Compare, Coordinator, CoordinatorError, EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Lease,
-    Namespace, Outcome, Range, Revision, Transaction, Write,
+use idmint_fleet::{
+    Compare, Coordinator, CoordinatorError, Lease, Outcome, Range, Revision, Transaction, Write,
 };
+use idmint_storage::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
-use crate::authority::Authority;
-use crate::service::{Home, LONG, until};
+use idmint_testing::authority::Authority;
+use idmint_testing::service::{Home, LONG, until};
 
-/// What a request may take: the bound of the client, and as much again for a machine that has other things to do.
+/// The largest duration of a request: the client's timeout, doubled for a busy machine.
 const REQUEST_MAX: Duration = Duration::from_secs(3);
 
 pub(super) fn settings(endpoints: &[String]) -> EtcdSettings {
@@ -33,7 +33,7 @@ pub(super) fn settings(endpoints: &[String]) -> EtcdSettings {
 }
 
 fn client_of(cluster: &EtcdCluster) -> Arc<dyn Coordinator> {
-    settings(&cluster.endpoints()).connect().unwrap()
+    idmint_fleet::connect(&settings(&cluster.endpoints())).unwrap()
 }
 
 fn put(key: &str, value: &str, lease: Option<Lease>) -> Write {
@@ -44,7 +44,7 @@ fn put(key: &str, value: &str, lease: Option<Lease>) -> Write {
     }
 }
 
-/// Creates a key that there is not.
+/// Returns a transaction that creates a key if the key is absent.
 fn create(key: &str) -> Transaction {
     Transaction {
         compare: vec![Compare::Created(key.to_owned(), Revision::ABSENT)],
@@ -58,7 +58,8 @@ fn is_there(client: &dyn Coordinator, key: &str) -> bool {
     !client.read(&[Range::one(key)]).unwrap().ranges[0].is_empty()
 }
 
-/// Creates keys until one is committed, each within the time of a request; returns that one.
+/// Creates keys until one is committed, each within the time of a request. Returns the committed
+/// key.
 fn create_until_committed(client: &dyn Coordinator, name: &str) -> String {
     let begun = Instant::now();
     for failed in 0.. {
@@ -167,7 +168,7 @@ fn a_transaction_compares_and_writes_or_reads_what_there_is_instead() {
 fn a_lease_keeps_its_keys_for_as_long_as_it_is_kept_alive() {
     let cluster = EtcdCluster::start(1);
     let client = client_of(&cluster);
-    // etcd grants no less than the time of an election or two.
+    // etcd grants no lease shorter than an election or two.
     let lease = client.grant(Duration::from_secs(3)).unwrap();
     let held = Transaction {
         write: vec![put("/held", "1", Some(lease))],
@@ -195,7 +196,7 @@ fn where_nobody_listens_a_request_was_certainly_not_sent() {
     let cluster = EtcdCluster::start(3);
     let endpoints = cluster.endpoints();
     drop(cluster);
-    let client = settings(&endpoints).connect().unwrap();
+    let client = idmint_fleet::connect(&settings(&endpoints)).unwrap();
     let asked = Instant::now();
     let refused = client.commit(&create("/a")).unwrap_err();
     assert!(matches!(refused, CoordinatorError::NotSent(_)), "{refused}");
@@ -209,7 +210,8 @@ fn a_member_that_is_stopped_costs_a_request_and_then_the_next_one_answers() {
     let cluster = EtcdCluster::start(3);
     let client = client_of(&cluster);
     let before = create_until_committed(&*client, "before");
-    // The first endpoint is asked first; whether it leads is chance, so once each.
+    // The client tries the first endpoint first. That endpoint leads only by chance, so stop each
+    // of the two once.
     let leader = cluster.leader();
     for (round, stopped) in [0, leader].into_iter().enumerate() {
         cluster.signal(stopped, Signal::STOP);
@@ -370,7 +372,7 @@ fn etcd_is_asked_by_tls_and_as_a_user() {
             }),
             ..settings(&cluster.endpoints())
         };
-        settings.connect().unwrap()
+        idmint_fleet::connect(&settings).unwrap()
     };
     let client = connect(&ca, "password");
     assert!(matches!(
@@ -379,7 +381,7 @@ fn etcd_is_asked_by_tls_and_as_a_user() {
     ));
     let refused = client.commit(&create("/other/a")).unwrap_err();
     assert!(
-        matches!(&refused, CoordinatorError::Refused(why) if why.contains("permission denied")),
+        matches!(&refused, CoordinatorError::Denied(why) if why.contains("permission denied")),
         "{refused}"
     );
 
@@ -387,7 +389,7 @@ fn etcd_is_asked_by_tls_and_as_a_user() {
         .commit(&create("/idmint/b"))
         .unwrap_err();
     assert!(
-        matches!(&refused, CoordinatorError::Refused(why) if why.contains("authentication failed")),
+        matches!(&refused, CoordinatorError::Denied(why) if why.contains("authentication failed")),
         "{refused}"
     );
     let refused = connect(&stranger, "password")
@@ -396,15 +398,28 @@ fn etcd_is_asked_by_tls_and_as_a_user() {
     assert!(matches!(refused, CoordinatorError::NotSent(_)), "{refused}");
     assert!(!is_there(&*client, "/idmint/b"));
 
+    // The file with the password is read again.
+    for command in [
+        ["user", "delete", "idmint"].as_slice(),
+        &["user", "add", "idmint:renewed"],
+        &["user", "grant-role", "idmint", "idmint"],
+    ] {
+        cluster.etcdctl(&[&["--user=root:secret"], command].concat());
+    }
+    client.commit(&create("/idmint/b")).unwrap_err();
+    fs::write(home.path("password-password"), "renewed\n").unwrap();
+    until("the new password is used", || {
+        client.commit(&create("/idmint/b")).ok()
+    });
+
     let missing = EtcdTls {
         ca: home.path("none.pem"),
         identity: None,
     };
-    let error = EtcdSettings {
+    let error = idmint_fleet::connect(&EtcdSettings {
         tls: Some(missing),
         ..settings(&cluster.endpoints())
-    }
-    .connect()
+    })
     .unwrap_err();
     assert!(error.to_string().contains("none.pem"), "{error}");
 }

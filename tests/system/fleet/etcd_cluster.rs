@@ -1,4 +1,4 @@
-//! Members of an etcd on free ports of this machine, ended with the value.
+//! An etcd cluster on free ports of this machine, which ends when the value is dropped.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Far longer than an etcd takes to start, on however slow a machine.
+/// A timeout that is far longer than the start of an etcd on a slow machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// An etcd with a folder of its own.
+/// An etcd cluster with a temporary folder.
 pub(crate) struct EtcdCluster {
     members: Vec<Member>,
-    /// What etcdctl needs beside the endpoints.
+    /// The arguments of etcdctl besides the endpoints.
     etcdctl_args: Vec<String>,
     home: TempDir,
 }
@@ -28,12 +28,13 @@ struct Member {
 }
 
 impl EtcdCluster {
-    /// So many members, which have a leader.
+    /// Starts a cluster of `count` members, and waits for a leader.
     pub(crate) fn start(count: usize) -> EtcdCluster {
         EtcdCluster::start_with(count, "http", &[], &[])
     }
 
-    /// The same, which speak this scheme and have further arguments, and what etcdctl needs then.
+    /// Starts a cluster whose members use this scheme and these additional arguments.
+    /// `etcdctl_args` are the arguments that etcdctl then needs.
     pub(crate) fn start_with(
         count: usize,
         scheme: &str,
@@ -41,7 +42,7 @@ impl EtcdCluster {
         etcdctl_args: &[String],
     ) -> EtcdCluster {
         let home = tempfile::tempdir().expect("a temporary folder");
-        // All at once, so that no port is given twice.
+        // Bind all ports at once, so that no port is given out twice.
         let free: Vec<TcpListener> = (0..2 * count)
             .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
             .collect();
@@ -88,7 +89,7 @@ impl EtcdCluster {
         cluster
     }
 
-    /// Where each member answers.
+    /// Returns the endpoint of each member.
     pub(crate) fn endpoints(&self) -> Vec<String> {
         self.members
             .iter()
@@ -124,12 +125,12 @@ impl EtcdCluster {
         process.wait().expect("it was ours");
     }
 
-    /// The place of the member that leads.
+    /// Returns the index of the leader.
     pub(crate) fn leader(&self) -> usize {
         self.leader_if_any().expect("there is a leader")
     }
 
-    /// The same while members may be gone, and none may lead.
+    /// Returns the index of the leader, or `None` while no member leads. Members may be down.
     pub(crate) fn leader_if_any(&self) -> Option<usize> {
         let output = self
             .etcdctl_command(&["endpoint", "status", "--write-out=simple"])
@@ -147,7 +148,7 @@ impl EtcdCluster {
             .position(|member| line.starts_with(&member.endpoint))
     }
 
-    /// What etcdctl prints about all members.
+    /// Runs etcdctl on all members and returns its output.
     pub(crate) fn etcdctl(&self, args: &[&str]) -> String {
         let output = self
             .etcdctl_command(args)
@@ -159,7 +160,7 @@ impl EtcdCluster {
         printed
     }
 
-    /// Has etcdctl do what may be done already.
+    /// Runs etcdctl and ignores its failure, because the action may be done already.
     pub(crate) fn etcdctl_if_any(&self, args: &[&str]) {
         drop(
             self.etcdctl_command(args)
@@ -184,7 +185,7 @@ impl EtcdCluster {
         etcdctl
     }
 
-    /// Copies what there is, as an operator does.
+    /// Saves a snapshot, as an operator does.
     pub(crate) fn save(&self) -> PathBuf {
         let snapshot = self.home.path().join("snapshot");
         let mut save = self.etcdctl_of(&self.members[0].endpoint);
@@ -202,12 +203,12 @@ impl EtcdCluster {
         snapshot
     }
 
-    /// Ends all members, and starts them with what there was when this was copied.
+    /// Stops all members, and restarts them from a snapshot.
     pub(crate) fn restore(&mut self, snapshot: &Path) {
         self.restore_after(snapshot, Duration::ZERO);
     }
 
-    /// The same, with a pause between.
+    /// Stops all members, and restarts them from a snapshot after a pause.
     pub(crate) fn restore_after(&mut self, snapshot: &Path, pause: Duration) {
         self.lose_all();
         thread::sleep(pause);
@@ -237,14 +238,14 @@ impl EtcdCluster {
         self.wait_until_writable();
     }
 
-    /// Ends all members, and starts them with nothing.
+    /// Stops all members, and restarts them empty.
     pub(crate) fn wipe(&mut self) {
         self.lose_all();
         (0..self.members.len()).for_each(|place| self.restart(place));
         self.wait_until_writable();
     }
 
-    /// Ends all members, and removes what they had.
+    /// Stops all members, and removes their data.
     fn lose_all(&mut self) {
         (0..self.members.len()).for_each(|place| self.kill(place));
         for member in &self.members {
@@ -257,7 +258,7 @@ impl EtcdCluster {
         }
     }
 
-    /// Waits until every member answers.
+    /// Waits until every member is healthy.
     pub(crate) fn wait_until_healthy(&self) {
         let begun = Instant::now();
         while !self
@@ -272,7 +273,7 @@ impl EtcdCluster {
         }
     }
 
-    /// The revision of the store: how many transactions have written so far.
+    /// Returns the revision of the store: the number of transactions that have written so far.
     pub(crate) fn revision(&self) -> u64 {
         let status = self.etcdctl(&["get", "/started", "--write-out=fields"]);
         let line = status
@@ -282,7 +283,7 @@ impl EtcdCluster {
         line.trim().parse().expect("a number")
     }
 
-    /// Waits until a write is done, so that there is a quorum.
+    /// Waits until a write succeeds, which requires a quorum.
     pub(crate) fn wait_until_writable(&self) {
         let begun = Instant::now();
         while !self
@@ -305,7 +306,7 @@ impl Drop for EtcdCluster {
             .iter_mut()
             .filter_map(|member| member.process.as_mut())
         {
-            // Also one that was stopped: this signal ends it all the same.
+            // SIGKILL also ends a stopped process.
             let _ = process.kill();
             let _ = process.wait();
         }

@@ -1,4 +1,5 @@
-//! The way between a node and a member of etcd, which can be slow, silent one way, stalled, and cut, at an append, too.
+//! A link between a node and an etcd member, which can be slow, silent in one direction, stalled or
+//! cut, also at an append.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,41 +8,43 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How the way is.
+/// The condition of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Weather {
     Clear,
-    /// Each piece takes longer.
+    /// Each chunk is delayed.
     Slow,
-    /// What the node sends arrives; what etcd answers is held until it is clear again.
+    /// Requests of the node arrive, but responses of etcd are held until the link is clear again.
     Silent,
-    /// As clear, until a node writes an append: that arrives, and from then on it is silent.
+    /// The link is clear until the node writes an append. The append arrives, and from then on the
+    /// link is silent.
     SilentFromAnAppend,
-    /// Nothing arrives either way until it is clear again.
+    /// Nothing arrives in either direction until the link is clear again.
     Stalled,
-    /// Connections end, and new ones too.
+    /// Connections end, including new ones.
     Cut,
-    /// Every second append is done, and the connection ends before its answer comes.
+    /// Every second append is committed, and its connection ends before the response arrives.
     CutAfterAppends,
-    /// The connection ends at every second append, which arrives later: when the node has made another connection, and asked
-    /// again.
+    /// The connection ends at every second append. The append arrives later, when the node has
+    /// reconnected and retried.
     CutBeforeAppends,
 }
 
-/// So much longer each piece takes where it is slow.
+/// The delay of each chunk on a slow link.
 const SLOW_BY: Duration = Duration::from_millis(150);
 
-/// So much later an append arrives than its connection ends, and so long etcd has for it.
+/// The time from the end of a connection to the arrival of its append, and then the time that etcd
+/// has to commit it.
 const CUT_APART: Duration = Duration::from_millis(300);
 
-/// What a transaction has that writes an append, as it is sent; nothing that is read before has it.
+/// A byte sequence that only transactions with an append contain, and no earlier read.
 const APPEND: &[u8] = b"/event/";
 
-/// How often a connection looks how the way is.
+/// The interval at which a connection checks the condition of the link.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A port that leads to a member, for as long as the value lives.
+/// A local port that forwards to a member while the value lives.
 pub(super) struct EtcdLink {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -54,12 +57,12 @@ struct Shared {
     pieces_slowed: AtomicU64,
     looks_held: AtomicU64,
     connections_cut: AtomicU64,
-    /// Appends that were written where connections end at every second one.
+    /// The number of appends while every second one ends its connection.
     appends: AtomicU64,
 }
 
 impl EtcdLink {
-    /// A way to the member at this endpoint.
+    /// Opens a link to the member at this endpoint.
     pub(super) fn to(endpoint: &str) -> EtcdLink {
         let member: SocketAddr = endpoint
             .strip_prefix("http://")
@@ -90,7 +93,7 @@ impl EtcdLink {
                     shared.connections_cut.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
-                // A member that has been killed takes none.
+                // A killed member accepts no connection.
                 let Ok(etcd) = TcpStream::connect(member) else {
                     continue;
                 };
@@ -109,7 +112,7 @@ impl EtcdLink {
         link
     }
 
-    /// Where a node finds it.
+    /// Returns the endpoint of the link for a node.
     pub(super) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -118,7 +121,7 @@ impl EtcdLink {
         self.shared.weather.store(weather as u8, Ordering::Relaxed);
     }
 
-    /// How often it has done to something what it was told to.
+    /// Returns the number of times that bad conditions have affected this link so far.
     pub(super) fn mishaps(&self) -> u64 {
         let Shared {
             pieces_slowed,
@@ -145,7 +148,8 @@ impl Shared {
         self.weather.load(Ordering::Relaxed) == weather as u8
     }
 
-    /// Carries what comes from one end to the other, as the way is, until either has closed.
+    /// Forwards data from one end to the other under the current condition, until either end has
+    /// closed.
     fn carry(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
         from.set_read_timeout(Some(LOOK_EVERY))
             .expect("longer than nothing");
@@ -172,7 +176,8 @@ impl Shared {
                 Err(_) => break,
             };
             if !is_answer && self.is(Weather::SilentFromAnAppend) && has_append(&piece[..len]) {
-                // Before it is sent on: its answer must not be there first.
+                // Switch before the append is forwarded, so that its response cannot get through
+                // first.
                 self.weather.store(Weather::Silent as u8, Ordering::Relaxed);
             }
             if !is_answer
@@ -195,8 +200,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Ends the connection at an append and sends that on, if the way is such and it is the turn of this one; returns whether it
-    /// did.
+    /// Ends the connection at an append and forwards the append, if the condition asks for that and
+    /// it is this append's turn. Returns `true` if the connection was ended.
     fn cut_at_append(&self, node: &TcpStream, etcd: &mut TcpStream, piece: &[u8]) -> bool {
         let is_before = self.is(Weather::CutBeforeAppends);
         if !is_before && !self.is(Weather::CutAfterAppends)
@@ -205,13 +210,14 @@ impl Shared {
             return false;
         }
         self.connections_cut.fetch_add(1, Ordering::Relaxed);
-        // In either case nothing can be answered any more once etcd has it.
+        // In either case, no response can get through once etcd has the append.
         let _ = node.shutdown(Shutdown::Both);
         if is_before {
             thread::sleep(CUT_APART);
         }
         let _ = etcd.write_all(piece);
-        // With its connection etcd may give up what it has only begun.
+        // etcd may abandon an unfinished request when its connection ends, so keep the connection
+        // open.
         thread::sleep(CUT_APART);
         true
     }

@@ -1,4 +1,5 @@
-//! Whose a data folder is: one process of a fleet has it to itself, and nobody goes on in it where the others have minted alone.
+//! Ownership of a data folder. One process of a fleet has the folder to itself, and no fleet node
+//! continues in a folder where a single node has minted.
 
 use std::fs;
 use std::time::Duration;
@@ -8,9 +9,9 @@ use rustix::process::Signal;
 use super::adopting::{SLOTS, adopt, single_node};
 use super::etcd_cluster::EtcdCluster;
 use super::nodes::{Minted, Minter, assert_all_different, node, serve, starting};
-use crate::service::{Home, Service, run};
+use idmint_testing::service::{Home, Service, run};
 
-/// Mints for a while, and ends.
+/// Mints for a while, and then ends the node.
 fn mint_and_end(node: Service) -> Minted {
     let minter = Minter::at(&node);
     std::thread::sleep(Duration::from_secs(1));
@@ -88,9 +89,13 @@ fn two_processes_of_fleets_have_a_folder_each() {
     first.kill();
     node(&home, &etcd, SLOTS);
 
-    // A folder that cannot be there is only a help that is missing.
+    // A folder that cannot be created only disables an optional aid.
     let without = Home::new();
     fs::write(without.data_dir(), "").unwrap();
     let node = node(&without, &etcd, SLOTS);
-    assert!(node.log().contains("is gone on without"), "{}", node.log());
+    assert!(
+        node.log().contains("going on without a lock"),
+        "{}",
+        node.log()
+    );
 }

@@ -1,4 +1,5 @@
-//! Clocks that are years ahead, on a node of a fleet and on one that is alone: they make nobody forget conjunctions.
+//! Clocks that are years ahead, on a fleet node and on a single node, do not cause conjunctions to
+//! be forgotten.
 
 use std::process::Command;
 use std::thread;
@@ -8,24 +9,27 @@ use serde_json::{Value, json};
 
 use super::etcd_cluster::EtcdCluster;
 use super::nodes::serve;
-use crate::http1::{Client, post_json};
-use crate::service::{Home, Service, until};
 use crate::wall_clock::{WallClock, now_s};
+use idmint_testing::http1::{Client, post_json};
+use idmint_testing::service::{Home, Service, until};
 
 const CONJUNCTIONS: usize = 50;
 const DAYS_400_S: i64 = 400 * 86_400;
 const RETENTION: &str = "conjunction.retention = '365d'";
 
-/// Longer than a sweep took to begin after a start, when it still began at once.
+/// A time longer than the delay of the first sweep in earlier versions, which began the sweep right
+/// after a start.
 const A_WHILE: Duration = Duration::from_secs(6);
 
-/// Reports fifty conjunctions of this hour, each so many milliseconds after its second: their ids.
+/// Reports fifty conjunctions of this hour, each at `millis` after its second, and returns their
+/// ids.
 fn report(node: &Service, hour_s: i64, millis: i64) -> Vec<Value> {
     let mut client = Client::connect(node.address());
     let mut ids = Vec::new();
     for number in 0..CONJUNCTIONS {
         let at = hour_s + 10 * i64::try_from(number).unwrap();
-        let time = idmint::time::UnixTime::from_nanos(i128::from(at * 1_000 + millis) * 1_000_000);
+        let time =
+            idmint_core::time::UnixTime::from_nanos(i128::from(at * 1_000 + millis) * 1_000_000);
         let body = json!({ "tca": time.to_string(), "primary": 2 * number + 1, "secondary": 2 * number + 2 });
         let answer = until("it is answered", || {
             let answer = client.exchange(post_json("/ids/conjunction", "", &body.to_string()));
@@ -37,8 +41,8 @@ fn report(node: &Service, hour_s: i64, millis: i64) -> Vec<Value> {
     ids
 }
 
-/// How many of them have another id, reported again half a second later than at first: in the next second, which is in the id of
-/// a new anchor.
+/// Returns the number of conjunctions whose id differs when they are reported again half a second
+/// later. The later time is in the next second, which would be part of the id of a new anchor.
 fn changed(node: &Service, hour_s: i64, before: &[Value]) -> usize {
     report(node, hour_s, 1_300)
         .iter()
@@ -97,7 +101,7 @@ fn a_single_node_that_starts_once_400_days_ahead_forgets_no_conjunction() {
     let start = |ahead_s: i64| {
         wall.set(ahead_s);
         let mut command = home.serve_with(RETENTION);
-        // Once the clock is right again it is behind all that the start ahead of it has recorded.
+        // Once the clock is right again, it is behind all records of the start that was ahead.
         command.arg("--run-ahead");
         let node = wall.start(command);
         node.wait_until_ready();

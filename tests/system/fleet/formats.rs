@@ -1,10 +1,10 @@
-//! Nodes of one fleet mint and write each format in the same way.
+//! Nodes of one fleet mint and write each format identically.
 
 use std::collections::HashSet;
 
 use super::etcd_cluster::EtcdCluster;
 use super::nodes::serve;
-use crate::service::{Home, Service, idmint, run};
+use idmint_testing::service::{Home, Service, idmint, run};
 
 const SLOTS: u32 = 4;
 

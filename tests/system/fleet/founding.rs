@@ -1,5 +1,5 @@
-//! Who founds a fleet, and from when on it mints: after a wipe above all that others may mint, and never for good where one
-//! clock stood.
+//! Founding a fleet, and the time from which it mints. After a wipe, the fleet mints above all that
+//! others may mint. One wrong clock does not determine the time for good.
 
 use std::process::Command;
 use std::thread;
@@ -8,21 +8,22 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
-use super::fencing::fence_restore;
+use super::fencing::{fence_restore, fence_trusting_the_clock};
 use super::nodes::{Minter, assert_all_different, node, serve, slot_of, starting, until_within};
-use crate::service::{Home, Service, until};
 use crate::status::assert_status_says;
 use crate::wall_clock::WallClock;
+use idmint_testing::service::{Home, Service, until};
 
-/// One, so that nodes which know nothing of each other have the same worker numbers.
+/// One slot, so that nodes without knowledge of each other get the same worker numbers.
 const SLOTS: u32 = 1;
 
-/// Longer than the floor of a founder or a fence is ahead, on however slow a machine.
+/// A timeout that is longer than the lead of a founder's or fence's floor, on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 const DAYS_400: i64 = 400 * 86_400;
 
-/// What starts a node that knows nothing of the namespace but what etcd has.
+/// Returns a command that starts a node with no state, which knows only what etcd has of the
+/// namespace.
 fn serve_unsaid(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
     let endpoints = etcd.endpoints();
     let text = format!(
@@ -38,9 +39,9 @@ fn detail_of(node: &Service) -> String {
         .to_owned()
 }
 
-fn fence(home: &Home, high_waters: &[&Home]) -> crate::service::Ended {
+fn fence(home: &Home, high_waters: &[&Home]) -> idmint_testing::service::Ended {
     let file = |other: &&Home| ("--high-water", other.data_dir().join("high-water-default"));
-    fence_restore(&home.path("idmint.toml"), high_waters.iter().map(file))
+    fence_trusting_the_clock(&home.path("idmint.toml"), high_waters.iter().map(file))
 }
 
 #[test]
@@ -53,9 +54,9 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
         (old.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
     let wiped = [EtcdCluster::start(1), EtcdCluster::start(1)];
-    // It is not asked again whether it may mint.
+    // The node cannot ask again whether it may mint.
     lost.kill(0);
-    // The control believes an operator who is wrong.
+    // The control case: an operator asserts a new fleet, wrongly.
     let founder = Service::start(serve_unsaid(&homes[1], &wiped[0], SLOTS));
     let misled = starting(&homes[2], &wiped[1], SLOTS);
     misled.wait_until_ready();
@@ -63,7 +64,7 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
     until("it founds the fleet and says so", || {
         (founder.metric("idmint_horizon_cold_starts_total") == 1.0).then_some(())
     });
-    founder.log_once_it_says("this node has founded one");
+    founder.log_once_it_says("this node founded a fleet");
     until("it waits for its floor", || {
         detail_of(&founder)
             .contains("the fleet begins at")
@@ -119,19 +120,25 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     ahead.send(Signal::TERM);
     ahead.wait();
 
+    let of_founder = homes[0].data_dir().join("high-water-default");
+    let config = homes[1].path("idmint.toml");
+    fence_restore(&config, [("--high-water", of_founder)]).assert(
+        78,
+        &["the clock of this machine shows", "--trust-this-clock"],
+    );
     let fenced = fence(&homes[1], &[&homes[0]]);
     println!("{}", fenced.out);
     fenced.assert(0, &[]);
     assert!(
         fenced
             .out
-            .contains("by a clock that was far ahead: it rests until then"),
+            .contains("by a clock far ahead: it rests until then"),
         "{}",
         fenced.out
     );
     until_within(LONG, "the other mints", || slot_of(&right));
     let of_right = Minter::at(&right);
-    // With its clock set right the first one joins, too, in another slot.
+    // With its clock set right, the first node joins too, in another slot.
     wall.set(0);
     let mended = wall.start(serve(&homes[0], &etcd.endpoints(), 4, ""));
     until_within(LONG, "it joins", || slot_of(&mended));
@@ -161,7 +168,7 @@ fn a_slot_that_was_burnt_by_a_clock_ahead_is_fenced_alone() {
     println!("{}", fenced.out);
     fenced.assert(0, &[]);
     assert!(
-        fenced.out.contains("nobody waits for it") && fenced.out.contains("mint in 66 s"),
+        fenced.out.contains("no node waits for it") && fenced.out.contains("mint in 66 s"),
         "{}",
         fenced.out
     );

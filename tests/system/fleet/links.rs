@@ -1,4 +1,5 @@
-//! A node whose way to etcd is slow, silent, stalled and cut mints on, and what it appends or cannot append is there once.
+//! A node goes on minting while its link to etcd is slow, silent, stalled or cut. An append through
+//! such a link is applied exactly once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -10,11 +11,11 @@ use super::nodes::{
     Minted, Minter, assert_all_different, minted_by, node, starting_at, until_within,
 };
 use crate::appending::{Appender, Begun, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
-use crate::service::{Home, Service, until};
+use idmint_testing::service::{Home, Service, until};
 
 const SLOTS: u32 = 4;
 
-/// Longer than a node tries to have an append done.
+/// A time longer than a node retries an append.
 const WEATHER_LASTS: Duration = Duration::from_secs(10);
 
 const WEATHERS: [Weather; 5] = [
@@ -25,7 +26,7 @@ const WEATHERS: [Weather; 5] = [
     Weather::Cut,
 ];
 
-/// Requests to etcd that came to nothing.
+/// Returns the number of requests to etcd that failed.
 fn unanswered_by(node: &Service) -> f64 {
     let of = |outcome: &str| {
         node.metric(&format!(
@@ -35,15 +36,15 @@ fn unanswered_by(node: &Service) -> f64 {
     of("no_answer") + of("not_sent")
 }
 
-/// How many answers of this status came.
+/// Returns the number of responses with this status.
 fn answers(seen: &[Seen], status: u16) -> u64 {
     seen.iter()
         .filter_map(|seen| seen.answers.get(&status))
         .sum()
 }
 
-/// Callers append at this place, then it goes bad there for a while: who has a connection keeps it, and who gets no answer asks
-/// again wherever the place is then.
+/// Appends from several callers, and then makes their place fail for a while. A connected caller
+/// keeps its connection. A caller without a response retries at the place's current address.
 fn append_through(
     goes_bad: impl FnOnce(),
     number: usize,
@@ -104,7 +105,8 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
                 "etcd had done an append of which the node knew nothing: {unknown} told so, {again} got the first ids elsewhere"
             );
             if unknown == 0 || again == 0 {
-                // A node that stood still just then had refused all callers, who were elsewhere when the silence came.
+                // A node that paused at that moment had refused all its callers, so they were at
+                // other nodes when the silence began.
                 assert!(
                     weathers.len() < WEATHERS.len() + 4,
                     "never was a caller there"

@@ -1,4 +1,5 @@
-//! As many ids as three nodes give, exactly compared, and how often etcd is asked meanwhile. `FLEET_IDS` says how many.
+//! The exact comparison of all ids that three nodes can mint, and the number of requests to etcd in
+//! the meantime. `FLEET_IDS` sets the number of ids.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,26 +9,26 @@ use std::time::{Duration, Instant};
 
 use super::etcd_cluster::EtcdCluster;
 use super::nodes::{node, until_within};
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, until};
 
 const IDS: u64 = 100_000_000;
 
-/// For so long what etcd is asked is counted, at least: a few renewals.
+/// The minimum time in which requests to etcd are counted: a few renewals.
 const COUNTED: Duration = Duration::from_secs(12);
 
 const BATCH: &str = "POST /ids/snowflake?count=10000";
 const AS_NUMBERS: &str = "accept: application/octet-stream\r\n";
 
-/// A node renews its slot this often, whatever it mints.
+/// The interval at which a node renews its slot, independent of its load.
 const RENEWAL: Duration = Duration::from_secs(5);
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Ids that follow each other without a gap, the first and the last.
+/// The first and the last id of a run without gaps.
 type Run = (u64, u64);
 
-/// A client that takes what one node has until it is told to stop.
+/// A client that mints at one node until it is stopped.
 struct Taker {
     address: Arc<Mutex<SocketAddr>>,
     is_over: Arc<AtomicBool>,
@@ -35,7 +36,7 @@ struct Taker {
 }
 
 impl Taker {
-    /// `taken`: how many ids all of them have.
+    /// Starts a client. `taken` counts the ids of all clients.
     fn at(node: &Service, taken: &Arc<AtomicU64>) -> Taker {
         let (address, is_over) = (
             Arc::new(Mutex::new(node.address())),
@@ -75,11 +76,12 @@ impl Taker {
     }
 }
 
-/// Takes batches on one connection until that ends, a batch is refused, or nothing more is wanted.
+/// Mints batches on one connection until the connection ends, a batch is refused, or `stop` is set.
 fn take(mut client: Client, stop: &AtomicBool, taken: &AtomicU64, runs: &mut Vec<Run>) {
     while !stop.load(Ordering::Relaxed) {
         client.send(request(BATCH, AS_NUMBERS, ""));
-        // Of an answer that was cut nothing is counted: who gets half of one has to take all of it for gaps.
+        // A truncated response is not counted. A caller must treat all ids of a truncated response
+        // as gaps.
         let Ok(answer) = client.try_receive_within(LONG) else {
             return;
         };
@@ -100,7 +102,7 @@ fn take(mut client: Client, stop: &AtomicBool, taken: &AtomicU64, runs: &mut Vec
     }
 }
 
-/// How many ids there are; no two are equal.
+/// Returns the number of ids, and panics if two are equal.
 fn count_different(mut runs: Vec<Run>) -> u64 {
     runs.sort_unstable();
     for pair in runs.windows(2) {
@@ -109,7 +111,7 @@ fn count_different(mut runs: Vec<Run>) -> u64 {
     runs.iter().map(|(first, last)| last - first + 1).sum()
 }
 
-/// How many transactions and reads etcd has been asked for, by its own count.
+/// Returns the number of transactions and reads that etcd has counted.
 fn asked(etcd: &EtcdCluster) -> f64 {
     let of_member = |endpoint: &String| {
         let address: SocketAddr = endpoint
@@ -141,7 +143,7 @@ fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
     let nodes = homes.each_ref().map(|home| node(home, &etcd, 4));
-    // Reservations grow to their window within the first half minute.
+    // Reservations grow to their full window within the first half minute.
     for node in &nodes {
         until_within(LONG, "a minute is reserved", || {
             (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
@@ -160,7 +162,8 @@ fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
     println!(
         "{half} ids in {lasted:?}: etcd was asked {asked_for_half} times, by three nodes that renewed {renewals} times each"
     );
-    // One more for each: the sweep of keys of requests, once a minute at most.
+    // One request more for each node and minute: the sweep of request keys, which runs at most once
+    // a minute.
     let most = 3 * (renewals + 1 + lasted.as_secs() / 60 + 1);
     assert!(asked_for_half <= most as f64, "{asked_for_half}");
 

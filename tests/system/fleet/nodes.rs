@@ -1,5 +1,5 @@
-//! Three nodes and more of one fleet mint at once on a real etcd of three members, whatever is killed, stopped and cut off;
-//! every id that was answered is compared with every other.
+//! Three and more nodes of one fleet mint at once on a real etcd of three members, while processes
+//! are killed, stopped and cut off. Every id in a response is compared with every other.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -12,16 +12,16 @@ use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, run, until};
 use crate::wall_clock::WallClock;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, run, until};
 
 const BATCH: &str = "POST /ids/snowflake?count=2000";
 
-/// Longer than a slot stays with a node that says nothing.
+/// A time longer than the lease of a slot whose node is silent.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// A node of the fleet on these members, ready.
+/// Starts a node on this cluster, and waits until it is ready.
 pub(crate) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     let service = starting(home, etcd, slots);
     service.wait_until_ready();
@@ -32,22 +32,22 @@ pub(super) fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     Service::start(serve(home, &etcd.endpoints(), slots, ""))
 }
 
-/// A node that finds its etcd there.
+/// Starts a node with these etcd endpoints.
 pub(super) fn starting_at(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Service {
     Service::start(serve(home, endpoints, slots, more))
 }
 
-/// What starts such a node.
+/// Returns a command that starts a node with these etcd endpoints.
 pub(super) fn serve(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Command {
     let mut serve = home.serve_with(&format!(
         "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000\n{more}"
     ));
-    // Each test has an etcd of its own, in which nobody has minted.
+    // Each test has a new etcd, in which no node has minted.
     serve.arg("--new-fleet");
     serve
 }
 
-/// A client that asks one node for ids until it is told to stop, and keeps all that it got.
+/// A client that mints at one node until it is stopped, and keeps all ids that it received.
 pub(super) struct Minter {
     address: Arc<Mutex<SocketAddr>>,
     is_over: Arc<AtomicBool>,
@@ -57,9 +57,9 @@ pub(super) struct Minter {
 #[derive(Default)]
 pub(super) struct Minted {
     pub(super) ids: Vec<u64>,
-    /// Answers that say why there are no ids.
+    /// The texts of responses that refused ids.
     pub(super) refused: Vec<String>,
-    /// Requests without a whole answer.
+    /// The number of requests without a complete response.
     pub(super) cut: u64,
 }
 
@@ -114,7 +114,7 @@ impl Minted {
     }
 }
 
-/// Asserts that no two are equal, and returns how many there are.
+/// Asserts that no two ids are equal, and returns their number.
 pub(super) fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> usize {
     let mut ids: Vec<u64> = minted.into_iter().flat_map(|minted| minted.ids).collect();
     let count = ids.len();
@@ -145,7 +145,8 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
     });
     etcd.restart(leader);
 
-    // Two nodes more than there are slots, once the first has come back: one of them can only have that of the stopped one.
+    // The first node is back, so two nodes more than slots are running. One of the two can only
+    // take the slot of the stopped node.
     one.kill();
     let one = node(&homes[0], &etcd, SLOTS);
     minters[0].turn_to(&one);
@@ -166,7 +167,7 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
         "its slot was taken {:?} after it was stopped",
         stopped.elapsed()
     );
-    // The other of the two ends, so that there is a slot.
+    // The other of the two nodes ends, which frees a slot.
     let [four, five] = [four, five];
     let (taker, other) = if of_killed == 0 {
         (four, five)
@@ -194,7 +195,7 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
         (refused + minted.refused.len(), cut + minted.cut)
     });
     for refusal in minted.iter().flat_map(|minted| &minted.refused) {
-        // Shortly after a start little is reserved, and an election takes longer than that.
+        // Shortly after a start, little time is reserved, and an election takes longer than that.
         let is_known = ["no-worker-slot", "horizon-reached", "draining"]
             .iter()
             .any(|slug| refusal.contains(slug));
@@ -214,7 +215,8 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
     let home = Home::new();
     let service = node(&home, &etcd, 4);
     let minter = Minter::at(&service);
-    // Reservations grow to their window within the first half minute; the lease of a minute is the bound from then on.
+    // Reservations grow to their full window within the first half minute. From then on, the lease
+    // of a minute is the limit.
     until_within(Duration::from_secs(60), "a minute is reserved", || {
         (service.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
@@ -344,7 +346,7 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     let minters = [0, 1, 2, 3].map(|number| Minter::at(&nodes[number]));
     thread::sleep(Duration::from_secs(2));
     etcds[0].kill(0);
-    // Longer than the nodes of the lost region go on.
+    // A time longer than nodes of the lost region go on minting.
     until_within(LEASE, "a node of the lost region has stopped", || {
         slot_of(&nodes[0]).is_none().then_some(())
     });
@@ -385,7 +387,7 @@ pub(super) fn slot_of(node: &Service) -> Option<u64> {
         .flatten()
 }
 
-/// How many snowflakes a node has minted.
+/// Returns the number of snowflakes that a node has minted.
 pub(super) fn minted_by(node: &Service) -> f64 {
     node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
 }

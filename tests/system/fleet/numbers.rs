@@ -1,4 +1,4 @@
-//! Numbers of one series from three nodes, whoever is killed, stopped or cut off meanwhile.
+//! Numbers of one series from three nodes, while nodes are killed, stopped and cut off.
 
 use std::thread;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
 use super::lengths::short_or_whole;
 use super::nodes::{starting_at, until_within};
-use crate::numbering::{BLOCK_RULES, BlockCallers, Callers};
-use crate::service::{Home, Service, Signal};
+use idmint_testing::numbering::{BLOCK_RULES, BlockCallers, Callers};
+use idmint_testing::service::{Home, Service, Signal};
 
 const BLOCK_CALLERS: usize = 3;
 const SLOTS: u32 = 8;
-/// What happens in a round, each followed by numbers that are given.
+/// The number of events in a round; numbers must be given after each event.
 const HAPPENINGS: usize = 4;
-/// An election, and then the numbers until something else happens, on however slow a machine.
+/// A timeout for an election and the numbers until the next event, on a slow machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// A node, and its ways to each member.
+/// A node and its links to each etcd member.
 struct Far {
     home: Home,
     links: Vec<EtcdLink>,
@@ -72,7 +72,10 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut
         until_within(LONG, "numbers are given", || have_more().then_some(()));
     };
     thread::scope(|scope| {
-        let _stop = (callers.stop_at_the_end(), for_blocks.stop_at_the_end());
+        let _stop = (
+            callers.places.stop_at_the_end(),
+            for_blocks.places.stop_at_the_end(),
+        );
         for caller in 0..caller_count {
             let callers = &callers;
             scope.spawn(move || callers.ask(caller));
@@ -86,13 +89,15 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut
             let killed = round % 3;
             nodes.remove(killed).kill();
             nodes.insert(killed, places[killed].start());
-            callers.move_place(killed, nodes[killed].address());
-            for_blocks.move_place(killed, nodes[killed].address());
+            callers.places.move_place(killed, nodes[killed].address());
+            for_blocks
+                .places
+                .move_place(killed, nodes[killed].address());
             go_on();
             etcd.kill(killed);
             go_on();
             etcd.restart(killed);
-            // Its callers ask the others meanwhile.
+            // Callers of the stopped node use the other nodes in the meantime.
             let stopped = &nodes[(round + 1) % 3];
             stopped.send(Signal::STOP);
             go_on();

@@ -1,4 +1,5 @@
-//! Three nodes append to one ledger at once, on a real etcd of three members: it is one chain, whatever is killed and cut off.
+//! Three nodes append to one ledger at once, on a real etcd of three members. The ledger stays one
+//! chain, although processes are killed and cut off.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +11,15 @@ use super::etcd_link::{EtcdLink, Weather};
 use super::lengths::short_or_whole;
 use super::nodes::{starting_at, until_within};
 use crate::appending::{Appender, Begun, Order, Place, Seen, assert_all_is_kept, begin};
-use crate::service::{Home, Service};
+use idmint_testing::service::{Home, Service};
 
-/// More than nodes use up that are killed again and again.
+/// More slots than repeatedly killed nodes use up.
 const SLOTS: u32 = 32;
 
-/// Enough that the appends of a node share transactions.
+/// Enough callers that the appends of a node share transactions.
 const CALLERS: usize = 60;
 
-/// Three nodes, the last of which has ways of its own to the members.
+/// Three nodes; the last one has its own links to the etcd members.
 struct Fleet {
     etcd: EtcdCluster,
     links: Vec<EtcdLink>,
@@ -26,14 +27,14 @@ struct Fleet {
     nodes: Vec<Service>,
 }
 
-/// What happens to a fleet.
+/// A failure in the fleet.
 #[derive(Debug, Clone, Copy)]
 enum Mishap {
-    /// The member that leads is killed, and comes back.
+    /// The leader of etcd is killed, and comes back.
     Leader,
     /// A node is killed, and started again.
     Node(usize),
-    /// The last node has no good way to any member for a while.
+    /// The last node's links to all members are bad for a while.
     Partition(Weather),
 }
 
@@ -67,7 +68,7 @@ impl Fleet {
         starting_at(&self.homes[number], &endpoints, SLOTS, "")
     }
 
-    /// Has something happen, for as long as it takes until the others have gone on without it.
+    /// Causes a mishap that lasts until the other processes have gone on without the affected one.
     fn befall(&mut self, mishap: Mishap, places: &[Place], others_go_on: impl FnOnce()) {
         match mishap {
             Mishap::Leader => {
@@ -92,8 +93,8 @@ impl Fleet {
     }
 }
 
-/// The callers append to the one ledger, so many requests of so many events each, while something else is done, which is told how
-/// many were acknowledged.
+/// Appends to the one ledger from all callers, `requests` requests of `events` events each. At the
+/// same time, calls `meanwhile` with the count of acknowledged appends.
 fn append(
     places: &[Place],
     ledgers: &[Begun],
@@ -119,7 +120,7 @@ fn append(
                         },
                     );
                     acknowledged.fetch_add(1, Ordering::Relaxed);
-                    // Or all would end up at the nodes to which nothing happens.
+                    // Otherwise all callers would end up at the nodes without failures.
                     caller.return_to_first();
                 }
                 caller.seen
@@ -134,7 +135,7 @@ fn append(
     })
 }
 
-/// Prints how many answers of each status came, and returns that.
+/// Prints the number of responses by status, and returns these numbers.
 fn print_answers(what: &str, begun: Instant, seen: &[Seen]) -> BTreeMap<u16, u64> {
     let events: usize = seen.iter().map(|seen| seen.kept.len()).sum();
     let mut answers = BTreeMap::<u16, u64>::new();

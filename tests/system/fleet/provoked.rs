@@ -1,23 +1,24 @@
-//! Each alert of a fleet fires in a real Prometheus when what it tells of is done to real nodes and their etcd.
+//! Each alert of a fleet fires in a real Prometheus when its cause is produced on real nodes and
+//! their etcd.
 
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use idmint::storage::Space;
+use idmint_fleet::Space;
 use rustix::process::Signal;
 
 use super::client::settings;
 use super::etcd_cluster::EtcdCluster;
 use super::nodes::{node, serve, slot_of, starting, until_within};
-use super::quota::{COUNTED, QUOTA, append, fill, state_of};
+use super::quota::{COUNTED, QUOTA, append, fill_more, state_of};
 use crate::prometheus::Prometheus;
 use crate::provoked::{OF_A_FLEET, firing, rules, wait_for_scrapes};
-use crate::service::{Home, Service, serve_from, until};
 use crate::small_disk::SmallDisk;
 use crate::wall_clock::WallClock;
+use idmint_testing::service::{Home, Service, serve_from, until};
 
-/// Longer than a lease, and what follows of it, on however slow a machine.
+/// A timeout that is longer than a lease and its consequences, on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 #[test]
@@ -30,10 +31,11 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
 
     let right = [0, 1, 2].map(|place| node(&homes[place], &lost, 8));
     let wall = WallClock::of(&homes[3]);
-    // Further than what is known of the others may be old, so that it is certain.
+    // Further ahead than the possible age of the other nodes' clock readings, so that the verdict
+    // is certain.
     wall.set(30);
     let ahead = wall.start(serve(&homes[3], &lost.endpoints(), 8, ""));
-    // One slot: who waits for it takes it from who stands still.
+    // One slot, so that a waiting node takes the slot of a stopped one.
     let holder = node(&homes[4], &restored, 1);
     let waiter = starting(&homes[5], &restored, 1);
     let filling = Service::start(serve(
@@ -43,7 +45,7 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
         "etcd.quota = '16MiB'",
     ));
     let disk = SmallDisk::empty(1);
-    // Writes the file of the configuration.
+    // This call writes the configuration file.
     drop(serve(&homes[7], &lost.endpoints(), 8, ""));
     let mut on_disk = serve_from(&disk.path().join("data"));
     on_disk
@@ -59,7 +61,7 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
         node.wait_until_ready();
     }
     let of = |nodes: &[&Service]| nodes.iter().map(|node| node.address()).collect::<Vec<_>>();
-    // A namespace is a job: each fleet has slots of its own.
+    // Each namespace is a job, because each fleet has its own slots.
     let jobs = [
         (
             "idmint-lost",
@@ -83,11 +85,11 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
 
     disk.fill();
     holder.send(Signal::STOP);
-    let client = settings(&small.endpoints()).connect().unwrap();
+    let client = idmint_fleet::connect(&settings(&small.endpoints())).unwrap();
     let (mut parts, mut numbers) = (0, 0);
     until_within(LONG, "clocks, journals and a filling etcd are told", || {
         if !Space::of(&state_of(&*client), QUOTA).is_scarce() {
-            fill(&*client, parts).expect("it is not full yet");
+            fill_more(&*client, parts);
             parts += 1;
             thread::sleep(COUNTED);
         }

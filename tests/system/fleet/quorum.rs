@@ -1,4 +1,5 @@
-//! Nodes whose etcd has no quorum for minutes mint until their slots end, then refuse, and mint again seconds after there is one.
+//! Nodes whose etcd has no quorum for minutes mint until their slots end, then refuse requests.
+//! Seconds after the quorum is back, the nodes mint again.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,33 +10,35 @@ use std::time::{Duration, Instant};
 use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
 use super::nodes::{Minted, assert_all_different, node, slot_of, until_within};
-use crate::http1::{Answer, Client, request};
-use crate::service::{Home, Service};
 use crate::status::assert_status_says;
+use idmint_testing::http1::{Answer, Client, request};
+use idmint_testing::service::{Home, Service};
 
 const NODES: usize = 3;
 const SLOTS: u32 = 8;
 
-/// A slot ends so long after the last renewal that was acknowledged was sent.
+/// The time from sending the last acknowledged renewal to the end of the slot.
 const DEADLINE: Duration = Duration::from_secs(50);
 
-/// By so much a node's clock, which follows the wall clock, may differ from this test's in a minute.
+/// The largest deviation per minute between this test's clock and a node's clock, which follows the
+/// wall clock.
 const SLEWED: Duration = Duration::from_millis(100);
 
-/// A node asks again at the latest 2 s after it was not answered, and waits 1 s for an answer.
+/// The largest delay of a node's next request: a retry at most 2 s after a failure, and a timeout
+/// of 1 s.
 const READY_AFTER: Duration = Duration::from_secs(3);
 
-/// What a machine that has other things to do may add to that.
+/// Additional time for a busy machine.
 const SLACK: Duration = Duration::from_secs(7);
 
-/// A request for ids, and what came of it.
+/// A request for ids, and its response.
 struct Asked {
     sent: Instant,
     answered: Instant,
     answer: Answer,
 }
 
-/// A client that asks one node for ids until it is told to stop, and keeps when it was answered what.
+/// A client that mints at one node until it is stopped, and keeps all responses with their times.
 struct Asker {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Asked>>,
@@ -72,7 +75,7 @@ impl Asker {
     }
 }
 
-/// When a node's slot ends, unless it is renewed: between these two instants.
+/// Returns two instants between which a node's slot ends, unless the slot is renewed.
 fn end_of_slot(node: &Service) -> (Instant, Instant) {
     let before = Instant::now();
     let remaining = Duration::from_secs_f64(node.metric("idmint_horizon_remaining_seconds"));
@@ -82,7 +85,8 @@ fn end_of_slot(node: &Service) -> (Instant, Instant) {
     )
 }
 
-/// Waits until reservations have grown to their window, which takes half a minute after a start.
+/// Waits until reservations have grown to their full window, which takes half a minute after a
+/// start.
 fn wait_until_warm(nodes: &[Service]) {
     for node in nodes {
         until_within(Duration::from_secs(90), "a minute is reserved", || {
@@ -91,7 +95,8 @@ fn wait_until_warm(nodes: &[Service]) {
     }
 }
 
-/// What was minted; up to the end of the slot nothing was refused, and from then on all of it until there was a quorum again.
+/// Returns the minted ids. Asserts that no request was refused before the slot ended, and that
+/// every request was refused from then on until the quorum was back.
 fn minted(asked: Vec<Asked>, lost: Instant, end: (Instant, Instant), restored: Instant) -> Minted {
     let mut minted = Minted::default();
     for Asked {
@@ -131,13 +136,13 @@ fn minted(asked: Vec<Asked>, lost: Instant, end: (Instant, Instant), restored: I
     minted
 }
 
-/// Two members of three are killed for so long under nodes that mint.
+/// Kills two of three members under minting nodes for this long.
 fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) -> Vec<Minted> {
     wait_until_warm(nodes);
     let askers: Vec<Asker> = nodes.iter().map(|node| Asker::at(node.address())).collect();
     [0, 1].into_iter().for_each(|member| etcd.kill(member));
     let lost = Instant::now();
-    // No renewal is acknowledged any more, so these are the last ends.
+    // No renewal is acknowledged from here on, so these slot ends are final.
     thread::sleep(Duration::from_secs(2));
     let ends: Vec<_> = nodes.iter().map(end_of_slot).collect();
     thread::sleep(lasts.saturating_sub(lost.elapsed()));
@@ -149,7 +154,7 @@ fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) ->
         &nodes[0],
         1,
         &["no, no-worker-slot"],
-        &["bring back the quorum of etcd"],
+        &["restore the quorum of etcd"],
     );
     let restored = Instant::now();
     [0, 1].into_iter().for_each(|member| etcd.restart(member));

@@ -1,37 +1,37 @@
-//! Appends to one ledger share transactions, and reports that three nodes get of one conjunction get one id, on a real etcd.
+//! On a real etcd, appends to one ledger share transactions, and reports of one conjunction at
+//! three nodes get one id.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use idmint::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, SentReport};
-use idmint::id::{FormatDefinition, PRESETS};
-use idmint::ledger::{
+use idmint_core::id::{FormatDefinition, PRESETS};
+use idmint_core::time::{Clock, UnixTime};
+use idmint_fleet::{FleetRecords, KnownFleet};
+use idmint_records::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, SentReport};
+use idmint_records::ledger::{
     Event, EventId, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of,
 };
-use idmint::storage::{
-    FleetRecords, KnownFleet, Namespace, RecordError, RecordKeeper, RecordStore,
-};
-use idmint::time::{Clock, UnixTime};
+use idmint_storage::{Namespace, RecordError, RecordStore, RecordWriterHandle};
 use tokio::runtime::Runtime;
 
 use super::client::settings;
 use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
-use crate::service::LONG;
+use idmint_testing::service::LONG;
 
 const CALLERS: usize = 120;
 
-/// Three nodes, each with a client of its own.
+/// Three nodes, each with its own etcd client.
 struct Nodes {
-    keepers: [Arc<RecordKeeper>; 3],
+    keepers: [Arc<RecordWriterHandle>; 3],
     records: Arc<dyn RecordStore>,
 }
 
 impl Nodes {
     fn on(cluster: &EtcdCluster) -> Nodes {
         let records = |_| -> Arc<dyn RecordStore> {
-            let coordinator = settings(&cluster.endpoints()).connect().unwrap();
+            let coordinator = idmint_fleet::connect(&settings(&cluster.endpoints())).unwrap();
             let meta = Arc::<KnownFleet>::default();
             Arc::new(FleetRecords::new(
                 coordinator,
@@ -42,7 +42,7 @@ impl Nodes {
             ))
         };
         let keeper = |node| {
-            Arc::new(RecordKeeper::start(
+            Arc::new(RecordWriterHandle::start(
                 records(node),
                 Arc::new(Clock::system()),
                 None,
@@ -54,7 +54,7 @@ impl Nodes {
         }
     }
 
-    /// The whole chain of a ledger.
+    /// Returns the whole chain of a ledger.
     fn chain(&self, ledger: LedgerId) -> Vec<Link> {
         self.records.chain(ledger, None, usize::MAX).unwrap()
     }
@@ -64,7 +64,7 @@ fn event(name: &str) -> Event {
     Event::from_json(format!(r#"{{"event":"{name}","entities":{{}}}}"#).as_bytes()).unwrap()
 }
 
-/// A ledger that no other test has.
+/// Creates a ledger for one test.
 async fn create(nodes: &Nodes) -> LedgerId {
     let genesis = event("genesis");
     let mark = RequestMark {
@@ -97,7 +97,7 @@ fn request(ledger: LedgerId, key: &str) -> LedgerRequest {
     }
 }
 
-/// Appends until it is acknowledged: with the same key, by the next node each time.
+/// Appends with the same key until the append is acknowledged, at the next node each time.
 async fn append_until_acknowledged(
     nodes: &Nodes,
     ledger: LedgerId,
@@ -110,9 +110,9 @@ async fn append_until_acknowledged(
         match nodes.keepers[node % 3].append(request(ledger, key)).await {
             Ok(appended) => return appended.links[0].id,
             Err(
-                RecordError::Unreachable
+                RecordError::Unreachable(_)
                 | RecordError::Unknown
-                | RecordError::Unavailable
+                | RecordError::Unavailable(_)
                 | RecordError::Busy,
             ) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -123,7 +123,8 @@ async fn append_until_acknowledged(
     unreachable!("a loop without an end")
 }
 
-/// The callers append one after another, so many in all; returns what each key was acknowledged with.
+/// Starts callers that append one event after another, `count` in all. Returns the keys with their
+/// acknowledged ids.
 fn append_for(
     runtime: &Runtime,
     nodes: &Arc<Nodes>,
@@ -145,7 +146,8 @@ fn append_for(
     (0..CALLERS).map(caller).collect()
 }
 
-/// Every acknowledged append is there once, under the id that was told, and there is nothing else.
+/// Asserts that the chain contains every acknowledged append once, under its acknowledged id, and
+/// no other event.
 fn assert_exact(nodes: &Nodes, ledger: LedgerId, acknowledged: Vec<(String, EventId)>) {
     let chain = nodes.chain(ledger);
     let ids = chain.iter().map(|link| link.id);
@@ -180,7 +182,7 @@ fn appends_to_one_ledger_share_transactions() {
             keepers: [one, ..],
             records,
         } = Nodes::on(&cluster);
-        // All by one node: several would take turns at the head.
+        // All callers use one node, because several nodes would contend for the head.
         let nodes = Arc::new(Nodes {
             keepers: [Arc::clone(&one), Arc::clone(&one), one],
             records,
@@ -206,7 +208,7 @@ fn appends_to_one_ledger_share_transactions() {
     }
 }
 
-/// The size of the database of the first member.
+/// Returns the database size of the first member, in bytes.
 fn bytes_of(cluster: &EtcdCluster) -> u64 {
     let status = cluster.etcdctl(&["endpoint", "status", "--write-out=json"]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
@@ -230,7 +232,7 @@ fn reports_of_one_conjunction_get_one_id_on_whatever_node_they_arrive() {
         .compile(preset.name)
         .unwrap();
     let minter = Arc::new(GroupedMinter::new(Arc::new(format), PairOrder::Reported));
-    // 32 reports of one conjunction at once, at most 0.8 s apart.
+    // 32 concurrent reports of one conjunction, at most 0.8 s apart.
     let report = |object: u64, at: i128| {
         let tca = UnixTime::from_nanos(1_900_000_000_000_000_000 + (at - 16) * 25_000_000);
         let sent_report = SentReport::new(Report::new(tca, object, 100_000).unwrap());
@@ -245,7 +247,7 @@ fn reports_of_one_conjunction_get_one_id_on_whatever_node_they_arrive() {
                     .await
                 {
                     Ok(grouped) => return grouped[0],
-                    Err(RecordError::Unavailable | RecordError::Unreachable) => {}
+                    Err(RecordError::Unavailable(_) | RecordError::Unreachable(_)) => {}
                     Err(error) => panic!("{error}"),
                 }
             }

@@ -1,4 +1,4 @@
-//! What an etcd that is restored from a backup has forgotten comes back from the journals of its nodes.
+//! Events that an etcd restored from a backup has lost come back from the journals of its nodes.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,16 +12,16 @@ use super::fencing::fence_restore;
 use super::lengths::short_or_whole;
 use super::nodes::{Minter, assert_all_different, node, starting, until_within};
 use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
-use crate::http1::{Answer, Client, post_json};
-use crate::numbering::Callers;
-use crate::service::{Ended, Home, Service, until};
+use idmint_testing::http1::{Answer, Client, post_json};
+use idmint_testing::numbering::Callers;
+use idmint_testing::service::{Ended, Home, Service, until};
 
 const SLOTS: u32 = 4;
 
-/// Callers who ask for numbers meanwhile.
+/// The number of callers that request numbers in the meantime.
 const NUMBER_CALLERS: usize = 6;
 
-/// Longer than the floor of a fence is ahead, on however slow a machine.
+/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 fn fence(home: &Home, journals: &[&Path]) -> Ended {
@@ -33,7 +33,12 @@ fn fence(home: &Home, journals: &[&Path]) -> Ended {
     )
 }
 
-fn exchange(service: &Service, target: &str, key: &str, body: &serde_json::Value) -> Answer {
+pub(super) fn exchange(
+    service: &Service,
+    target: &str,
+    key: &str,
+    body: &serde_json::Value,
+) -> Answer {
     let headers = if key.is_empty() {
         String::new()
     } else {
@@ -50,7 +55,7 @@ fn exchange(service: &Service, target: &str, key: &str, body: &serde_json::Value
 }
 
 /// Creates a ledger of one event.
-fn create(service: &Service, key: &str) -> Answer {
+pub(super) fn create(service: &Service, key: &str) -> Answer {
     exchange(
         service,
         "/ledgers",
@@ -60,7 +65,7 @@ fn create(service: &Service, key: &str) -> Answer {
 }
 
 /// Appends one event.
-fn append(service: &Service, ledger: &str, key: &str) -> Answer {
+pub(super) fn append(service: &Service, ledger: &str, key: &str) -> Answer {
     let body = json!({ "ledger": ledger, "events": [{ "event": key, "entities": {} }] });
     exchange(service, "/ids/evently", key, &body)
 }
@@ -70,7 +75,7 @@ fn report(service: &Service, object: u64) -> serde_json::Value {
     exchange(service, "/ids/conjunction", "", &body).json()["details"][0].clone()
 }
 
-fn wait_for_renewals(nodes: &[Service]) {
+pub(super) fn wait_for_renewals(nodes: &[Service]) {
     let extensions =
         |node: &Service| node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
     for node in nodes {
@@ -81,7 +86,8 @@ fn wait_for_renewals(nodes: &[Service]) {
     }
 }
 
-/// Restores an etcd under nodes whose callers do not stop, fences it by the book, and lets them go on.
+/// Restores etcd under nodes whose callers do not stop, fences the fleet as docs/FLEET.md
+/// prescribes, and lets the callers go on.
 fn restore_under_appenders(away: Duration) {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
@@ -93,7 +99,7 @@ fn restore_under_appenders(away: Duration) {
     let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut late = None;
     let seen: Vec<Seen> = std::thread::scope(|scope| {
-        let (_stop, stop_numbering) = (StopOnDrop(&stop), numbering.stop_at_the_end());
+        let (_stop, stop_numbering) = (StopOnDrop(&stop), numbering.places.stop_at_the_end());
         for caller in 0..NUMBER_CALLERS {
             let numbering = &numbering;
             scope.spawn(move || numbering.ask(caller));
@@ -116,10 +122,11 @@ fn restore_under_appenders(away: Duration) {
         go_on(150);
         let snapshot = etcd.save();
         go_on(150);
-        // In the midst of appends, one of which it may have committed and told nobody of: its callers ask another node.
+        // Kill a node in the middle of appends, one of which it may have committed without a
+        // response. Its callers retry at another node.
         nodes.pop().expect("there are three").kill();
         places[2].move_to(nodes[0].address());
-        numbering.move_place(2, nodes[0].address());
+        numbering.places.move_place(2, nodes[0].address());
         go_on(150);
         let ledger = create(&nodes[1], "late").json()["ledger"]
             .as_str()
@@ -198,7 +205,7 @@ fn restore_under_appenders(away: Duration) {
 
 #[test]
 fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes_while_callers_go_on() {
-    // The shorter it is away, the surer are callers to ask it before the slots do.
+    // The shorter the outage, the more likely callers reach etcd before the slots do.
     restore_under_appenders(Duration::ZERO);
     for away in short_or_whole(&[][..], &[4, 20][..]) {
         restore_under_appenders(Duration::from_secs(*away));
@@ -227,7 +234,8 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
             });
         };
         go_on();
-        // What each has just asked etcd for is done, and answered when it goes on.
+        // The nodes stop with requests in flight. etcd commits these requests, and the nodes see
+        // the responses only when they continue.
         nodes.iter().for_each(|node| node.send(Signal::STOP));
         std::thread::sleep(Duration::from_millis(50));
         etcd.wipe();
@@ -254,7 +262,8 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
     assert_all_is_kept(&nodes[0], ledgers, seen);
 }
 
-/// The stranger begins above all that the nodes may have minted, so no id is in the way of taking it for their fleet.
+/// The stranger starts above all ids that the nodes may have minted, so ids alone would not keep
+/// the nodes from joining the stranger's fleet.
 #[test]
 fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_of_ledgers_in_it() {
     let mut etcd = EtcdCluster::start(1);
@@ -283,14 +292,14 @@ fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_o
     until_within(LONG, "the stranger mints", || {
         (stranger.get("/health/ready").status == 200).then_some(())
     });
-    // One more starts again, and has nothing but its files.
+    // Another node starts again, with nothing but its files.
     nodes.pop().expect("there are two").kill();
     nodes.push(starting(&homes[1], &etcd, SLOTS));
     until("it has looked", || {
         (nodes[1].metric("idmint_coordinator_regressed") == 1.0).then_some(())
     });
     let target = format!("/ledgers/{ledger}/ids");
-    // The control has them looked for in the stranger's fleet, where they are not.
+    // The control case: the stranger's fleet does not contain the ledger.
     assert_eq!(stranger.get(&target).status, 404);
     for _ in 0..20 {
         for node in &nodes {
@@ -338,11 +347,11 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     until_within(LONG, "it notices", || {
         (node.metric("idmint_coordinator_regressed") == 1.0).then_some(())
     });
-    // Fenced in haste, without the journal.
+    // The operator fences in haste, without the journal.
     let fenced = fence(&home, &[]);
     fenced.assert(0, &[]);
     assert!(
-        fenced.out.contains("this may be run again with it"),
+        fenced.out.contains("another run with --journal"),
         "{}",
         fenced.out
     );
@@ -359,7 +368,7 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
         &["the fence is done; 1 events, 0 conjunctions and 0 numbers are lost"],
     );
     let line = format!(
-        "lost: 1 events of ledger {ledger} from place 2 on, the ledger has others in their places: {lost}"
+        "lost: 1 events of ledger {ledger} from place 2 on, the ledger has other events in their places: {lost}"
     );
     assert!(late.out.contains(&line), "{}", late.out);
     let ids = node.get(&format!("/ledgers/{ledger}/ids")).json();
@@ -374,4 +383,38 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     fence(&home, &[&home.data_dir(), &other.data_dir()])
         .assert(78, &["this is a journal of the fleet that began as"]);
     fence(&home, &[&home.path("nowhere")]).assert(74, &["nowhere"]);
+}
+
+#[test]
+fn a_fence_with_a_damaged_journal_brings_back_the_other_records_and_ends_with_65() {
+    let mut etcd = EtcdCluster::start(1);
+    let home = Home::new();
+    let node = node(&home, &etcd, SLOTS);
+    let snapshot = etcd.save();
+    for number in 0..6 {
+        let created = create(&node, &format!("ledger-{number}"));
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+    node.send(Signal::TERM);
+    node.wait();
+    etcd.restore(&snapshot);
+    let data_dir = home.data_dir();
+    let segment = data_dir.join("journal-default/segment-0000000001");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&segment, &bytes).unwrap();
+    let fenced = fence(&home, &[&data_dir]);
+    println!("{}{}", fenced.out, fenced.err);
+    fenced.assert(65, &["the fence is done", "journals are damaged"]);
+    for line in [
+        "are damaged and are skipped",
+        "5 events of 5 ledgers came back",
+    ] {
+        assert!(
+            fenced.out.contains(line),
+            "{line:?} is not in {}",
+            fenced.out
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! An etcd that is restored from a backup under nodes that mint, and the fence after it.
+//! An etcd that is restored from a backup under minting nodes, and the fence after the restore.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use rustix::process::Signal;
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::fence_restore;
 use super::nodes::{Minter, assert_all_different, node, starting, until_within};
-use crate::http1::{Client, post_json};
-use crate::service::{Home, Service, until};
 use crate::status::assert_status_says;
+use idmint_testing::http1::{Client, post_json};
+use idmint_testing::service::{Home, Service, until};
 
 const SLOTS: u32 = 4;
 
-/// Longer than the floor of a fence is ahead, on however slow a machine.
+/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 fn is_regressed(node: &Service) -> bool {
@@ -63,7 +63,7 @@ fn nodes_of_a_restored_etcd_refuse_until_it_is_fenced_and_no_id_is_minted_twice(
         let refused = Client::connect(node.address()).exchange(post_json("/ledgers", "", event));
         assert_eq!(refused.status, 503, "{}", refused.text());
     }
-    // A node that starts again knows it from its file.
+    // A restarted node learns of the regression from its file.
     two.send(Signal::TERM);
     two.wait();
     let two = starting(&homes[1], &etcd, SLOTS);

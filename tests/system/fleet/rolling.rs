@@ -1,5 +1,6 @@
-//! Each node of a fleet is ended and started again in turn, under callers who ask whichever node is ready: none of them
-//! notices. `OLDER_PROGRAM` names a program of an earlier version, which then takes turns with the present one on each of them.
+//! A rolling restart: each node of a fleet is ended and started again in turn, while callers use
+//! any ready node. No caller notices. `OLDER_PROGRAM` names a program of an earlier version, which
+//! then alternates with the present one on each node.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,17 +18,17 @@ use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
 use super::nodes::{Minted, assert_all_different, serve, slot_of};
 use crate::appending::{Appender, Place, StopOnDrop, assert_all_is_kept, begin};
-use crate::http1::{Client, request};
-use crate::service::{Home, Service, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, Service, until};
 
 const SLOTS: u32 = 8;
 const CALLERS: usize = 3;
 const APPENDERS: usize = 2;
 
-/// Longer than a balancer takes to see that a node is not ready any more.
+/// A time longer than a balancer needs to see that a node is no longer ready.
 const SETTINGS: &str = "http.drain_delay = '2s'";
 
-/// What a balancer knows: where each node listens, and whether it was ready when it was last asked.
+/// The state of a balancer: the address of each node, and its readiness at the last check.
 #[derive(Default)]
 struct Balancer {
     nodes: RwLock<BTreeMap<usize, (SocketAddr, bool)>>,
@@ -36,7 +37,7 @@ struct Balancer {
 }
 
 impl Balancer {
-    /// Asks each node again and again whether it is ready.
+    /// Checks repeatedly whether each node is ready.
     fn watch(self: Arc<Balancer>) -> JoinHandle<()> {
         thread::spawn(move || {
             while !self.is_over.load(Ordering::Relaxed) {
@@ -72,7 +73,8 @@ impl Balancer {
             .collect()
     }
 
-    /// A caller that mints all the time, on connections that it keeps until their node ends them.
+    /// Starts a caller that mints without a pause, on connections that it keeps until their node
+    /// closes them.
     fn call(self: Arc<Balancer>, number: usize) -> JoinHandle<Minted> {
         thread::spawn(move || {
             let (mut minted, mut kept) = (Minted::default(), BTreeMap::new());
@@ -113,7 +115,7 @@ fn is_ready(address: SocketAddr) -> bool {
     asked.is_some_and(|answer| answer.status == 200)
 }
 
-/// Mints once; returns whether the node keeps the connection.
+/// Mints once. Returns `true` if the node keeps the connection open.
 fn mint(client: &mut Client, minted: &mut Minted) -> bool {
     client.send(request(
         "POST /ids/snowflake?count=200",
@@ -138,14 +140,15 @@ fn mint(client: &mut Client, minted: &mut Minted) -> bool {
     }
 }
 
-/// The program of a round: all nodes begin with the older one, get the present one node by node, and the older one again.
+/// Returns the program of a round. All nodes begin with the older program, get the present one node
+/// by node, and then the older one again.
 fn program(older: Option<&OsStr>, round: usize) -> &OsStr {
     older
         .filter(|_| round.is_multiple_of(2))
         .unwrap_or(OsStr::new(env!("CARGO_BIN_EXE_idmint")))
 }
 
-/// A node of this program, ready.
+/// Starts a node of this program, and waits until it is ready.
 fn node_of(program: &OsStr, home: &Home, etcd: &EtcdCluster) -> Service {
     let present = serve(home, &etcd.endpoints(), SLOTS, SETTINGS);
     let mut command = Command::new(program);
@@ -158,7 +161,7 @@ fn node_of(program: &OsStr, home: &Home, etcd: &EtcdCluster) -> Service {
     service
 }
 
-/// The older program, if one is named: really another one.
+/// Returns the older program if one is named, and asserts that it differs from the present one.
 fn older_program() -> Option<OsString> {
     let older = std::env::var_os("OLDER_PROGRAM")?;
     let is_same = fs::read(&older).expect("it can be read") == fs::read(program(None, 0)).unwrap();
@@ -177,7 +180,7 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
         .iter()
         .map(|home| node_of(program(older, 0), home, &etcd))
         .collect();
-    // Enough is reserved for batches, which a node that has just begun has not yet.
+    // Wait until enough time is reserved for batches, because a new node has too little.
     let is_warm = |node: &Service| node.metric("idmint_horizon_remaining_seconds") > 1.0;
     until("time is reserved", || {
         nodes.iter().all(is_warm).then_some(())

@@ -1,28 +1,32 @@
-//! `make fleet`, with the program of these tests: what its script says, and the experiment that docs/FLEET.md proposes.
+//! `make fleet`, with the program of these tests: the output of its script, and the experiment that
+//! docs/FLEET.md suggests.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use idmint::storage::{CoordinatorError, Range};
+use idmint_fleet::{CoordinatorError, Range};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::client::settings;
-use crate::http1::{Client, request};
-use crate::service::{LONG, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{LONG, until};
 
 const NODES: [&str; 2] = ["node-1", "node-2"];
 const MEMBERS: [&str; 3] = ["m1", "m2", "m3"];
 
-/// The fleet to try out has ports of its own, so there is one at a time.
+/// A lock for the ports of the demo fleet, because only one such fleet can run at a time.
 static PORTS: Mutex<()> = Mutex::new(());
 
-/// The script, and what it says line by line. What it started is ended with the value.
+/// The running script and its output lines. Dropping the value ends all processes that the script
+/// started.
 struct Script {
     child: Child,
     said: Receiver<String>,
@@ -31,7 +35,7 @@ struct Script {
 impl Script {
     fn start(folder: &Path, nodes: usize) -> Script {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/fleet/run");
-        // Whoever runs tests in the background has the signal of Ctrl-C ignored, and a shell could not trap it then.
+        // A test run in the background inherits an ignored SIGINT, which a shell cannot trap.
         let mut run = Command::new("env");
         run.arg("--default-signal=INT")
             .arg(script)
@@ -49,14 +53,15 @@ impl Script {
         Script { child, said }
     }
 
-    /// The next thing that it says.
+    /// Returns the next line of output.
     fn next(&self) -> String {
         let line = self.said.recv_timeout(2 * LONG).expect("it says something");
         println!("{line}");
         line
     }
 
-    /// It says that this one is ready, with its process and where it answers.
+    /// Waits for the line that reports this process as ready, and returns its process id and
+    /// address.
     fn next_ready(&self, name: &str) -> Running {
         let line = self.next();
         let what = line
@@ -79,7 +84,7 @@ impl Drop for Script {
     }
 }
 
-/// A node or a member.
+/// A running node or etcd member.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     pid: Pid,
@@ -93,6 +98,15 @@ fn mint(node: &Running) -> String {
     });
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()["ids"][0].as_str().unwrap().to_owned()
+}
+
+/// Writes the name letter by letter, with pauses longer than the script waits for a line.
+fn type_slowly(start: &Path, name: &str) {
+    let mut start = File::options().write(true).open(start).unwrap();
+    for letter in format!("{name}\n").bytes() {
+        start.write_all(&[letter]).unwrap();
+        thread::sleep(Duration::from_millis(500));
+    }
 }
 
 #[test]
@@ -122,14 +136,18 @@ fn whatever_is_killed_of_the_fleet_to_try_out_is_said_and_comes_back_and_ctrl_c_
             .unwrap_or_else(|| panic!("{said}"))
             .to_owned();
         ids.push(mint(&running["node-2"]));
-        // In another terminal, whose folder is another one.
-        let typed = Command::new("bash")
-            .arg("-c")
-            .arg(command)
-            .current_dir("/")
-            .status()
-            .unwrap();
-        assert!(typed.success());
+        if name == "m2" {
+            type_slowly(&folder.path().join("start"), name);
+        } else {
+            // The documented command runs in another terminal, and so in another folder.
+            let typed = Command::new("bash")
+                .arg("-c")
+                .arg(command)
+                .current_dir("/")
+                .status()
+                .unwrap();
+            assert!(typed.success());
+        }
         assert!(
             script
                 .next()
@@ -140,7 +158,8 @@ fn whatever_is_killed_of_the_fleet_to_try_out_is_said_and_comes_back_and_ctrl_c_
         running.insert(name, again);
         ids.extend(NODES.iter().map(|node| mint(&running[node])));
     }
-    // One that ends by itself, as by a signal that it follows, says how.
+    // The script reports the exit code of a process that ends by itself, for instance after a
+    // signal that it handles.
     kill_process(running["node-1"].pid, Signal::TERM).unwrap();
     assert!(script.next().contains(", has ended with exit code 0; "));
     let count = ids.len();
@@ -156,8 +175,7 @@ fn whatever_is_killed_of_the_fleet_to_try_out_is_said_and_comes_back_and_ctrl_c_
         until(name, || test_kill_process(left.pid).is_err().then_some(()));
     }
     let endpoints = MEMBERS.map(|member| format!("http://{}", running[member].address));
-    let refused = settings(&endpoints)
-        .connect()
+    let refused = idmint_fleet::connect(&settings(&endpoints))
         .unwrap()
         .read(&[Range::one("/a")])
         .unwrap_err();

@@ -1,4 +1,4 @@
-//! `idmint fleet status` of real nodes on real members.
+//! `idmint fleet status` for real nodes on real etcd members.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,19 +11,19 @@ use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
 use super::nodes::{node, serve, until_within};
 use crate::appending::StopOnDrop;
-use crate::service::{Ended, Home, Service, idmint, run, until};
 use crate::wall_clock::WallClock;
+use idmint_testing::service::{Ended, Home, Service, idmint, run, until};
 
 const SLOTS: u32 = 4;
 
-/// Longer than a node takes to notice, on however slow a machine.
+/// A timeout that is longer than a node needs to notice a regression, on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 fn status(home: &Home, more: &[&str]) -> Ended {
     status_by(home, home, more)
 }
 
-/// As the node of `config` sees it, from a machine that knows what this folder knows.
+/// Runs the command with the configuration of one node and the data folder of another.
 fn status_by(config: &Home, folder: &Home, more: &[&str]) -> Ended {
     let config = config.path("idmint.toml");
     let mut command = idmint(&["fleet", "status", "--config", config.to_str().unwrap()]);
@@ -33,7 +33,7 @@ fn status_by(config: &Home, folder: &Home, more: &[&str]) -> Ended {
     run(command)
 }
 
-/// The exit code must be `code`, and what was printed must say `words`.
+/// Asserts the exit code, and that the output contains all `words`.
 #[track_caller]
 fn assert_says(ended: &Ended, code: i32, words: &[&str]) {
     assert_eq!(
@@ -91,14 +91,14 @@ fn it_says_who_holds_which_slot_and_what_is_wrong_with_the_members_and_with_anot
     assert_says(
         &status(&homes[0], &["--peer", &peer]),
         1,
-        &["cannot be asked"],
+        &["is unreachable"],
     );
 
     etcd.kill(2);
     assert_says(
         &status(&homes[0], &[]),
         1,
-        &["does not answer", "bring this one back"],
+        &["does not answer", "restore this one"],
     );
     etcd.kill(1);
     status(&homes[0], &[]).assert(75, &["coordinator"]);
@@ -119,7 +119,7 @@ fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_o
         });
     }
     assert_says(&status_by(&homes[0], &homes[2], &[]), 0, &["all is well"]);
-    // At its end it writes down all that it was told.
+    // A node writes its high-water marks when it ends.
     two.send(Signal::TERM);
     two.wait();
 
@@ -132,18 +132,18 @@ fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_o
     let likely = [
         "of 2 nodes that hold a slot 2 do not renew it",
         "idmint fleet fence-restore",
-        "look whether it runs",
+        "check that it runs",
     ];
     assert_says(&knows_nothing, 1, &likely);
     let knows = status_by(&homes[0], &homes[1], &[]);
     println!("{}", knows.out);
     let certain = [
-        "etcd has lost what it had acknowledged: ",
-        "it renews nothing before idmint fleet fence-restore was run",
+        "etcd has lost acknowledged writes: ",
+        "it renews nothing until you run idmint fleet fence-restore",
     ];
     assert_says(&knows, 1, &certain);
     assert!(
-        !knows.out.contains("look whether it runs and reaches etcd"),
+        !knows.out.contains("check that it runs and reaches etcd"),
         "{}",
         knows.out
     );
@@ -176,7 +176,7 @@ fn a_clock_that_is_ahead_is_told_and_a_slow_way_to_etcd_is_no_clock_that_is_wron
                 "all are of this machine: {}",
                 slow.out
             );
-            // While the way is stalled etcd may not answer at all.
+            // etcd may not answer at all while the link is stalled.
             looks += u32::from(slow.out.contains("clock at most "));
             (looks == 3).then_some(())
         });

@@ -1,10 +1,11 @@
-//! What goes wrong around a fleet of real nodes: leases that are revoked, an etcd without space, more nodes than slots.
+//! Failures around a fleet of real nodes: revoked leases, an etcd without space, more nodes than
+//! slots.
 
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use idmint::storage::{CoordinatorError, Range, Transaction, Write};
+use idmint_fleet::{CoordinatorError, Range, Transaction, Write};
 use rustix::process::Signal;
 
 use super::client::settings;
@@ -12,7 +13,7 @@ use super::etcd_cluster::EtcdCluster;
 use super::nodes::{
     Minted, Minter, assert_all_different, minted_by, node, slot_of, starting, until_within,
 };
-use crate::service::{Home, Service, until};
+use idmint_testing::service::{Home, Service, until};
 
 fn assert_none_failed(minted: &[Minted]) {
     for one in minted {
@@ -49,7 +50,7 @@ fn nodes_whose_leases_are_revoked_every_two_seconds_keep_their_slots_and_fail_no
             .lines()
             .filter(|line| line.len() == 16 && !line.contains(' '))
         {
-            // A node may have given it up since.
+            // A node may have revoked the lease itself since.
             etcd.etcdctl_if_any(&["lease", "revoke", lease]);
             revoked += 1;
         }
@@ -159,7 +160,7 @@ fn an_etcd_without_space_is_bridged_for_forty_seconds_then_told_and_nodes_go_on_
     until_within(Duration::from_secs(60), "a minute is reserved", || {
         is_reserved_for(&service, 44.0)
     });
-    let client = settings(&etcd.endpoints()).connect().unwrap();
+    let client = idmint_fleet::connect(&settings(&etcd.endpoints())).unwrap();
     let fill = |at: usize| {
         let (key, value) = (format!("/fill/{}", at % 2), vec![7; 1024 * 1024]);
         client.commit(&Transaction {

@@ -1,11 +1,12 @@
-//! The image as `Dockerfile` builds it and the services as `docker-compose.yml` and `docker-compose.fleet.yml` have them, under names of this test's own.
+//! The image built by `Dockerfile`, and the services of `docker-compose.yml` and
+//! `docker-compose.fleet.yml`, under names that only this test uses.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::http1::{Client, request};
-use crate::service::until;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::until;
 
 const FLEET: &str = "docker-compose.fleet.yml";
 
@@ -36,20 +37,20 @@ fn succeed(command: &mut Command) -> String {
         .to_owned()
 }
 
-/// What docker prints when given these arguments, which it must follow.
+/// Runs docker, which must succeed, and returns its output.
 #[track_caller]
 pub(super) fn docker(args: &[&str]) -> String {
     succeed(Command::new("docker").args(args))
 }
 
-/// Whether docker can do what these arguments say.
+/// Runs docker. Returns `true` if it succeeds.
 pub(super) fn docker_succeeds(args: &[&str]) -> bool {
     output_of(Command::new("docker").args(args))
         .status
         .success()
 }
 
-/// Exit code of the container of a command that ends by itself, and all that it printed.
+/// Runs a container until its command ends. Returns its exit code and its output.
 pub(super) fn docker_run(args: &[&str]) -> (Option<i32>, String) {
     let output = output_of(Command::new("docker").args(["run", "--rm"]).args(args));
     (output.status.code(), printed(&output))
@@ -59,22 +60,27 @@ fn stand_ins(action: &str) -> Command {
     let mut command =
         Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/image/stand-ins"));
     command.arg(action);
+    // With IMAGE_COMPILES=1 the program is compiled in the image, as in `make torture`.
+    if std::env::var_os("IMAGE_COMPILES").is_none() {
+        command.env("PREBUILT", env!("CARGO_BIN_EXE_idmint"));
+    }
     command
 }
 
-/// The services of both files. Their containers, volumes and image go with the value.
+/// The services of both files. Dropping the value removes their containers, volumes and images.
 pub(super) struct Composed {
     name: String,
 }
 
 impl Composed {
-    /// Builds the image, from the images that are there or from stand-ins for them.
+    /// Builds the image, from base images on this machine or from stand-ins for them.
     pub(super) fn build() -> Composed {
         succeed(&mut stand_ins("make"));
         let composed = Composed {
             name: format!("idmint-test-{}", std::process::id()),
         };
-        // How fast the program is says nothing here, and half of the time would go into that.
+        // Optimization would take half of the build time, and the speed of the program does not
+        // matter here.
         let unoptimised = [
             "CARGO_PROFILE_RELEASE_OPT_LEVEL=0",
             "CARGO_PROFILE_RELEASE_LTO=off",
@@ -89,7 +95,7 @@ impl Composed {
         composed
     }
 
-    /// The name of the image.
+    /// Returns the name of the image.
     pub(super) fn image(&self) -> &str {
         &self.name
     }
@@ -100,7 +106,7 @@ impl Composed {
 
     fn command(&self) -> Command {
         let mut command = Command::new("docker-compose");
-        // Any free ports of this machine.
+        // Port 0 publishes on any free port.
         command
             .env("COMPOSE_PROJECT_NAME", &self.name)
             .env("IMAGE", &self.name)
@@ -114,13 +120,13 @@ impl Composed {
         succeed(self.command().args(args))
     }
 
-    /// The same, of the fleet.
+    /// Runs docker-compose for the fleet and returns its output.
     #[track_caller]
     pub(super) fn compose_fleet(&self, args: &[&str]) -> String {
         succeed(self.command().args(["--file", FLEET]).args(args))
     }
 
-    /// The container of a service.
+    /// Returns the container of a service.
     pub(super) fn container(&self, service: &str) -> String {
         let label = |name: &str, value: &str| format!("label=com.docker.compose.{name}={value}");
         let (project, service) = (label("project", &self.name), label("service", service));
@@ -129,7 +135,8 @@ impl Composed {
         ])
     }
 
-    /// Where this machine finds a service; another port after each start.
+    /// Returns the address at which this machine reaches a service. The port changes with each
+    /// start.
     pub(super) fn address(&self, service: &str, port: u16) -> SocketAddr {
         until("a port is published", || {
             let output = output_of(Command::new("docker").args([
@@ -152,7 +159,7 @@ impl Composed {
         command
     }
 
-    /// The address of a service once whoever answers there mints.
+    /// Waits until a service mints, and returns its address.
     pub(super) fn ready(&self, service: &str) -> SocketAddr {
         until("the container is ready", || {
             let address = self.address(service, 8080);
@@ -183,9 +190,9 @@ impl Drop for Composed {
                 printed(&output_of(Command::new("docker").args(["logs", &alone])))
             );
         }
-        // There only if a test has failed.
+        // This container exists only if a test has failed.
         output_of(Command::new("docker").args(["rm", "--force", "--volumes", &alone]));
-        // Whatever is left over is named; what failed before counts more.
+        // Report resources that could not be removed, but keep the panic of an earlier failure.
         let down = output_of(self.of_both().args(["down", "--volumes", "--timeout", "0"]));
         let image = output_of(Command::new("docker").args([
             "image",

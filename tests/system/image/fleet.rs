@@ -1,4 +1,5 @@
-//! The fleet of `docker-compose.fleet.yml`, behind nginx: each node and each member of etcd is killed in turn while callers mint.
+//! The fleet of `docker-compose.fleet.yml`, with nginx in front. Each node and each etcd member is
+//! killed in turn while callers mint.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,20 +7,20 @@ use std::time::Duration;
 use super::composed::{Composed, docker, docker_succeeds};
 use super::{UNDER_LOAD, ask_prometheus};
 use crate::fleet::until_within;
-use crate::http1::{Client, request};
-use crate::ids::assert_no_id_twice;
-use crate::load::{
+use idmint_testing::http1::{Client, request};
+use idmint_testing::ids::assert_no_id_twice;
+use idmint_testing::load::{
     CLIENTS, End, Load, assert_only_exhaustion_was_seen, fresh_callers, into_received,
 };
-use crate::service::until;
+use idmint_testing::service::until;
 
 const NODES: [&str; 3] = ["idmint-1", "idmint-2", "idmint-3"];
 const MEMBERS: [&str; 3] = ["etcd-1", "etcd-2", "etcd-3"];
 
-/// Longer than a fleet takes that is founded.
+/// A timeout that is longer than the founding of a fleet.
 const FIRST_START: Duration = Duration::from_secs(240);
 
-/// Longer than it takes to elect another leader.
+/// A time longer than the election of another leader.
 const AFTER_A_KILL: Duration = Duration::from_secs(2);
 
 pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
@@ -67,7 +68,8 @@ pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
     assert!(cut <= NODES.len() * CLIENTS);
 }
 
-/// The engine knows no name of a container that is down.
+/// Checks a restart of nginx while a node is down. Docker's DNS does not resolve the name of a
+/// stopped container.
 fn assert_nginx_starts_while_a_node_is_down(composed: &Composed) {
     let down = composed.container(NODES[0]);
     docker(&["stop", &down]);

@@ -1,4 +1,5 @@
-//! The image, run for real: what is in it, what it refuses, and that it repeats no id when it is killed.
+//! The image in operation: its contents, the requests that it refuses, and that it repeats no id
+//! when it is killed.
 
 mod composed;
 mod fleet;
@@ -12,17 +13,18 @@ use std::time::Duration;
 use composed::{Composed, docker, docker_run};
 use serde_json::Value;
 
-use crate::http1::{Client, request};
-use crate::ids::assert_no_id_twice;
-use crate::load::{End, Load, fresh_callers, into_received};
-use crate::service::{Home, idmint, run, until};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::ids::assert_no_id_twice;
+use idmint_testing::load::{End, Load, fresh_callers, into_received};
+use idmint_testing::service::{Home, idmint, run, until};
 
-/// Kills by the engine, and as many of the process itself, which the restart policy answers.
+/// The number of kills of each kind. Kills by the engine alternate with kills of the process, after
+/// which the restart policy applies.
 const KILLS: u32 = 3;
 
 const UNDER_LOAD: Duration = Duration::from_millis(700);
 
-/// What the engine itself puts into every container.
+/// The paths that the engine adds to every container.
 const ENGINES_OWN: [&str; 5] = [".dockerenv", "dev/", "etc/", "proc/", "sys/"];
 
 #[test]
@@ -48,7 +50,7 @@ fn the_image_mints_as_compose_runs_it_alone_and_in_a_fleet_and_repeats_no_id_whe
         (health == "healthy").then_some(())
     });
 
-    // SIGTERM drains it.
+    // SIGTERM drains the service.
     let container = composed.container("idmint");
     composed.compose(&["stop", "idmint"]);
     assert_eq!(
@@ -59,7 +61,8 @@ fn the_image_mints_as_compose_runs_it_alone_and_in_a_fleet_and_repeats_no_id_whe
     fleet::assert_no_kill_is_noticed(&composed);
 }
 
-/// The paths in the image, but for what the engine itself puts into every container. A folder ends with a slash.
+/// Returns the paths in the image, except for those that the engine adds to every container. A
+/// folder ends with a slash.
 fn listing_of(image: &str) -> Vec<String> {
     let home = Home::new();
     let archive = home.path("image.tar");
@@ -100,7 +103,8 @@ fn assert_holds_only_the_program_and_the_c_library(image: &str) {
     );
 }
 
-/// The image of `make release`, which is made without an engine, is the one that `Dockerfile` makes.
+/// Asserts that the image of `make release`, which is made without an engine, equals the image of
+/// `Dockerfile`.
 fn assert_the_packed_image_is_the_same(built: &str) {
     let home = Home::new();
     let name = format!("{built}:packed");
@@ -162,7 +166,8 @@ fn assert_refuses_to_be_public_unless_told_so(image: &str) {
     );
 }
 
-/// With tokens nobody has to vouch for the network.
+/// Asserts that the image serves with tokens. With tokens, the operator need not declare the
+/// network trusted.
 fn assert_serves_behind_tokens(image: &str) {
     let home = Home::new();
     let tokens = home.path("tokens.toml");
@@ -223,7 +228,7 @@ fn assert_serves_behind_tokens(image: &str) {
     docker(&["rm", "--force", "--volumes", &container]);
 }
 
-/// As the kernel has it, not as compose was told.
+/// Reads the rights from the kernel, not from the compose file.
 fn assert_has_no_rights(composed: &Composed) {
     let process = docker(&[
         "inspect",
@@ -272,7 +277,8 @@ fn assert_repeats_no_id(composed: &Composed) {
         std::thread::sleep(UNDER_LOAD);
         let container = composed.container("idmint");
         if kill % 2 == 0 {
-            // The engine takes this for the operator's wish, and leaves the start to the operator.
+            // The engine treats `docker kill` as an operator's decision, and so does not restart
+            // the container itself.
             docker(&["kill", &container]);
             composed.compose(&["up", "--detach"]);
         } else {
@@ -294,7 +300,8 @@ fn assert_repeats_no_id(composed: &Composed) {
     assert!(ids.iter().all(|count| *count > 100), "{ids:?}");
 }
 
-/// Kills it as the kernel would for want of memory; the restart policy starts it again.
+/// Kills the process as the kernel does when memory runs out. The restart policy then starts it
+/// again.
 fn kill_process_of(container: &str) {
     let process = docker(&["inspect", "--format", "{{.State.Pid}}", container]);
     let starts = || docker(&["inspect", "--format", "{{.RestartCount}}", container]);
@@ -320,7 +327,7 @@ fn ask_prometheus(composed: &Composed, service: &str, path: &str) -> Option<Valu
     (answer.status == 200).then(|| answer.json())
 }
 
-/// Compose's Prometheus reaches the service by its name, and has the rules.
+/// Asserts that Compose's Prometheus reaches the service by name and has loaded the rules.
 fn assert_is_scraped(composed: &Composed) {
     let ask = |path: &str| ask_prometheus(composed, "prometheus", path);
     until("Prometheus has scraped it", || {

@@ -1,5 +1,6 @@
-//! The container of a pod, run by Docker as `deploy/kubernetes` has it: arguments, variables, probes, rights, and files with the owners
-//! and modes that Kubernetes gives them. Without a cluster.
+//! The container of a pod, run by Docker as described in `deploy/kubernetes`: arguments, variables,
+//! probes and rights. Files have the owners and modes that Kubernetes gives them. No cluster is
+//! involved.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,15 +11,15 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::composed::{docker, docker_succeeds};
-use crate::authority::Authority;
-use crate::http1::{Client, request};
 use crate::kubernetes::{
     configuration_text, container, documents, of_kind, pod, probes, write_secrets,
 };
-use crate::service::{Home, until};
-use crate::tls_client::TlsClient;
+use idmint_testing::authority::Authority;
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, until};
+use idmint_testing::tls_client::TlsClient;
 
-/// The image of a release, with the program of this build; gone with the value.
+/// The image of a release with the program of this build. Dropping the value removes the image.
 struct PackedImage {
     name: String,
 }
@@ -50,13 +51,13 @@ impl Drop for PackedImage {
     }
 }
 
-/// A container that runs; gone with the value.
+/// A running container. Dropping the value removes the container.
 struct Container {
     name: String,
 }
 
 impl Container {
-    /// What a pod of this name runs, with its files in this folder.
+    /// Starts the container of a pod with this name, with its files in this folder.
     fn start(image: &PackedImage, documents: &[Value], home: &Home, pod_name: &str) -> Container {
         let (pod, container) = (pod(documents), container(documents));
         let number = |value: &Value| value.as_u64().unwrap().to_string();
@@ -153,7 +154,8 @@ impl Drop for Container {
     }
 }
 
-/// A volume as the kubelet hands it over: of root and the group of the pod, which may write.
+/// Creates a volume as the kubelet provides it: owned by root and the group of the pod, and
+/// writable for the group.
 fn volume(home: &Home, pod: &str, group: u64) -> std::path::PathBuf {
     let folder = home.path(&format!("volume-{pod}"));
     fs::create_dir_all(&folder).unwrap();
@@ -162,7 +164,8 @@ fn volume(home: &Home, pod: &str, group: u64) -> std::path::PathBuf {
     folder
 }
 
-/// The files of the config map and the secrets, of root, readable for the group of the pod.
+/// Writes the files of the config map and the secrets, owned by root and readable for the group of
+/// the pod.
 fn hand_over(documents: &[Value], home: &Home) {
     fs::create_dir_all(home.path("etc/config")).unwrap();
     fs::write(
@@ -216,7 +219,7 @@ fn the_pods_of_both_sizes_without_an_etcd_run_as_containers() {
     }
     let minted = docker(&["exec", &alone.name, "/idmint", "mint", "snowflake"]);
     assert!(minted.parse::<u64>().is_ok(), "{minted}");
-    // A pod that ends is started anew, with its volume.
+    // A pod that ends is restarted with its volume.
     docker(&["restart", "--time", "45", &alone.name]);
     until("it mints again", || {
         (ask("8080", "POST /ids/snowflake") == Some(200)).then_some(())

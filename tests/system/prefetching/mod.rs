@@ -1,13 +1,16 @@
-//! The clients in `clients/`, each in the hands of a small program in its language: a folder a language; and `idmint::client` in
-//! this process.
+//! The clients in `clients/`, each used by a small program in its language, with one folder per
+//! language. `idmint_client` runs in this process.
 //!
-//! Such a program is started with addresses, a format, threads, ids and seconds of validity. For each line that it reads it
-//! mints so many ids by so many threads, and writes 16 bytes for each: the id, and the Unix time in milliseconds just before
-//! it was asked for, both big-endian. An error ends it.
+//! Such a program gets addresses, a format, a number of threads, a number of ids and a validity in
+//! seconds as arguments. For each input line, its threads mint that number of ids. The program
+//! writes 16 bytes for each id: the id, and the Unix time in milliseconds just before the id was
+//! requested, both big-endian. An error ends the program.
 
 mod go;
+mod hostile;
 mod java;
 mod javascript;
+mod packages;
 mod pair;
 mod python;
 mod recipes;

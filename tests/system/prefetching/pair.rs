@@ -1,11 +1,11 @@
-//! Two services that never have a worker number in common, killed and started again in turn.
+//! Two services without a common worker number, killed and restarted in turn.
 
 use std::net::TcpListener;
 use std::process::Command;
 
-use crate::service::{Home, Service, idmint};
+use idmint_testing::service::{Home, Service, idmint};
 
-/// Callers of the second one are shed beyond so many requests a second.
+/// The rate limit of the second service, in requests per second.
 const RATE: u32 = 20;
 
 pub(crate) struct Pair {
@@ -16,7 +16,8 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn start() -> Pair {
-        // Both at once, so that they differ; free again when this returns.
+        // Bind both ports at once, so that they differ. Both are free again when this function
+        // returns.
         let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
         let mut pair = Pair {

@@ -10,20 +10,20 @@ pub(crate) const THREADS: usize = 64;
 const IDS_A_ROUND: usize = 100_000;
 pub(crate) const VALIDITY_SECONDS: u64 = 60;
 
-/// Of a snowflake: the milliseconds above its other fields, from 2015 on.
+/// The position of the time in a snowflake, which counts milliseconds from 2015 on.
 const TIME_SHIFT: u32 = 22;
 const EPOCH_UNIX_MS: u64 = 1_420_070_400_000;
 
-/// Something that mints so many ids by [`THREADS`] threads whenever it is told to begin, none of them older than
+/// A client whose [`THREADS`] threads mint a fixed number of ids in each round. No id is older than
 /// [`VALIDITY_SECONDS`].
 pub(crate) trait Minting {
     fn begin(&mut self);
-    /// The records of the round, as `mod.rs` says.
+    /// Reads the records of the round, in the format described in `mod.rs`.
     fn read_records(&mut self, bytes: &mut [u8]);
     fn end(self);
 }
 
-/// A program of another language, as `mod.rs` says.
+/// A program in another language, with the interface described in `mod.rs`.
 pub(crate) struct Program(Child);
 
 impl Program {
@@ -70,17 +70,17 @@ impl Minting for Program {
     }
 }
 
-/// The same for a program of another language.
+/// Runs [`assert_mints_while_services_are_killed`] with a program in another language.
 pub(crate) fn assert_program_mints_while_services_are_killed(program: Command) {
     assert_mints_while_services_are_killed(|urls, ids_a_round| {
         Program::start(program, urls, ids_a_round)
     });
 }
 
-/// In each round the client mints, and the service that did not fall in the last one is killed meanwhile. No id comes twice,
-/// none is older than its validity, and nothing fails.
+/// Runs rounds in which the client mints while one service is killed, in turn. Asserts that no id
+/// is minted twice, that no id is older than its validity, and that nothing fails.
 ///
-/// `IDS_A_ROUND` in the environment asks for another number.
+/// `IDS_A_ROUND` in the environment overrides the number of ids.
 pub(crate) fn assert_mints_while_services_are_killed<M: Minting>(
     open: impl FnOnce(&str, usize) -> M,
 ) {

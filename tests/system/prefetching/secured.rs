@@ -1,16 +1,17 @@
-//! A service that wants tokens, another one with TLS, and what a program needs to know of both.
+//! A service that requires tokens, another one with TLS, and the arguments that a program needs for
+//! both.
 
 use std::fs;
 
-use crate::authority::Authority;
-use crate::chains::chains;
-use crate::service::{Home, Service, idmint, run};
+use idmint_testing::authority::Authority;
+use idmint_testing::chains::chains;
+use idmint_testing::service::{Home, Service, idmint, run};
 
 pub(crate) struct Secured {
     pub(crate) home: Home,
     wants_tokens: Service,
     speaks_tls: Service,
-    /// Of a token for everything, of one that reads, and of one that mints.
+    /// A token with all scopes, one that reads, and one that mints.
     tokens: [String; 3],
     _home_of_tls: Home,
 }
@@ -53,8 +54,12 @@ impl Secured {
         }
     }
 
-    /// The port of the one, two tokens, the port of the other, the file of its authority, the first event of a ledger, and the
-    /// token that mints and may not read formats.
+    /// Returns seven arguments:
+    /// - the port of the first service,
+    /// - a token with all scopes, and a token that reads,
+    /// - the port of the second service, and the file of its authority,
+    /// - the first event of a ledger,
+    /// - a token that mints and may not read formats.
     pub(crate) fn arguments(&self) -> [String; 7] {
         let [all, reader, minter] = self.tokens.clone();
         let port = |service: &Service| service.address().port().to_string();

@@ -1,11 +1,12 @@
-//! What a `next()` costs, beside a UUID and a counter of the same language.
+//! The time of a `next()`, compared to a UUID and a counter in the same language.
 
 use std::process::Command;
 
-use crate::service::Home;
 use crate::tools::succeed;
+use idmint_testing::service::Home;
 
-/// Has a program measure them and prints what it says: no claim depends on how fast a machine is. docs/CLIENTS.md has a table.
+/// Runs a program that measures the times, and prints them. The test asserts no time, because times
+/// depend on the machine. docs/internals/MEASUREMENTS.md has a table.
 pub(crate) fn print_nanos_of_next(language: &str, mut program: Command) {
     let home = Home::new();
     let service = home.start();
@@ -14,7 +15,7 @@ pub(crate) fn print_nanos_of_next(language: &str, mut program: Command) {
     print_nanos(language, &said);
 }
 
-/// The same of what was measured: nanoseconds of `next()`, of a UUID and of a counter.
+/// Prints measured times: nanoseconds of `next()`, of a UUID and of a counter.
 pub(crate) fn print_nanos(language: &str, said: &str) {
     let nanos: Vec<f64> = said
         .split_whitespace()

@@ -1,4 +1,4 @@
-//! Callers that ask for packed ids of all formats in batches of all sizes, and look at each id.
+//! Callers that mint packed ids of all formats in batches of all sizes, and check each id.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,54 +12,55 @@ use rand::{RngExt, SeedableRng};
 
 use super::formats::FORMATS;
 use super::runs::Runs;
-use crate::http1::{Answer, Client, ReceiveError};
+use idmint_testing::http1::{Answer, Client, ReceiveError};
 
 const CALLERS: u64 = 4;
 
-/// Sizes of batches, one as likely as the other.
+/// The sizes of batches, with equal probability.
 const COUNTS: [u32; 7] = [1, 30, 1_000, 20_000, 100_000, 400_000, 1_000_000];
 
-/// What a caller may be told instead of ids, while the node is what it should be.
+/// The problems with which a correct node may refuse ids.
 const REFUSALS: [&str; 5] = [
     "/problems/sequence-exhausted",
     "/problems/horizon-reached",
-    // Only where the test made the disk fail: the node is about to end.
+    // Only after the test has made the disk fail, shortly before the node ends.
     "/problems/storage-unavailable",
     "/problems/draining",
-    // Long work beyond what the node can do soon.
+    // A node refuses long work beyond its capacity.
     "/problems/overloaded",
 ];
 
-/// Callers at work.
+/// Running callers.
 pub(crate) struct Callers {
     callers: Vec<JoinHandle<Minted>>,
     progress: Vec<Arc<Progress>>,
 }
 
-/// How far one caller is. Written by it, read by the test. Ordering: `SeqCst`, the simplest to reason about.
+/// The progress of one caller. The caller writes it, the test reads it. Ordering: `SeqCst`, the
+/// simplest to reason about.
 #[derive(Default)]
 struct Progress {
-    /// Twice the requests that are over, and one more while one is in flight.
+    /// Twice the number of completed requests, plus one while a request is in flight.
     requests: AtomicU64,
     ids: AtomicU64,
 }
 
-/// The requests of all callers at one moment.
+/// The progress of all callers' requests at one moment.
 pub(crate) struct InFlight(Vec<u64>);
 
-/// What callers got.
+/// The ids that callers received.
 #[derive(Debug, Clone)]
 pub(crate) struct Minted {
     pub(crate) runs: Vec<Runs>,
-    /// How many ids, of each format.
+    /// The number of ids by format.
     pub(crate) ids: [u64; FORMATS.len()],
-    /// Answers that were cut, of which the whole ids are kept as well.
+    /// The number of truncated responses. The complete ids in them are kept as well.
     pub(crate) cut: u64,
     pub(crate) refused: BTreeMap<String, u64>,
 }
 
 impl Callers {
-    /// Starts callers that mint these formats, whose choices follow from the seed.
+    /// Starts callers that mint these formats. The seed determines their choices.
     pub(crate) fn start(address: SocketAddr, formats: &[usize], seed: u64) -> Callers {
         let mut progress = Vec::new();
         let caller = |number| {
@@ -74,7 +75,7 @@ impl Callers {
         }
     }
 
-    /// How many ids have been received in whole answers.
+    /// Returns the number of ids in complete responses.
     pub(crate) fn ids(&self) -> u64 {
         self.progress
             .iter()
@@ -82,7 +83,7 @@ impl Callers {
             .sum()
     }
 
-    /// The requests at this moment.
+    /// Returns the progress of all requests at this moment.
     pub(crate) fn in_flight(&self) -> InFlight {
         InFlight(
             self.progress
@@ -92,8 +93,8 @@ impl Callers {
         )
     }
 
-    /// Waits for callers that end with the service; returns what they got, and how many of the requests that were in flight
-    /// at `moment` never had a whole answer.
+    /// Waits until the callers end with the service. Returns their ids, and the number of requests
+    /// in flight at `moment` that never had a complete response.
     pub(crate) fn join(self, moment: &InFlight) -> (Minted, usize) {
         let mut all = Minted::default();
         for caller in self.callers {
@@ -144,7 +145,7 @@ impl Minted {
         }
     }
 
-    /// Asks for one id of this format, and returns the refusal, if that is the answer.
+    /// Mints one id of this format. Returns the response if it is a refusal.
     pub(crate) fn mint_one(&mut self, address: SocketAddr, format: usize) -> Option<Answer> {
         let answer = Client::connect(address).exchange(FORMATS[format].request(1));
         if answer.status != 200 {
@@ -154,7 +155,8 @@ impl Minted {
         None
     }
 
-    /// Takes in the whole ids of an answer, or of the part of one that came, and says how many those are.
+    /// Records the complete ids of a response, or of the part that arrived, and returns their
+    /// number.
     pub(crate) fn take(&mut self, format: usize, answer: &Answer) -> u64 {
         let width = answer
             .header("idmint-width")
@@ -167,7 +169,7 @@ impl Minted {
     }
 }
 
-/// Until the connection ends.
+/// Mints until the connection ends.
 fn mint_until_it_ends(
     address: SocketAddr,
     formats: &[usize],
@@ -206,7 +208,8 @@ fn mint_until_it_ends(
                 if refusal.header("connection") == Some("close") {
                     break;
                 }
-                // The next one may be of a format that has ids; a storm of refusals would only take its time.
+                // Pause briefly, because repeated refusals would take time from formats that have
+                // ids.
                 std::thread::sleep(Duration::from_millis(1));
             }
             Err(ReceiveError::Closed(part)) => {

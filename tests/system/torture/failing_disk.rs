@@ -1,27 +1,27 @@
-//! System calls of a running process that fail from one moment on, as on a disk that breaks.
+//! System calls of a running process that fail from some moment on, as on a broken disk.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use crate::service::{Home, Service, until};
+use idmint_testing::service::{Home, Service, until};
 
-/// What the disk refuses.
+/// The failing operation of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Broken {
-    /// What was written may last or not.
+    /// Syncs fail, so written data may or may not be durable.
     Sync,
-    /// Nothing more is written.
+    /// Writes fail.
     Write,
 }
 
-/// strace, which makes the calls of one process fail until that ends.
+/// strace, which makes the calls of one process fail until the process ends.
 pub(crate) struct FailingDisk {
     strace: Child,
     home: Home,
 }
 
 impl FailingDisk {
-    /// From the moment this returns, the calls of the service fail.
+    /// Attaches strace. After this function returns, the calls of the service fail.
     pub(crate) fn of(service: &Service, broken: Broken) -> FailingDisk {
         let calls = match broken {
             Broken::Sync => "fsync,fdatasync",
@@ -52,7 +52,7 @@ impl FailingDisk {
         fs::read_to_string(self.home.path("said")).unwrap()
     }
 
-    /// How many calls failed, once the process has ended.
+    /// Waits until the process has ended, and returns the number of failed calls.
     pub(crate) fn calls_failed(mut self) -> usize {
         until("strace ends with its process", || {
             self.strace.try_wait().unwrap()

@@ -1,22 +1,22 @@
-//! What is minted: every sequenced format that is built in, and six others whose shapes are unlike theirs.
+//! The minted formats: every built-in sequenced format, and six others with different shapes.
 
-use crate::http1::request;
+use idmint_testing::http1::request;
 
-/// A format, and what is known of it by hand.
+/// A format, with properties that are stated by hand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tortured {
     pub(crate) name: &'static str,
-    /// What a request says beside the count.
+    /// The query of a request before the count.
     pub(crate) query: &'static str,
-    /// From one id to the next of the same tick and worker number.
+    /// The distance between two consecutive ids of the same tick and worker number.
     pub(crate) step: u128,
-    /// Whether each batch increases from its first id to its last.
+    /// `true` if each batch increases from its first id to its last.
     pub(crate) increases: bool,
-    /// More at once would only find its second, or its hour, used up.
+    /// The largest count of a request. More ids would only exhaust the second or the hour.
     pub(crate) count_max: u32,
-    /// Whether lives may end within the tick in which they began.
+    /// `true` if a life may end within the tick in which it began.
     pub(crate) has_long_ticks: bool,
-    /// Its table, unless it is built in. It joins some lives after the first.
+    /// The table of a format that is not built in. Such a format joins some lives after the first.
     pub(crate) custom: Option<&'static str>,
 }
 
@@ -40,10 +40,11 @@ const fn custom(name: &'static str, table: &'static str, step: u128) -> Tortured
     }
 }
 
-/// Ids of a second: few.
+/// The count for a format with few ids in a second.
 const FEW: u32 = 200;
 
-/// Ids of a long tick: of each lane some seconds' worth, so that what is reserved runs ahead of the clock, but not by hours.
+/// The count for a format with long ticks: some seconds' worth of each lane. Reservations then run
+/// ahead of the clock, but not by hours.
 const LONG_TICK_COUNT_MAX: u32 = 100_000;
 
 pub(crate) const FORMATS: [Tortured; 14] = [
@@ -106,7 +107,7 @@ pub(crate) const FORMATS: [Tortured; 14] = [
         ]"#,
         11,
     ),
-    // The time stands below the worker number.
+    // The time is below the worker number.
     custom(
         "below",
         r#"tick = "1ms"
@@ -117,7 +118,7 @@ pub(crate) const FORMATS: [Tortured; 14] = [
         ]"#,
         1,
     ),
-    // The sequence stands above the time: the ids of a tick lie far apart.
+    // The sequence is above the time, so the ids of a tick are far apart.
     Tortured {
         increases: false,
         ..custom(
@@ -131,7 +132,7 @@ pub(crate) const FORMATS: [Tortured; 14] = [
             1 << 56,
         )
     },
-    // A third of a second, and gaps between all that its fields can hold.
+    // A tick of a third of a second, and gaps between the values of all fields.
     custom(
         "thirds",
         r#"tick = "1s/3"
@@ -145,13 +146,13 @@ pub(crate) const FORMATS: [Tortured; 14] = [
 ];
 
 impl Tortured {
-    /// The request for so many packed ids.
+    /// Returns the request for `count` packed ids.
     pub(crate) fn request(&self, count: u32) -> String {
         let order = format!("POST /ids/{}?{}count={count}", self.name, self.query);
         request(&order, "accept: application/octet-stream\r\n", "")
     }
 
-    /// The table of a configuration file, if it is not built in.
+    /// Returns the table of the format in a configuration file, or `None` for a built-in format.
     pub(crate) fn table(&self) -> Option<String> {
         let table = self.custom?;
         Some(format!(

@@ -1,9 +1,11 @@
-//! Ids of all sequenced formats, and of six others, from a node that nothing is spared: every id is compared with every other.
+//! Ids of all sequenced formats, and of six others, from a node under every kind of fault. Every id
+//! is compared with every other.
 //!
-//! A node is killed, its disk fails, its wall clock is set back and ahead, its folder is lost or restored by the book, its
-//! lanes and formats change, all while four callers take packed ids from it, a million at once. Each fault counts only if ids
-//! were being minted when it happened. `TORTURE_IDS` says how many ids (10^8 unless set; `make torture`: 10^9), and
-//! `TORTURE_SEED` which lives the node has.
+//! The node is killed, its disk fails, and its wall clock is set back and ahead. Its folder is lost
+//! or restored as documented, and its lanes and formats change. Meanwhile four callers mint packed
+//! ids, up to a million at once. A fault counts only if ids were being minted when it happened.
+//! `TORTURE_IDS` sets the number of ids (default 10^8; `make torture`: 10^9), and `TORTURE_SEED`
+//! determines the lives of the node.
 
 pub(crate) mod callers;
 mod failing_disk;
@@ -22,35 +24,37 @@ use self::formats::FORMATS;
 use self::node::{Fresh, Node};
 use self::schedule::{Beginning, Configuration, End, Life, Middle, Schedule};
 use self::tally::{Happening, Tally};
-use crate::service::{Service, until};
+use idmint_testing::service::{Service, until};
 
 const IDS: u64 = 100_000_000;
 const SEED: u64 = 1;
 
-/// So many lives at least, and no more ids in one than this, about.
+/// The minimum number of lives, and the approximate maximum of ids in a life.
 const LIVES_MIN: u64 = 54;
 const IDS_OF_LIFE_MAX: u64 = 6_000_000;
 
-/// Everything happens so often while ids are minted, or the node lives on, within bounds.
+/// Every kind of happening must occur this often while ids are minted. Otherwise the node gets more
+/// lives, up to a maximum.
 const HAPPENINGS_MIN: u64 = 3;
 const LIVES_MAX: u64 = 4 * LIVES_MIN;
 
-/// Ids that count as minting before or after something.
+/// The number of ids that shows that ids are being minted before or after an event.
 const SOME_IDS: u64 = 1_000;
 
 const REGRESSIONS: &str = "idmint_clock_regressions_total";
 
-/// A node through all its lives, and what came of it.
+/// A node through all its lives, and the results.
 struct Torture {
     node: Node,
     tally: Tally,
     minted: Minted,
-    /// The configuration of the life before, and whether ids came in it up to its end.
+    /// The configuration of the previous life, and `true` if ids were minted up to the end of that
+    /// life.
     before: Option<(Configuration, bool)>,
 }
 
 impl Torture {
-    /// One life, which mints so many ids or a little more.
+    /// Runs one life, which mints at least `ids` ids.
     fn live(&mut self, life: &Life, ids: u64) {
         let service = self.begin(life);
         let configuration = &life.configuration;
@@ -93,7 +97,7 @@ impl Torture {
                 fresh.service
             }
             Beginning::FormatChanged => {
-                // A built-in format is changed, so that there is one in every life.
+                // Change a built-in format, because every life has the built-in formats.
                 let changed =
                     "mint.batch_max = 10_000_000\nformats.twitter.epoch = \"2012-01-01T00:00:00Z\"";
                 let refused =
@@ -116,7 +120,8 @@ impl Torture {
         }
     }
 
-    /// How many formats with long ticks wait for their next one: they say so, and mint nothing.
+    /// Returns the number of formats with long ticks that mint nothing and report that they wait
+    /// for their next tick.
     fn long_ticks_held_back(&mut self, service: &Service, configuration: &Configuration) -> usize {
         let long = configuration
             .formats
@@ -160,7 +165,7 @@ impl Torture {
         self.tally.count(happening, before > 0);
     }
 
-    /// Ends the life, and says whether ids were being minted then.
+    /// Ends the life. Returns the ids, and `true` if ids were being minted at the end.
     fn end(&mut self, end: End, service: Service, callers: Callers) -> (Minted, bool) {
         match end {
             End::Killed => {
@@ -196,7 +201,7 @@ impl Torture {
         }
     }
 
-    /// What was new in this life, now that ids have come in it.
+    /// Counts the changes of this life, after ids were minted in it.
     fn count_beginning(&mut self, life: &Life, held_back: usize, minted: &Minted) {
         let Some((before, came_up_to_its_end)) = &self.before else {
             return;
@@ -227,12 +232,12 @@ impl Torture {
     }
 }
 
-/// Waits until so many ids have come in this life.
+/// Waits until this many ids were minted in this life.
 fn wait_for(callers: &Callers, ids: u64) {
     until("ids come", || (callers.ids() >= ids).then_some(()));
 }
 
-/// The number in this variable of the environment.
+/// Returns the number in this environment variable.
 pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(

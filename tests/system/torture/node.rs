@@ -1,32 +1,35 @@
-//! The one node: its folder, its wall clock, and the processes that run one after the other.
+//! The node: its folder, its wall clock, and its successive processes.
 
 use std::fs;
 
-use idmint::time::UnixTime;
+use idmint_core::time::UnixTime;
 
 use super::schedule::Configuration;
-use crate::service::{Ended, Home, Service, run, until};
 use crate::wall_clock::{WallClock, now_s};
+use idmint_testing::service::{Ended, Home, Service, run, until};
 
-/// Further back than the horizon may be ahead of the clock at a start.
+/// An offset that is larger than the lead of the horizon over the clock at a start.
 const FAR_BEHIND_S: i64 = 3 * 3_600;
 
-/// Where the horizon stands in each of the two copies in its file.
+/// The offsets of the horizon in the two copies in its file.
 const HORIZON_AT: [usize; 2] = [24, 4_096 + 24];
 
 pub(crate) struct Node {
     home: Home,
     wall: WallClock,
-    /// How far its right time is ahead of the time of this machine. Only grows.
+    /// The lead of the node's right time over the time of this machine. The lead only grows.
     ahead_s: i64,
-    /// Whether the process that ran last began no later than its clock, so that no id was ahead of it by much.
+    /// `true` if the last process began no later than its clock, so that its ids were not far ahead
+    /// of the clock.
     began_by_its_clock: bool,
 }
 
-/// A process that began above nothing but an instant.
+/// A process that began with only a lower bound on the time of its ids, and no record of earlier
+/// ids.
 pub(crate) struct Fresh {
     pub(crate) service: Service,
-    /// Ids may have been reserved up to an instant above that one: only whole ticks keep the next ones apart.
+    /// `true` if ids may have been reserved beyond that bound. Only waiting for whole ticks then
+    /// keeps new ids distinct.
     pub(crate) is_below_reserved: bool,
 }
 
@@ -42,7 +45,7 @@ impl Node {
         }
     }
 
-    /// Starts and waits until it mints.
+    /// Starts the node and waits until it mints.
     pub(crate) fn start(&mut self, configuration: &Configuration) -> Service {
         self.began_by_its_clock =
             !self.home.data_dir().exists() || self.horizon_s() <= self.now_s();
@@ -57,7 +60,8 @@ impl Node {
         service
     }
 
-    /// Starts with a configuration that must be refused; this much of it is replaced.
+    /// Starts the node with a configuration in which `from` is replaced by `to`. The start must be
+    /// refused.
     pub(crate) fn start_refused(
         &self,
         configuration: &Configuration,
@@ -69,7 +73,8 @@ impl Node {
         run(self.home.serve_with(&toml.replace(from, to)))
     }
 
-    /// Starts while the wall clock is hours behind, which it must wait for, and sets it right.
+    /// Starts the node while its wall clock is hours behind, and sets the clock right once the
+    /// start waits for it.
     pub(crate) fn start_behind(&mut self, configuration: &Configuration) -> Service {
         self.began_by_its_clock = self.horizon_s() <= self.now_s();
         self.set_wall(-FAR_BEHIND_S);
@@ -89,8 +94,8 @@ impl Node {
         service
     }
 
-    /// Removes the folder and starts with the floor that docs/OPERATIONS.md prescribes: a little after now, where no start
-    /// was ahead of its clock, else above the horizon.
+    /// Removes the folder and starts with the floor that docs/OPERATIONS.md prescribes. The floor
+    /// is a little after now, or above the horizon if the last start was ahead of its clock.
     pub(crate) fn restore(&mut self, configuration: &Configuration) -> Fresh {
         let horizon_s = self.horizon_s();
         let floor_s = if self.began_by_its_clock {
@@ -115,8 +120,9 @@ impl Node {
         }
     }
 
-    /// Removes the folder and starts with a right clock: a little later than the last process ended, or, if that was ahead
-    /// of its clock, later than any time that it may have reserved.
+    /// Removes the folder and starts with a right clock. The start is a little later than the end
+    /// of the last process. If that process began ahead of its clock, the start is later than all
+    /// time it may have reserved.
     pub(crate) fn lose_folder(&mut self, configuration: &Configuration) -> Fresh {
         let horizon_s = self.horizon_s();
         let passed_s = if self.began_by_its_clock {
@@ -135,23 +141,23 @@ impl Node {
         }
     }
 
-    /// Sets the wall clock ahead, for good.
+    /// Sets the wall clock ahead, permanently.
     pub(crate) fn step_ahead(&mut self, by_s: i64) {
         self.ahead_s += by_s;
         self.set_wall(0);
     }
 
-    /// Sets the wall clock so far from the right time.
+    /// Sets the wall clock to an offset from the right time.
     pub(crate) fn set_wall(&self, off_s: i64) {
         self.wall.set(self.ahead_s + off_s);
     }
 
-    /// Its right time, in seconds since 1970.
+    /// Returns the node's right time, in seconds since 1970.
     fn now_s(&self) -> i64 {
         now_s() + self.ahead_s
     }
 
-    /// Up to where ids may have been minted, rounded up to a second.
+    /// Returns the time up to which ids may have been minted, rounded up to a second.
     fn horizon_s(&self) -> i64 {
         let file = fs::read(self.home.data_dir().join("horizon")).unwrap();
         let copy = |at: usize| u64::from_be_bytes(file[at..at + 8].try_into().unwrap());

@@ -1,17 +1,18 @@
-//! Every id that came, kept exactly in little memory, and compared with every other.
+//! All received ids, kept exactly in little memory, and compared with each other.
 //!
-//! Ids that follow each other at the distance of their format's sequence are kept as a run, after each of them was looked
-//! at: 10^9 ids are a few million runs. Two runs of one distance share an id if and only if they overlap and leave the same
-//! remainder, so comparing neighbours in the order of remainder and first id compares everything.
+//! Ids at the distance of their format's sequence are kept as a run, after each of them was
+//! checked. 10^9 ids are a few million runs. Two runs of one distance share an id if and only if
+//! they overlap and have the same remainder. Comparing neighbours in the order of remainder and
+//! first id therefore compares everything.
 
-/// Ids from `first` to `last`, each one distance above the one before it.
+/// The ids from `first` to `last`, each one distance above the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     first: u128,
     last: u128,
 }
 
-/// The ids of one format, as they came.
+/// The ids of one format, in the order of arrival.
 #[derive(Debug, Clone)]
 pub(crate) struct Runs {
     step: u128,
@@ -26,7 +27,8 @@ pub(crate) struct Shared {
 }
 
 impl Runs {
-    /// `step`: the distance between two ids that differ by one in their sequence.
+    /// Creates an empty set of ids. `step` is the distance between two ids that differ by one in
+    /// their sequence.
     pub(crate) fn new(step: u128) -> Runs {
         Runs {
             step,
@@ -34,10 +36,10 @@ impl Runs {
         }
     }
 
-    /// Takes in the whole ids of a body, each `width` bytes, big-endian; returns how many those are.
+    /// Adds the complete ids of a body, each `width` bytes, big-endian. Returns their number.
     ///
     /// # Panics
-    /// When the ids should increase, and one does not.
+    /// Panics if `increases` is set and an id does not increase.
     pub(crate) fn take(&mut self, body: &[u8], width: usize, increases: bool) -> u64 {
         let mut ids = body.chunks_exact(width).map(number);
         let Some(first) = ids.next() else { return 0 };
@@ -63,21 +65,21 @@ impl Runs {
         count
     }
 
-    /// Takes in what another has kept.
+    /// Adds the runs of `other`.
     pub(crate) fn append(&mut self, mut other: Runs) {
         assert_eq!(self.step, other.step);
         self.runs.append(&mut other.runs);
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub(crate) fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Compares every id with every other, and returns how many there are.
+    /// Compares every id with every other, and returns the number of ids.
     ///
     /// # Errors
-    /// [`Shared`] when an id came twice.
+    /// Returns [`Shared`] if two ids are equal.
     pub(crate) fn check(mut self) -> Result<u128, Shared> {
         let step = self.step;
         self.runs
@@ -110,7 +112,7 @@ mod tests {
         ids.into_iter().flat_map(u32::to_be_bytes).collect()
     }
 
-    /// What a check finds in these batches, of ids in any order.
+    /// Returns the result of a check of these batches, whose ids are in any order.
     fn check(step: u128, batches: &[Vec<u32>]) -> Result<u128, Shared> {
         let mut runs = Runs::new(step);
         for batch in batches {
@@ -132,7 +134,7 @@ mod tests {
             ),
             Ok(25)
         );
-        // Remainders apart, the ranges lie in each other.
+        // The ranges overlap, but the remainders differ.
         assert_eq!(
             check(
                 16,
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn one_doubled_id_among_a_million_in_many_runs_is_found() {
-        // Runs of 7 at the distance of 3, with gaps; the doubled id is the middle of one of them.
+        // Runs of 7 ids at a distance of 3, with gaps. The duplicate id is in the middle of a run.
         let ids = (0..1_000_000_u32).map(|n| n / 7 * 40 + n % 7 * 3);
         let mut runs = Runs::new(3);
         assert_eq!(runs.take(&packed(ids), 4, true), 1_000_000);

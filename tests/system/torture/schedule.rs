@@ -1,4 +1,4 @@
-//! What happens in each life of a node: drawn from a seed, every kind as often as every other.
+//! The lives of a node, drawn from a seed. Every kind of happening comes up equally often.
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -7,65 +7,65 @@ use rand::{RngExt, SeedableRng};
 use super::failing_disk::Broken;
 use super::formats::FORMATS;
 
-/// One life, from a start to an end that nobody planned.
+/// One life, from a start to an unplanned end.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
     pub(crate) beginning: Beginning,
     pub(crate) middle: Middle,
     pub(crate) end: End,
     pub(crate) configuration: Configuration,
-    /// What the callers choose by.
+    /// The seed of the callers' choices.
     pub(crate) seed: u64,
 }
 
-/// How a life begins.
+/// The beginning of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beginning {
     Plain,
-    /// The wall clock was set ahead by so many seconds, for good.
+    /// The wall clock was set ahead by this many seconds, permanently.
     ClockAhead(i64),
     /// The wall clock was set back by hours, and is set right while the start waits for it.
     ClockBehind,
-    /// The folder was removed; the start is told a floor, by the book.
+    /// The folder was removed, and the start gets a floor as documented.
     Restored,
-    /// The folder was removed, and nobody knows.
+    /// The folder was removed without the operator's knowledge, so the start gets no floor.
     FolderLost,
-    /// A start with a format that has changed under its name comes first, and is refused.
+    /// A start with a changed format of the same name comes first, and is refused.
     FormatChanged,
 }
 
-/// What happens while it mints.
+/// The event in the middle of a life, while ids are minted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Middle {
     Nothing,
-    /// The wall clock is set back by so many seconds, and right again.
+    /// The wall clock is set back by this many seconds, and then set right again.
     ClockBack(i64),
-    /// The wall clock is set ahead by so many seconds; and back, or not.
+    /// The wall clock is set ahead by this many seconds, and set back again unless `stays` is set.
     ClockAhead {
         by_s: i64,
         stays: bool,
     },
 }
 
-/// How it ends.
+/// The end of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Killed,
     DiskFails(Broken),
 }
 
-/// What may change from life to life.
+/// The settings that may change from life to life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Configuration {
     pub(crate) lanes: u32,
     window_ms: u32,
     lead_max_ms: u32,
-    /// Which formats there are, in the order of their tables.
+    /// The formats, as indexes in the order of their tables.
     pub(crate) formats: Vec<usize>,
 }
 
 impl Configuration {
-    /// The file that says so.
+    /// Returns the configuration file.
     pub(crate) fn to_toml(&self) -> String {
         let Configuration {
             lanes,
@@ -90,13 +90,13 @@ impl Configuration {
         )
     }
 
-    /// Whether there is a format of this name.
+    /// Returns `true` if the configuration has this format.
     pub(crate) fn has(&self, format: usize) -> bool {
         self.formats.contains(&format)
     }
 }
 
-/// Deals all kinds before it deals one again.
+/// A deck that deals each kind once before it deals any kind again.
 pub(crate) struct Deck<T> {
     kinds: Vec<T>,
     left: Vec<T>,
@@ -119,7 +119,7 @@ impl<T: Copy> Deck<T> {
     }
 }
 
-/// Lives without end.
+/// An endless source of lives.
 pub(crate) struct Schedule {
     random: StdRng,
     lives: u64,
@@ -157,8 +157,8 @@ impl Schedule {
         }
     }
 
-    /// The next life. The first has the built-in formats alone; then the others join, one in every second life, and later
-    /// some are away for a life.
+    /// Returns the next life. The first life has only the built-in formats. Then a custom format
+    /// joins in every second life, and later some formats are absent for a life.
     pub(crate) fn next(&mut self) -> Life {
         let random = &mut self.random;
         let number = self.lives;

@@ -1,4 +1,4 @@
-//! What happened while ids were being minted, and how often.
+//! The happenings while ids were being minted, and their counts.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ pub(crate) enum Happening {
     LanesChanged,
     Restore,
     FolderLost,
-    /// A restore, or a lost folder, after which nothing but its whole ticks keeps a format from what it minted before.
+    /// A restore or a lost folder, after which only waiting for whole ticks keeps the ids of a
+    /// format distinct from earlier ones.
     StartBelowReserved,
     LongTickHeldBack,
     FormatJoined,
@@ -43,16 +44,17 @@ impl Happening {
     ];
 }
 
-/// Counts of everything.
+/// The counts of all happenings.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     while_minting: BTreeMap<Happening, u64>,
-    /// Happened when nobody was served: worth nothing.
+    /// Happenings while no caller was served, which prove nothing.
     idle: BTreeMap<Happening, u64>,
 }
 
 impl Tally {
-    /// It happened; `while_minting`: ids came just before, and a request was in flight or ids came just after.
+    /// Counts a happening. `while_minting` is `true` if ids were minted just before, and a request
+    /// was in flight or ids were minted just after.
     pub(crate) fn count(&mut self, happening: Happening, while_minting: bool) {
         let counts = if while_minting {
             &mut self.while_minting
@@ -62,7 +64,7 @@ impl Tally {
         *counts.entry(happening).or_default() += 1;
     }
 
-    /// How often what happened least did so while ids were being minted.
+    /// Returns the count of the rarest happening while ids were being minted.
     pub(crate) fn fewest(&self) -> u64 {
         let count = |happening| self.while_minting.get(&happening).copied().unwrap_or(0);
         Happening::ALL.into_iter().map(count).min().unwrap_or(0)

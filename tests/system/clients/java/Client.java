@@ -42,7 +42,7 @@ public class Client {
         step("an id of a type", typed.getIds().size() == 1 && typed.getIds().get(0).startsWith("user_"), typed);
         DecodeAnswer read = minting.decode(one.getIds().get(0), "snowflake", null, null, null);
         step("a decode", read.getMatches().get(0).getCanonical().equals(one.getIds().get(0)), read);
-        List<DecodeManyAnswerInner> bulk = minting.decodeMany(three.getIds(), null, null, null, null, null);
+        List<DecodeManyAnswerInner> bulk = minting.decodeMany(three.getIds(), null, null, null, null, null, null);
         step("decodes", bulk.size() == 3 && bulk.get(2).getFormat().equals("snowflake"), bulk);
         Event opened = new Event().event("Opened").entities(Map.of());
         Ledger ledger = ledgers.createLedger(opened, null, "create", null);

@@ -1,4 +1,4 @@
-//! Uses the client that OpenAPI Generator has made of `openapi-3.0.yaml`: client URL LEDGER CHAIN.
+//! Uses the client that OpenAPI Generator makes from `openapi-3.0.yaml`: client URL LEDGER CHAIN.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     step("an id of a type", typed.ids.len() == 1 && typed.ids[0].starts_with("user_"), typed);
     let read = ids_api::decode(client, &one.ids[0], Some("snowflake"), None, None, None).await?;
     step("a decode", read.matches[0].canonical == one.ids[0], read);
-    let bulk = ids_api::decode_many(client, three.ids, None, None, None, None, None).await?;
+    let bulk = ids_api::decode_many(client, three.ids, None, None, None, None, None, None).await?;
     let is_read = bulk.iter().all(|reading| reading.format.as_ref().unwrap().as_deref() == Some("snowflake"));
     step("decodes", bulk.len() == 3 && is_read, bulk);
     let opened = Event::new(HashMap::new(), "Opened".to_owned());
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     step("an append", first.ids.len() == 1, &first);
     let again = append().await?;
     step("its replay", again.ids == first.ids, again);
-    // Of an answer that is no refusal it gives the body alone.
+    // For a successful response, the client returns only the body, without the status.
     gap("told apart by status", true, ());
     let checked = ledgers_api::verify_ledger(client, &known, chain.into(), None, None).await;
     let is_untyped = matches!(&checked, Err(Error::ResponseError(refusal)) if refusal.status == 415);
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     step("a report that moved by an hour", moved.details[0].tca_delta_us == Some(3_600_000_000), moved);
     let wrong = Report { secondary: report.primary, ..report.clone() };
     let some = conjunctions_api::report(client, vec![wrong, report], None, None, None, None, Some(true), None).await;
-    // In its lists nothing is null, and a report that is refused has no id.
+    // The client's lists accept no null, but a refused report has a null id.
     let is_null_refused = matches!(&some, Err(Error::Serde(error)) if error.to_string().contains("null"));
     gap("reports, one of them wrong", is_null_refused, some);
     let refusal = ids_api::mint(client, "siq", None, None, Some("unknown"), None, None, None, None).await;
@@ -77,7 +77,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let is_of_type = problem.reason.as_deref() == Some("type");
     step("its problem", is_of_type && problem.r#type == "/problems/invalid-parameter", &problem);
     let slug: Slug = serde_json::from_value(json!(problem.r#type.trim_start_matches("/problems/")))?;
-    // It accepts anything, and the page is a text unless JSON is asked for.
+    // The client accepts any content type, and the page is a text unless JSON is requested.
     let unset = operation_api::explain_problem(client, slug, None).await;
     let is_text = matches!(&unset, Err(Error::Serde(error)) if error.to_string().contains("text/plain"));
     let asking = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);

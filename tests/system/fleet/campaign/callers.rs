@@ -1,4 +1,4 @@
-//! Who asks the nodes all the time: for ids of all formats, and for appends, which are asked for again later.
+//! Callers that mint ids of all formats and append without a pause, and later repeat their appends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -8,11 +8,12 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::appending::{Appender, Begun, Order, Place, Seen};
-use crate::http1::{Answer, Client, ReceiveError};
 use crate::torture::callers::Minted;
 use crate::torture::formats::FORMATS;
+use idmint_testing::http1::{Answer, Client, ReceiveError};
 
-/// What is minted beside each other: ticks of many seconds, of a third of a second, 7 ns, and what is usual.
+/// The formats that are minted side by side: ticks of many seconds, of a third of a second, of 7
+/// ns, and usual ones.
 const NAMES: [&str; 8] = [
     "snowflake",
     "conjunction-v1",
@@ -26,11 +27,11 @@ const NAMES: [&str; 8] = [
 
 const COUNTS: [u32; 4] = [1, 40, 700, 5_000];
 
-/// Between two requests of one caller: what goes wrong matters here, not how much is asked for.
+/// The pause between two requests of one caller. The campaign is about failures, not about load.
 const PAUSE: Duration = Duration::from_millis(10);
 const APPENDER_PAUSE: Duration = Duration::from_millis(40);
 
-/// What a node may say instead of ids.
+/// The problems with which a node may refuse ids.
 const REFUSALS: [&str; 7] = [
     "/problems/sequence-exhausted",
     "/problems/horizon-reached",
@@ -41,7 +42,7 @@ const REFUSALS: [&str; 7] = [
     "/problems/overloaded",
 ];
 
-/// The formats that are minted, by their places in [`FORMATS`].
+/// Returns the minted formats, as indexes into [`FORMATS`].
 pub(super) fn formats() -> Vec<usize> {
     let place = |name| {
         FORMATS
@@ -52,7 +53,7 @@ pub(super) fn formats() -> Vec<usize> {
     NAMES.into_iter().map(place).collect()
 }
 
-/// Asks one node for ids until it is told to stop, wherever that node is.
+/// Mints ids at one node until `stop` is set, following the node's address.
 pub(super) fn mint(place: &Place, seed: u64, stop: &AtomicBool) -> Minted {
     let (formats, mut random) = (formats(), StdRng::seed_from_u64(seed));
     let (mut minted, mut client) = (Minted::default(), None);
@@ -70,7 +71,7 @@ pub(super) fn mint(place: &Place, seed: u64, stop: &AtomicBool) -> Minted {
     minted
 }
 
-/// Takes in one answer, or what came of it; returns whether the connection is still of use.
+/// Records one response or its failure. Returns `true` if the connection is still usable.
 fn take_in(minted: &mut Minted, format: usize, count: u32, client: &mut Client) -> bool {
     match client.try_exchange(FORMATS[format].request(count)) {
         Ok(answer) if answer.status == 200 => {
@@ -92,7 +93,7 @@ fn take_in(minted: &mut Minted, format: usize, count: u32, client: &mut Client) 
             minted.cut += 1;
             false
         }
-        // Of what comes later nothing is counted, as of an answer that never comes.
+        // A response that arrives later is not counted, just like one that never arrives.
         Err(ReceiveError::TimedOut) => {
             minted.cut += 1;
             false
@@ -110,15 +111,16 @@ fn problem_of(refusal: &Answer) -> String {
     problem
 }
 
-/// An append that was acknowledged, and where what was told of it is kept.
+/// An acknowledged append, and the index of its kept events.
 struct Answered {
     turn: usize,
     order: Order,
     first: usize,
 }
 
-/// Appends until it is told to stop, a quarter of the time to the ledger where everybody is; and asks again, at another node, for
-/// what it appended at any time before. Returns how often it did that, too.
+/// Appends until `stop` is set, a quarter of the time to the ledger that all callers share. In
+/// between, repeats earlier appends at another node. Returns the observations and the number of
+/// repeated appends.
 pub(super) fn append(
     mut appender: Appender,
     number: usize,
@@ -161,7 +163,7 @@ pub(super) fn append(
             again += 1;
         }
     }
-    // The last ones have the fewest journals behind them.
+    // The last appends are covered by the fewest journals.
     for Answered { turn, order, first } in answered.iter().rev().take(50) {
         appender.append_again(*turn, order, *first);
         again += 1;

@@ -1,4 +1,5 @@
-//! Four nodes with clocks and ways to etcd of their own, and what an operator does by the book of docs/FLEET.md.
+//! Four nodes, each with its own clock and its own links to etcd, and an operator who follows
+//! docs/FLEET.md.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,21 +11,22 @@ use super::schedule::NODES;
 use crate::appending::Place;
 use crate::fleet::EtcdCluster;
 use crate::fleet::etcd_link::{EtcdLink, Weather};
-use crate::fleet::fencing::fence_restore;
+use crate::fleet::fencing::fence_trusting_the_clock;
 use crate::fleet::nodes::{slot_of, until_within};
-use crate::service::{Home, Service, Signal};
 use crate::torture::formats::FORMATS;
 use crate::wall_clock::WallClock;
+use idmint_testing::service::{Home, Service, Signal};
 
 use super::callers::formats;
 
-/// As many as the format has that has the fewest worker numbers.
+/// The number of slots, equal to the worker numbers of the format that has the fewest.
 const SLOTS: u32 = 13;
 
-/// Longer than a fence, and the slots of nodes that were killed, keep anybody waiting.
+/// A timeout that is longer than any wait caused by a fence or by the slots of killed nodes.
 pub(super) const LONG: Duration = Duration::from_secs(240);
 
-/// How far the clocks of the nodes are ahead: less apart than is refused.
+/// The leads of the nodes' clocks, in seconds. Their spread is below the limit at which a node
+/// refuses its clock.
 const AHEAD_S: [i64; NODES] = [0, 2, -1, 1];
 
 /// A node, which may be down.
@@ -39,19 +41,20 @@ pub(super) struct Node {
 pub(super) struct Fleet {
     pub(super) etcd: EtcdCluster,
     pub(super) nodes: Vec<Node>,
-    /// Where callers find the nodes.
+    /// The current addresses of the nodes, for callers.
     pub(super) places: Arc<Vec<Place>>,
-    /// What could not be brought back, as it was printed.
+    /// The lines about events that could not be recovered, as printed.
     pub(super) lost: Vec<String>,
     operator: Home,
     /// The folders of nodes that are gone for good.
     gone: Vec<Home>,
 }
 
-/// Twice as long as what is reserved ahead. With whole minutes, every fence would hold everybody up for longer than one.
+/// Twice the reserved time. With a tick of a minute, each fence would block all callers for more
+/// than a minute.
 const LONG_TICK: &str = "20s";
 
-/// What started nodes are told.
+/// Returns the configuration of a node.
 fn configuration(endpoints: &[String]) -> String {
     let tables: Vec<_> = formats()
         .into_iter()
@@ -108,7 +111,8 @@ impl Node {
         self.wall.set(self.ahead_s + by_s);
     }
 
-    /// Changes its way to etcd, and says how much came of what that was before.
+    /// Changes the condition of the node's links to etcd. Returns the number of mishaps on these
+    /// links so far.
     pub(super) fn turn(&self, weather: Weather) -> u64 {
         self.links.iter().for_each(|link| link.turn(weather));
         self.links.iter().map(EtcdLink::mishaps).sum()
@@ -124,7 +128,8 @@ fn high_water(home: &Home) -> PathBuf {
 }
 
 impl Fleet {
-    /// A fleet that was founded by a node whose clock is 400 days ahead, which has minted and is gone: `mint` is told where it is.
+    /// Founds a fleet by a node whose clock is 400 days ahead. The founder mints through `mint` and
+    /// is then gone for good.
     pub(super) fn found(mint: impl FnOnce(&Service)) -> Fleet {
         let etcd = EtcdCluster::start(3);
         let mut founder = Node::new(&etcd, 400 * 86_400);
@@ -197,7 +202,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until each of these nodes refuses what etcd tells it.
+    /// Waits until each of these nodes refuses data from the regressed etcd.
     pub(super) fn wait_until_noticed(&self, nodes: impl Iterator<Item = usize>) {
         for node in nodes {
             until_within(LONG, "it notices", || {
@@ -206,14 +211,15 @@ impl Fleet {
         }
     }
 
-    /// Copies what etcd has.
+    /// Saves a snapshot of etcd.
     pub(super) fn save(&self, name: &str) -> PathBuf {
         let kept = self.operator.path(name);
         fs::rename(self.etcd.save(), &kept).expect("both are temporary");
         kept
     }
 
-    /// Fences by the book: with the journals of all, and what nodes knew that do not run. Returns how many events came back.
+    /// Fences as docs/FLEET.md prescribes: with the journals of all nodes, and the high-water files
+    /// of nodes that are down or gone. Returns the number of recovered events.
     pub(super) fn fence(&mut self) -> u64 {
         let journals = self
             .nodes
@@ -228,10 +234,11 @@ impl Fleet {
             .chain(self.gone.iter().map(high_water))
             .filter(|file| file.exists());
         let files = journals.chain(known.map(|file| ("--high-water", file)));
-        let ended = fence_restore(&self.operator.path("idmint.toml"), files);
+        // The files of the founder show a far later time.
+        let ended = fence_trusting_the_clock(&self.operator.path("idmint.toml"), files);
         let out = &ended.out;
         println!("{out}{}", ended.err);
-        // The callers are heard first whether they were told of it.
+        // Do not fail here. The end of the campaign reports which lost events were acknowledged.
         let lost: Vec<String> = out
             .lines()
             .filter(|line| line.starts_with("lost:"))
@@ -245,11 +252,13 @@ impl Fleet {
         events.map_or(0, |(events, _)| events.parse().expect("a number"))
     }
 
-    /// A node that knows nothing founds a fleet by a clock that is so far ahead, and is gone.
+    /// Starts a node without any state, which founds a fleet with its clock `ahead_s` seconds ahead
+    /// and is then gone.
     pub(super) fn have_strangers_found(&mut self, ahead_s: i64) {
         let mut stranger = Node::new(&self.etcd, ahead_s);
         stranger.start(&[]);
-        // One whose founding was done and not answered says nothing of it.
+        // Read etcd, because a node does not report a founding that was committed without a
+        // response.
         let has_founded = || {
             self.etcd
                 .etcdctl(&["get", "--keys-only", "/idmint/v1/default/meta"])

@@ -1,14 +1,15 @@
-//! What came of it: every id compared with every other, and a judge that is itself judged.
+//! The final check: every id is compared with every other. The check itself is tested, too.
 
 use crate::torture::callers::Minted;
 use crate::torture::formats::FORMATS;
 
 use super::callers::formats;
 
-/// Compares every id of every format with every other, prints how many there are, and returns the sum.
+/// Compares every id of every format with every other, prints the number of ids, and returns the
+/// sum.
 ///
 /// # Errors
-/// Which format has an id that came twice.
+/// Returns the format that has a duplicate id.
 pub(super) fn compare(minted: Minted, at_least: u128) -> Result<u128, String> {
     let mut all = 0;
     for ((format, runs), counted) in FORMATS.iter().zip(minted.runs).zip(minted.ids) {

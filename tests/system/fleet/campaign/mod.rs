@@ -1,10 +1,13 @@
-//! Everything at once that etcd, clocks, folders and ways do wrong to a fleet, while callers mint and append without a pause:
-//! every id is compared with every other, and every append that was acknowledged with what is there at the end.
+//! A campaign of failures of etcd, clocks, folders and links in a fleet, while callers mint and
+//! append without a pause. Every id is compared with every other, and every acknowledged append
+//! with the chains at the end.
 //!
-//! Four nodes with clocks and ways to etcd of their own are killed, stopped and cut off; answers are dropped after the commit,
-//! requests come late and twice; etcd is restored and wiped under them, founded anew by strangers with wrong clocks, and
-//! fenced, all by the book of docs/FLEET.md. `CAMPAIGN_SECONDS` says how long (until everything has happened unless set;
-//! `make torture`: twenty minutes), and `CAMPAIGN_SEED` what happens.
+//! Four nodes with separate clocks and links to etcd are killed, stopped and cut off. Responses are
+//! dropped after the commit; requests arrive late and twice. etcd is restored and wiped under the
+//! nodes, founded anew by strangers with wrong clocks, and fenced as docs/FLEET.md prescribes.
+//!
+//! `CAMPAIGN_SECONDS` sets the duration (`make torture`: twenty minutes); without it the campaign
+//! ends when every kind of failure has happened. `CAMPAIGN_SEED` sets the seed of the schedule.
 
 mod callers;
 mod fleet;
@@ -25,34 +28,34 @@ use crate::appending::{
 };
 use crate::fleet::etcd_link::Weather;
 use crate::fleet::nodes::until_within;
-use crate::http1::Client;
-use crate::service::Signal;
 use crate::torture::callers::Minted;
 use crate::torture::formats::FORMATS;
 use crate::torture::number;
+use idmint_testing::http1::Client;
+use idmint_testing::service::Signal;
 
 const SEED: u64 = 1;
 
 const LEDGERS: usize = 4;
 const APPENDERS: usize = 8;
 
-/// From one disaster to the next; three rounds have all of them.
+/// The number of mishaps from one disaster to the next. Three rounds contain every disaster.
 const MISHAPS_OF_ROUND: usize = 5;
 const ROUNDS_MIN: u64 = 3;
 
-/// So many appends are acknowledged after each mishap before the next one.
+/// The number of appends that must be acknowledged after each mishap before the next one.
 const APPENDS_BETWEEN: u64 = 20;
 
-/// Ids of a format are no fewer than these, or next to none were minted.
+/// The smallest acceptable number of ids of a format.
 const IDS_MIN: u128 = 1_000;
 
-/// The fleet, and what has happened to it.
+/// The fleet, and its history.
 struct Campaign<'a> {
     fleet: Fleet,
     acknowledged: &'a AtomicU64,
-    /// How often each kind happened.
+    /// The number of mishaps and disasters by kind.
     counts: BTreeMap<String, u64>,
-    /// How many events came back from journals.
+    /// The number of events that came back from journals.
     came_back: u64,
     rounds: u64,
 }
@@ -65,7 +68,7 @@ impl Campaign<'_> {
             self.befall(mishap, node, Duration::from_millis(for_ms));
             self.go_on();
         }
-        // Of a restore a node without a slot may know nothing.
+        // A node without a slot may not notice a restore.
         self.fleet.wait_for_slots();
         println!("{:?}, node {}", round.disaster, round.node);
         match round.disaster {
@@ -138,7 +141,8 @@ impl Campaign<'_> {
                 fleet.start(node);
                 thread::sleep(lasts);
                 fleet.nodes[node].set_clock(0);
-                // One that has minted by that clock follows the right one only slowly; two such would outvote the others.
+                // Restart a node that minted by the wrong clock, because it follows the right one
+                // only slowly. Two such nodes would outvote the others.
                 fleet.kill(node);
                 fleet.start(node);
             }
@@ -153,7 +157,8 @@ impl Campaign<'_> {
         self.count(&format!("{mishap:?}"));
     }
 
-    /// Has etcd lose something under nodes that run, but for one perhaps, and fences it.
+    /// Makes etcd lose data under running nodes, except for one node that may be down or stopped,
+    /// and then fences the fleet.
     fn lose(
         &mut self,
         meanwhile: Meanwhile,
@@ -188,7 +193,7 @@ impl Campaign<'_> {
         *self.counts.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Waits until the callers have gone on.
+    /// Waits until the callers have made progress.
     fn go_on(&self) {
         let target = self.acknowledged.load(Ordering::Relaxed) + APPENDS_BETWEEN;
         until_within(LONG, "appends are acknowledged", || {

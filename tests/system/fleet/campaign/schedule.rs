@@ -1,4 +1,4 @@
-//! What happens to the fleet: drawn from a seed, every kind as often as every other.
+//! The schedule of failures, drawn from a seed. Every kind comes up equally often.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -8,27 +8,28 @@ use crate::torture::schedule::Deck;
 
 pub(super) const NODES: usize = 4;
 
-/// What happens to one node, or one member, while the others go on.
+/// A failure of one node or one etcd member, while the others go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mishap {
-    /// Killed, and started again.
+    /// The node is killed, and started again.
     Kill,
-    /// Stopped for a while.
+    /// The node is stopped for a while.
     Pause,
-    /// Its way to etcd is bad for a while.
+    /// The node's links to etcd are bad for a while.
     Weather(Weather),
-    /// Its wall clock is set so far, and right again.
+    /// The node's wall clock is set by this many seconds, and then set right again.
     Clock(i64),
-    /// The same, and it is killed and started by it, and again when it is right.
+    /// The node's wall clock is set by this many seconds. The node is restarted by the wrong clock,
+    /// and restarted again once the clock is right.
     StartByClock(i64),
-    /// The member of etcd that leads is killed, and comes back.
+    /// The leader of etcd is killed, and comes back.
     Leader,
 }
 
-/// What makes the fleet begin anew.
+/// A failure that requires a fence or a new fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disaster {
-    /// etcd is restored from what was saved, so long after it ended.
+    /// etcd is restored from a backup, `away_ms` after it ended.
     Restore {
         backup: Backup,
         away_ms: u64,
@@ -40,12 +41,12 @@ pub(super) enum Disaster {
         meanwhile: Meanwhile,
         is_fenced_at_once: bool,
     },
-    /// All nodes are killed, etcd loses everything, and a node that knows nothing founds a fleet there, by a clock that is so far
-    /// ahead. It is ended, and what it made is removed.
+    /// All nodes are killed and etcd loses everything. A node without state then founds a fleet,
+    /// with its clock `ahead_s` seconds ahead. That node is ended, and its keys are removed.
     Stranger { ahead_s: i64 },
 }
 
-/// When it was saved.
+/// The time at which a backup was saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backup {
     /// Before the last two renewals of each node.
@@ -54,25 +55,25 @@ pub(super) enum Backup {
     Older,
 }
 
-/// What one node does while etcd is restored and fenced.
+/// The state of one node while etcd is restored and fenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meanwhile {
     Runs,
-    /// Killed before, and started after the fence.
+    /// The node is killed before, and started after the fence.
     Dead,
-    /// Stopped before, and continued after the fence.
+    /// The node is stopped before, and continued after the fence.
     Stopped,
 }
 
-/// The mishaps from one disaster to the next, each with the node that it happens to, how long it takes, and the disaster.
+/// A disaster and the mishaps before it. Each mishap has its node and its duration.
 pub(super) struct Round {
     pub(super) mishaps: Vec<(Mishap, usize, u64)>,
     pub(super) disaster: Disaster,
-    /// The node which does not run meanwhile.
+    /// The node that does not run during the disaster.
     pub(super) node: usize,
 }
 
-/// Rounds without end.
+/// An endless source of rounds.
 pub(super) struct Schedule {
     random: StdRng,
     mishaps: Deck<Mishap>,
@@ -113,7 +114,7 @@ impl Schedule {
         }
     }
 
-    /// The next round, of so many mishaps.
+    /// Returns the next round, with this number of mishaps.
     pub(super) fn next(&mut self, mishaps: usize) -> Round {
         let Schedule { random, nodes, .. } = self;
         let mishaps = (0..mishaps)

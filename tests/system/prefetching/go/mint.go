@@ -3,7 +3,9 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -44,7 +46,7 @@ func main() {
 				defer running.Done()
 				for ; len(mine) > 0; mine = mine[16:] {
 					asked := time.Now().UnixMilli()
-					id, err := ids.Next()
+					id, err := ids.Next(context.Background())
 					check(err)
 					binary.BigEndian.PutUint64(mine, id)
 					binary.BigEndian.PutUint64(mine[8:], uint64(asked))
@@ -56,8 +58,8 @@ func main() {
 		check(err)
 	}
 	ids.Close()
-	_, err = ids.Next()
-	if err != idmint.ErrClosed {
+	_, err = ids.Next(context.Background())
+	if !errors.Is(err, idmint.ErrClosed) {
 		check(fmt.Errorf("a closed one says %v", err))
 	}
 }

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::hostile::assert_program_copes;
 use super::rounds::assert_program_mints_while_services_are_killed;
 use super::secured::Secured;
 use super::speed::print_nanos_of_next;
-use crate::service::Home;
 use crate::tools::succeed;
+use idmint_testing::service::Home;
 
-/// A program of this folder, compiled with the client by Debian's Go in `home`.
+/// Compiles a program of this folder and the client with Debian's Go in `home`.
 fn compiled(home: &Home, program: &str) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (folder, programs) = (home.path("go"), ours.join("tests/system/prefetching/go"));
@@ -18,6 +19,7 @@ fn compiled(home: &Home, program: &str) -> Command {
         (ours.join("clients/go/idmint.go"), "idmint/idmint.go"),
         (programs.join("mint.go"), "mint.go"),
         (programs.join("errors/errors.go"), "errors/errors.go"),
+        (programs.join("hostile/hostile.go"), "hostile/hostile.go"),
         (programs.join("speed/speed.go"), "speed/speed.go"),
     ] {
         fs::create_dir_all(folder.join(to).parent().unwrap()).unwrap();
@@ -27,7 +29,8 @@ fn compiled(home: &Home, program: &str) -> Command {
     let go = |args: &[&str]| {
         let mut command = Command::new("go");
         command.args(args).current_dir(&folder);
-        // Nothing is fetched, another toolchain neither; what is compiled is kept, if not at home.
+        // Go downloads nothing, not even another toolchain. The build cache is kept outside of
+        // `home`.
         command
             .env("GOFLAGS", "-mod=mod")
             .env("GOPROXY", "off")
@@ -49,6 +52,12 @@ fn compiled(home: &Home, program: &str) -> Command {
 fn goroutines_get_each_id_once_while_services_are_killed() {
     let home = Home::new();
     assert_program_mints_while_services_are_killed(compiled(&home, "."));
+}
+
+#[test]
+fn it_copes_with_a_hostile_server() {
+    let home = Home::new();
+    assert_program_copes(compiled(&home, "./hostile"));
 }
 
 #[test]

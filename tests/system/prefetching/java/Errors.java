@@ -1,4 +1,5 @@
 import com.sun.net.httpserver.HttpServer;
+import idmint.client.Idmint;
 import java.net.InetSocketAddress;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -45,11 +46,20 @@ class Errors {
         try (var ids = open(url, format, options)) {
             for (Consumer<Idmint> take : List.<Consumer<Idmint>>of(Idmint::next, Idmint::nextText)) {
                 var failure = failureOf(() -> take.accept(ids));
-                claim(failure.status == status, failure);
+                claim(failure.status() == status, failure);
                 for (var word : words) {
                     claim(failure.getMessage().contains(word), word + " is not in " + failure);
                 }
             }
+        }
+    }
+
+    /** Wants the constructor to refuse without a secret in its words. */
+    static void wrong(String url, Idmint.Options options) {
+        try (var ids = open(url, "snowflake", options)) {
+            throw new AssertionError(ids);
+        } catch (IllegalArgumentException wrong) {
+            claim(!wrong.toString().contains("hunter2") && wrong.getCause() == null, wrong);
         }
     }
 
@@ -76,7 +86,7 @@ class Errors {
         refuse(0, secured, "snowflake", options(), "Options.caFile");
         try (var uuids = open(plain, "uuid7", options().token(token))) {
             var refused = failureOf(uuids::next);
-            claim(refused.status == 406 && refused.reason.equals("rows") && !refused.isTransient(), refused);
+            claim(refused.status() == 406 && refused.reason().equals("rows") && refused.kind() == Idmint.Kind.REFUSED, refused);
             claim(uuids.nextText().length() == 36, "a UUID");
         }
 
@@ -169,9 +179,18 @@ class Errors {
             claim(new HashSet<>(texts).size() == 1000, texts.size());
             claim(ids.decode(texts.get(0)).get("id").equals(texts.get(0)), texts.get(0));
             var unread = failureOf(() -> ids.decode("no id at all"));
-            claim(unread.status == 404 && unread.slug.equals("no-format-matches"), unread);
+            claim(unread.status() == 404 && unread.slug().equals("no-format-matches"), unread);
         }
         losing.stop(0);
+        for (var wrong : List.of(" \n", "hunter2\r\nx: y", "hunter2\u00e9")) {
+            wrong(plain, options().token(wrong));
+        }
+        for (var wrong : List.of("http://user:hunter2@x", "ftp://user:hunter2@x:port", "ftp://x", "http://hunter2 @x")) {
+            wrong(wrong, options());
+        }
+        try (var trimmed = open(plain, "snowflake", options().token(" " + token + "\n"))) {
+            claim(trimmed.next() > 0, "a token with white space around it");
+        }
         System.out.println("done");
         System.exit(0);
     }

@@ -1,3 +1,4 @@
+import idmint.client.Idmint;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.ByteBuffer;
@@ -47,7 +48,7 @@ class Mint {
             ids.next();
             System.exit(1);
         } catch (Idmint.Failure closed) {
-            System.exit(closed.getMessage().contains("closed") ? 0 : 1);
+            System.exit(closed.kind() == Idmint.Kind.CLOSED ? 0 : 1);
         }
     }
 }

@@ -1,3 +1,4 @@
+import idmint.client.Idmint;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;

@@ -1,15 +1,19 @@
-//! `clients/java/Idmint.java`.
+//! `clients/java/idmint/client/Idmint.java`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use super::hostile::assert_program_copes;
 use super::rounds::assert_program_mints_while_services_are_killed;
 use super::secured::Secured;
 use super::speed::print_nanos_of_next;
-use crate::service::Home;
 use crate::tools::succeed;
+use idmint_testing::service::Home;
 
-/// A program of this folder, compiled with the client by Debian's Java in `home`, every warning an error.
+/// Compiles a program of this folder and the client with Debian's Java in `home`, with every
+/// warning as an error.
 fn compiled(home: &Home, program: &str) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let programs = ours.join("tests/system/prefetching/java");
@@ -19,7 +23,7 @@ fn compiled(home: &Home, program: &str) -> Command {
         .args(["--release", "17", "-Xlint:all", "-Werror", "-d"])
         .arg(&classes);
     compiler
-        .arg(ours.join("clients/java/Idmint.java"))
+        .arg(ours.join("clients/java/idmint/client/Idmint.java"))
         .arg(programs.join(format!("{program}.java")));
     assert_eq!(succeed(&mut compiler), "");
     let mut command = Command::new("java");
@@ -31,6 +35,28 @@ fn compiled(home: &Home, program: &str) -> Command {
 fn threads_get_each_id_once_while_services_are_killed() {
     let home = Home::new();
     assert_program_mints_while_services_are_killed(compiled(&home, "Mint"));
+}
+
+#[test]
+fn it_copes_with_a_hostile_server() {
+    let home = Home::new();
+    assert_program_copes(compiled(&home, "Hostile"));
+}
+
+/// Runs as a user without privileges, because the number of processes of root has no limit.
+#[test]
+fn a_thread_that_cannot_be_started_is_a_failure_and_no_hang() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let java = compiled(&home, "NoThreads");
+    let others = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(home.path("."), others).unwrap();
+    let mut limited = Command::new("setpriv");
+    limited.args("--reuid 54321 --regid 54321 --clear-groups prlimit --nproc=80".split(' '));
+    limited.arg(java.get_program()).args(java.get_args());
+    let printed = succeed(limited.arg(service.url()));
+    assert!(printed.ends_with("done\n"), "{printed}");
 }
 
 #[test]

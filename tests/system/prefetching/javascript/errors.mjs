@@ -13,7 +13,7 @@ assert.equal(process.env.NODE_EXTRA_CA_CERTS, caFile);
 
 async function refuse(status, words, url, format, options) {
   const ids = new Ids(url, format, { timeout: 60, ...options });
-  for (const take of [() => ids.next(), () => ids.nextText()]) {
+  for (const take of [() => ids.next(), () => ids.nextBigInt()]) {
     await assert.rejects(async () => take(), (error) => {
       assert(error instanceof IdmintError && error.status === status, `${status}: ${error.status} ${error.stack}`);
       words.forEach((word) => assert(error.message.includes(word), `${word} is not in ${error.message}`));
@@ -30,8 +30,8 @@ await refuse(422, ["this works: POST /ids/siq?type="], plain, "siq", { token });
 await refuse(undefined, ["http://127.0.0.1:1"], "http://127.0.0.1:1", "snowflake", { timeout: 1 });
 
 const uuids = new Ids(plain, "uuid7", { token });
-await assert.rejects(async () => uuids.next(), (error) => error.status === 406 && error.reason === "rows" && !error.isTransient);
-assert.equal((await uuids.nextText()).length, 36);
+await assert.rejects(async () => uuids.nextBigInt(), (error) => error.status === 406 && error.reason === "rows" && error.code === "refused");
+assert.equal((await uuids.next()).length, 36);
 await uuids.close();
 
 const trusting = new Ids(["127.0.0.1:1", secured], "snowflake", { timeout: 60 });
@@ -44,7 +44,7 @@ assert.throws(() => structuredClone(trusting).next(), TypeError);
 assert.throws(() => JSON.stringify(trusting), /make another Ids/);
 await trusting.close();
 
-const unixMs = (id) => Number(id >> 22n) + 1_420_070_400_000;
+const unixMs = (id) => Number(BigInt(id) >> 22n) + 1_420_070_400_000;
 const old = new Ids(plain, "snowflake", { token, prefetchValidity: 0.3, timeout: 60 });
 const first = await old.next();
 await sleep(400);
@@ -54,10 +54,10 @@ assert(unixMs(first) < asked - 300 && unixMs(second) > asked - 300, `${first} ${
 await old.close();
 
 const most = new Ids(plain, "payment", { token, prefetchCount: 90_000, prefetchCountMax: 90_000 });
-assert((await most.next()) < (await most.next()));
+assert((await most.nextBigInt()) < (await most.nextBigInt()));
 await most.close();
 const siq = new Ids(plain, "siq", { token, query: { type: "message" } });
-assert((await siq.next()) > 1n << 64n);
+assert((await siq.nextBigInt()) > 1n << 64n);
 await siq.close();
 
 // Texts that are made of numbers, and those that the service makes, are the same.
@@ -72,7 +72,7 @@ for (const [format, query, form] of [
 ]) {
   for (const allowed of [token, minter]) {
     const ids = new Ids(plain, format, { token: allowed, query, timeout: 60 });
-    const texts = [await ids.nextText(), await ids.nextText()];
+    const texts = [await ids.next(), await ids.next()];
     texts.forEach((text) => assert.match(text, form));
     assert.notEqual(texts[0], texts[1]);
     if (allowed === token) {
@@ -111,8 +111,8 @@ const [appended] = await ids.append(ledger, [event]);
 assert.equal(lost, 3);
 const [again] = await ids.append(ledger, [event]);
 assert.notEqual(again, appended);
-for (const [key, number] of [["order-1", 1n], ["order-1", 1n], ["order-2", 2n]]) {
-  assert.deepEqual(await ids.number("javascript", key), { number, text: `${number}` });
+for (const [key, number] of [["order-1", "1"], ["order-1", "1"], ["order-2", "2"]]) {
+  assert.deepEqual(await ids.number("javascript", key), { number, text: number });
 }
 const chain = await (await fetch(`${plain}/ledgers/${ledger}/ids`, { headers: { authorization } })).json();
 assert.deepEqual(chain.ids.slice(-2).map((id) => id.id ?? id), [appended, again]);
@@ -128,4 +128,27 @@ for (const wrong of [{ prefetchCount: 0 }, { prefetchCount: 20_000 }, { prefetch
 }
 assert.throws(() => new Ids([], "snowflake"), RangeError);
 assert.throws(() => new Ids("ftp://x", "snowflake"), RangeError);
+for (const url of ["http://user:hunter2@x", "ftp://user:hunter2@x:port"]) {
+  assert.throws(() => new Ids(url, "snowflake"), (error) => error instanceof RangeError && !error.stack.includes("hunter2"));
+}
+for (const wrong of [" \n", "hunter2\r\nx: y", "hunter2\u00e9"]) {
+  assert.throws(() => new Ids(plain, "snowflake", { token: wrong }), (error) => error instanceof TypeError && !error.stack.includes("hunter2"));
+}
+const trimmed = new Ids(plain, "snowflake", { token: ` ${token}\n`, timeout: 60 });
+assert.equal(typeof JSON.parse(JSON.stringify({ id: await trimmed.next() })).id, "string");
+
+// An aborted call ends at once, with the reason, and others go on.
+const silent = createServer(() => {});
+await new Promise((resolve) => silent.listen(0, "127.0.0.1", resolve));
+const waiting = new Ids(`http://127.0.0.1:${silent.address().port}`, "snowflake", { timeout: 600 });
+for (const call of [(signal) => waiting.next({ signal }), (signal) => waiting.nextBigInt({ signal }), (signal) => waiting.mint(1, { signal })]) {
+  const aborting = new AbortController();
+  const called = call(aborting.signal);
+  aborting.abort(new Error("enough"));
+  await assert.rejects(called, /enough/);
+}
+await waiting.close();
+silent.close();
+silent.closeAllConnections();
+await trimmed.close();
 console.log("done");

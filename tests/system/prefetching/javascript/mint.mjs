@@ -13,7 +13,7 @@ for await (const _ of createInterface({ input: process.stdin })) {
     const end = Math.floor((count * (thread + 1)) / threads);
     for (let at = Math.floor((count * thread) / threads); at < end; at += 1) {
       const asked = BigInt(Date.now());
-      records.writeBigUInt64BE(await ids.next(), 16 * at);
+      records.writeBigUInt64BE(await ids.nextBigInt(), 16 * at);
       records.writeBigUInt64BE(asked, 16 * at + 8);
     }
   };

@@ -1,20 +1,22 @@
-//! `clients/javascript/idmint.mjs`, and its types.
+//! `clients/javascript/idmint.mjs` and its types.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::hostile::assert_program_copes;
 use super::rounds::assert_program_mints_while_services_are_killed;
 use super::secured::Secured;
 use super::speed::print_nanos_of_next;
-use crate::service::Home;
 use crate::tools::succeed;
+use idmint_testing::service::Home;
 
 fn ours(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// A program of this folder, which is told first where the client is.
+/// Returns a command that runs a program of this folder. Its first argument is the path of the
+/// client.
 fn node(program: &str) -> Command {
     let mut command = Command::new("node");
     command
@@ -39,16 +41,23 @@ fn errors_say_what_to_mend_and_an_append_is_done_once() {
 }
 
 #[test]
+fn it_copes_with_a_hostile_server() {
+    assert_program_copes(node("hostile.mjs"));
+}
+
+#[test]
 fn the_time_of_a_next_is_told() {
     print_nanos_of_next("JavaScript", node("speed.mjs"));
 }
 
-/// Debian's eslint is of 2019 and does not read private members, which the client has.
+/// Node checks the syntax, because Debian's eslint is from 2019 and cannot parse the private
+/// members of the client.
 #[test]
 fn node_reads_each_file_without_running_it() {
     for file in [
         "clients/javascript/idmint.mjs",
         "errors.mjs",
+        "hostile.mjs",
         "mint.mjs",
         "speed.mjs",
     ] {
@@ -65,7 +74,7 @@ fn node_reads_each_file_without_running_it() {
 fn the_types_compile() {
     let home = Home::new();
     for (from, to) in [
-        ("clients/javascript/idmint.d.ts", "idmint.d.mts"),
+        ("clients/javascript/idmint.d.mts", "idmint.d.mts"),
         ("tests/system/prefetching/javascript/types.ts", "types.mts"),
     ] {
         fs::copy(ours(from), home.path(to)).unwrap();

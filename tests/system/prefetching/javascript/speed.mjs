@@ -25,7 +25,7 @@ async function nanos(call, fill = () => {}) {
 
 /** Enough for a run. */
 async function fill() {
-  while (typeof ids.next() !== "bigint") {
+  while (typeof ids.next() !== "string") {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 import idmint
-from idmint import Ids, IdmintError, Refused, Unavailable
+from idmint import Closed, Ids, Refused, SeriesNumber, Unavailable
 
 port, token, reader, secured_port, ca_file, genesis, minter = sys.argv[1:]
 url = f"http://127.0.0.1:{port}"
@@ -114,16 +114,16 @@ with Ids(url, "snowflake", token=token) as ids:
         answer = exchange(*request)
         if len(lost) < 2:
             lost.append(answer)
-            raise ConnectionResetError("the answer is lost")
+            raise Unavailable("the answer is lost", outcome_unknown=True)
         return answer
 
     ids._http._exchange = losing
     appended = ids.append(ledger, [{"event": "Paid", "entities": {"order": ["1"]}}])
-    assert len(lost) == 2 and [json.loads(answer)["ids"] for _, _, answer in lost] == [appended] * 2
+    assert len(lost) == 2 and [json.loads(answer)["ids"] for _, answer in lost] == [appended] * 2
     assert ids.append(ledger, [{"event": "Paid", "entities": {"order": ["1"]}}]) != appended
     lost.clear()
-    assert ids.number("python", "order-1") == (1, "1") and len(lost) == 2
-    assert [ids.number("python", key) for key in ("order-1", "order-2")] == [(1, "1"), (2, "2")]
+    assert ids.number("python", "order-1") == SeriesNumber(1, "1") and len(lost) == 2
+    assert [ids.number("python", key) for key in ("order-1", "order-2")] == [SeriesNumber(1, "1"), SeriesNumber(2, "2")]
 
 secured = f"https://127.0.0.1:{secured_port}"
 with Ids(secured, "snowflake", ca_file=ca_file, timeout=60) as ids:
@@ -161,13 +161,27 @@ for act in (closed.next, closed.next_text, lambda: closed.mint(1)):
     try:
         act()
         raise AssertionError("it is closed")
-    except IdmintError as error:
+    except Closed as error:
         assert "closed" in str(error)
-for wrong in ({"prefetch_count": 0}, {"prefetch_count": 20_000}, {"prefetch_validity": 0}, {"urls": []}, {"urls": ["ftp://x"]}):
+SECRET = "hunter2"
+for wrong in (
+    {"prefetch_count": 0},
+    {"prefetch_count": 20_000},
+    {"prefetch_validity": 0},
+    {"timeout": float("nan")},
+    {"urls": []},
+    {"urls": ["ftp://x"]},
+    {"urls": [f"http://user:{SECRET}@x"]},
+    {"urls": [f"ftp://user:{SECRET}@x:port"]},
+    {"token": " \n"},
+    {"token": f"{SECRET}\r\nx: y"},
+    {"token": f"{SECRET}\u00e9"},
+):
     try:
         Ids(**{"urls": url, "format": "snowflake", **wrong})
         raise AssertionError(wrong)
-    except ValueError:
-        pass
-assert set(idmint.__all__) == {"Ids", "IdmintError", "Refused", "Unavailable"}
+    except ValueError as error:
+        assert SECRET not in str(error) and error.__context__ is None or "port" in str(wrong), error
+with Ids(url, "snowflake", token=f" {token}\n") as ids:
+    assert ids.next() > 0
 print("done")

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use super::hostile::assert_program_copes;
 use super::rounds::assert_program_mints_while_services_are_killed;
 use super::secured::Secured;
 use super::speed::print_nanos_of_next;
-use crate::service::{Home, Service};
 use crate::tools::succeed;
+use idmint_testing::service::{Home, Service};
 
 fn python(script: &str) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -49,7 +50,8 @@ fn the_time_of_a_next_is_told() {
     print_nanos_of_next("Python", python("speed.py"));
 }
 
-/// The ids of eight children that were forked from a filled stock, and how many of them came more than once.
+/// Returns the number of ids of eight children that were forked from a filled stock, and the number
+/// of duplicates.
 fn ids_of_children(service: &Service, way: &str, guard: &str) -> (usize, usize) {
     let printed = succeed(python("fork.py").args([&service.url(), way, guard]));
     let ids: Vec<&str> = printed.lines().collect();
@@ -80,6 +82,49 @@ fn no_id_is_older_than_its_validity_and_an_outage_is_bridged_until_then() {
     service.wait_until_ready();
     let said = succeed(python("validity.py").args([service.url(), service.pid().to_string()]));
     assert_eq!(said, "done\n");
+}
+
+#[test]
+fn it_copes_with_a_hostile_server() {
+    assert_program_copes(python("hostile.py"));
+}
+
+/// Children are forked in every phase of an exchange, of clients with and without TLS. None hangs,
+/// and no id comes twice.
+#[test]
+fn a_thousand_children_are_forked_while_the_stock_is_filled() {
+    let secured = Secured::start();
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let [_, _, _, tls_port, authority, ..] = secured.arguments();
+    let mut forks = python("forks.py");
+    forks.args([
+        service.url(),
+        format!("https://127.0.0.1:{tls_port}"),
+        authority,
+    ]);
+    assert_eq!(succeed(&mut forks), "done\n");
+}
+
+/// The client, and a caller of it, with the types of the client alone.
+#[test]
+fn mypy_finds_nothing() {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = ours.join("target/tools/client-tools/bin/mypy");
+    assert!(
+        program.is_file(),
+        "mypy is there: installed by .ci/install-client-tools"
+    );
+    let mut mypy = Command::new(program);
+    mypy.args(["--strict", "--cache-dir", "/dev/null"])
+        .args([
+            "clients/python/idmint.py",
+            "tests/system/prefetching/python/caller.py",
+        ])
+        .env("MYPYPATH", "clients/python");
+    let found = succeed(mypy.current_dir(ours));
+    assert!(found.starts_with("Success"), "{found}");
 }
 
 #[test]

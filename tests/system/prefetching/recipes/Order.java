@@ -1,3 +1,4 @@
+import idmint.client.Idmint;
 import java.util.List;
 import javax.persistence.Entity;
 

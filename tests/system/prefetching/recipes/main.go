@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"os"
@@ -26,7 +27,7 @@ func main() {
 	db.SetMaxOpenConns(1)
 	_, err = db.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, item text)")
 	check(err)
-	check(order(db, ids, []string{"tea", "milk", "sugar"}))
+	check(order(context.Background(), db, ids, []string{"tea", "milk", "sugar"}))
 	var count, least int64
 	check(db.QueryRow("SELECT count(DISTINCT id), min(id) FROM orders").Scan(&count, &least))
 	if count != 3 || least < 1<<60 {

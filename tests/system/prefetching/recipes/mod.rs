@@ -1,14 +1,14 @@
-//! The recipes of docs/CLIENTS.md, run as they stand there, each by a program of this folder.
+//! The recipes of docs/CLIENTS.md, each run unchanged by a program of this folder.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::service::{Home, Service};
 use crate::tools::succeed;
+use idmint_testing::service::{Home, Service};
 
-/// Debian's, whose modules those of other builds of Python do not find.
+/// Debian's Python, because other builds of Python do not find Debian's modules.
 const PYTHON: &str = "/usr/bin/python3";
 const JPA: &str = "/usr/share/java/geronimo-jpa_2.0_spec.jar";
 
@@ -16,7 +16,8 @@ fn ours(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The recipe with this in it, in the language that its block names, for a service.
+/// Returns the recipe that contains `what`, from a block of this language, with the address of a
+/// service.
 fn recipe(language: &str, what: &str, service: &Service) -> String {
     let text = fs::read_to_string(ours("docs/CLIENTS.md")).unwrap();
     let (_, recipes) = text.split_once("## Recipes\n").expect("there are recipes");
@@ -107,8 +108,7 @@ fn a_batch_by_database_sql_has_ids_of_its_own() {
         folder.join("main.go"),
     )
     .unwrap();
-    let head =
-        "package main\n\nimport (\n\t\"database/sql\"\n\t\"strings\"\n\n\t\"ids/idmint\"\n)\n\n";
+    let head = "package main\n\nimport (\n\t\"context\"\n\t\"database/sql\"\n\t\"strings\"\n\n\t\"ids/idmint\"\n)\n\n";
     fs::write(
         folder.join("recipe.go"),
         head.to_owned() + &recipe("go", "sql.DB", &service),
@@ -119,7 +119,7 @@ fn a_batch_by_database_sql_has_ids_of_its_own() {
         "",
         "gofmt would write it otherwise"
     );
-    // The driver is where Debian keeps libraries of Go.
+    // The driver is in Debian's folder for Go libraries.
     let mut build = Command::new("go");
     build
         .args(["build", "-o"])
@@ -143,8 +143,13 @@ fn a_batch_by_database_sql_has_ids_of_its_own() {
 #[test]
 fn an_entity_of_jpa_gets_its_id_before_it_is_persisted() {
     let (home, service) = started();
-    let imports = ["Id", "MappedSuperclass", "PrePersist"]
-        .map(|name| format!("import javax.persistence.{name};\n"));
+    let imports = [
+        "idmint.client.Idmint",
+        "javax.persistence.Id",
+        "javax.persistence.MappedSuperclass",
+        "javax.persistence.PrePersist",
+    ]
+    .map(|name| format!("import {name};\n"));
     fs::write(
         home.path("Numbered.java"),
         imports.concat() + &recipe("java", "@PrePersist", &service),
@@ -155,7 +160,10 @@ fn an_entity_of_jpa_gets_its_id_before_it_is_persisted() {
     compiler
         .args(["--release", "17", "-Xlint:all", "-Werror", "-cp", JPA, "-d"])
         .arg(&classes);
-    compiler.args([ours("clients/java/Idmint.java"), home.path("Numbered.java")]);
+    compiler.args([
+        ours("clients/java/idmint/client/Idmint.java"),
+        home.path("Numbered.java"),
+    ]);
     assert_eq!(
         succeed(compiler.arg(ours("tests/system/prefetching/recipes/Order.java"))),
         ""

@@ -43,8 +43,13 @@ def main(url, guard):
                 except OSError:
                     continue
                 connection.request("GET", "/")
-                worker, *numbers = connection.getresponse().read().split()
+                response = connection.getresponse()
+                body = response.read()
                 connection.close()
+                # An unguarded worker that needs more ids shares a connection with the others, and may fail.
+                if response.status != 200:
+                    continue
+                worker, *numbers = body.split()
                 # The first answer of each: later ones are of other pieces.
                 of_worker.setdefault(worker, numbers)
         finally:

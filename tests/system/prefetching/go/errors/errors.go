@@ -3,6 +3,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,8 +46,8 @@ func open(url, format string, options idmint.Options) *idmint.Ids {
 func refuse(status int, url, format string, options idmint.Options, words ...string) {
 	ids := open(url, format, options)
 	defer ids.Close()
-	_, ofNumber := ids.Next()
-	_, ofText := ids.NextText()
+	_, ofNumber := ids.Next(context.Background())
+	_, ofText := ids.NextText(context.Background())
 	for _, err := range []error{ofNumber, ofText} {
 		var refused *idmint.Error
 		claim(errors.As(err, &refused) && refused.Status == status, status, ": ", err)
@@ -94,17 +95,17 @@ func main() {
 	refuse(0, "http://127.0.0.1:1", "snowflake", idmint.Options{Timeout: time.Second}, "http://127.0.0.1:1")
 	refuse(0, secured, "snowflake", idmint.Options{}, "Options.CAFile")
 	uuids := open(plain, "uuid7", may)
-	_, err = uuids.Next()
+	_, err = uuids.Next(context.Background())
 	var refused *idmint.Error
-	claim(errors.As(err, &refused) && refused.Status == 406 && refused.Reason == "rows" && !refused.IsTransient(), err)
-	uuid, err := uuids.NextText()
+	claim(errors.As(err, &refused) && refused.Status == 406 && refused.Reason == "rows" && errors.Is(err, idmint.ErrRefused), err)
+	uuid, err := uuids.NextText(context.Background())
 	claim(err == nil && len(uuid) == 36, uuid, err)
 	uuids.Close()
 
 	trusting := open(secured, "snowflake", idmint.Options{CAFile: caFile})
 	seen := map[uint64]bool{}
 	for i := 0; i < 1000; i++ {
-		id, err := trusting.Next()
+		id, err := trusting.Next(context.Background())
 		check(err)
 		seen[id] = true
 	}
@@ -112,18 +113,18 @@ func main() {
 	trusting.Close()
 
 	old := open(plain, "snowflake", idmint.Options{Token: token, PrefetchValidity: 300 * time.Millisecond})
-	first, err := old.Next()
+	first, err := old.Next(context.Background())
 	check(err)
 	time.Sleep(400 * time.Millisecond)
 	asked := time.Now().UnixMilli()
-	second, err := old.Next()
+	second, err := old.Next(context.Background())
 	check(err)
 	unixMs := func(id uint64) int64 { return int64(id>>22) + 1_420_070_400_000 }
 	claim(unixMs(first) < asked-300 && unixMs(second) > asked-300, first, " ", second, " at ", asked)
 	old.Close()
 
 	most := open(plain, "payment", idmint.Options{Token: token, PrefetchCount: 90_000, PrefetchCountMax: 90_000})
-	_, err = most.Next()
+	_, err = most.Next(context.Background())
 	check(err)
 	most.Close()
 
@@ -143,14 +144,14 @@ func main() {
 				query.Set(try.name, try.value)
 			}
 			ids := open(plain, try.format, idmint.Options{Token: allowed, Query: query})
-			first, err := ids.NextText()
+			first, err := ids.NextText(context.Background())
 			check(err)
-			second, err := ids.NextText()
+			second, err := ids.NextText(context.Background())
 			check(err)
 			form := regexp.MustCompile(try.form)
 			claim(first != second && form.MatchString(first) && form.MatchString(second), first, " ", second)
 			if allowed == token {
-				read, err := ids.Decode(first)
+				read, err := ids.Decode(context.Background(), first)
 				check(err)
 				claim(strings.Contains(fmt.Sprint(read["matches"]), "format:"+try.format), first, " is no ", try.format)
 			}
@@ -168,17 +169,17 @@ func main() {
 	check(json.NewDecoder(created.Body).Decode(&ledger))
 	proxy, lost := losing(plain)
 	ids := open(proxy, "snowflake", idmint.Options{Token: token, Timeout: time.Minute})
-	appended, err := ids.Append(ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
+	appended, err := ids.Append(context.Background(), ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
 	check(err)
 	claim(len(appended) == 1 && lost.Load() == 3, appended, lost.Load())
-	again, err := ids.Append(ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
+	again, err := ids.Append(context.Background(), ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
 	check(err)
 	claim(again[0] != appended[0], again)
 	for _, try := range []struct {
 		key    string
 		number uint64
 	}{{"order-1", 1}, {"order-1", 1}, {"order-2", 2}} {
-		number, text, err := ids.Number("go", try.key)
+		number, text, err := ids.Number(context.Background(), "go", try.key)
 		check(err)
 		claim(number == try.number && text == fmt.Sprint(number), number, text)
 	}
@@ -191,14 +192,41 @@ func main() {
 	chain, err := io.ReadAll(listed.Body)
 	check(err)
 	claim(strings.Count(string(chain), ledger.Ledger) >= 3 && strings.Contains(string(chain), again[0]), string(chain))
-	texts, err := ids.Mint(1000)
+	texts, err := ids.Mint(context.Background(), 1000)
 	check(err)
 	claim(len(texts) == 1000, len(texts))
-	read, err := ids.Decode(texts[0])
+	read, err := ids.Decode(context.Background(), texts[0])
 	check(err)
 	claim(read["id"] == texts[0], read)
-	_, err = ids.Decode("no id at all")
+	_, err = ids.Decode(context.Background(), "no id at all")
 	claim(errors.As(err, &refused) && refused.Slug == "no-format-matches", err)
 	ids.Close()
+
+	// The context of a caller ends its call.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	waiting := open("http://"+silent.Addr().String(), "snowflake", idmint.Options{Timeout: 10 * time.Minute})
+	ended, end := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer end()
+	_, ofNext := waiting.Next(ended)
+	_, ofMint := waiting.Mint(ended, 1)
+	_, ofText := waiting.NextText(ended)
+	for _, err := range []error{ofNext, ofMint, ofText} {
+		claim(errors.Is(err, context.DeadlineExceeded) && errors.Is(err, idmint.ErrUnavailable), err)
+	}
+	waiting.Close()
+
+	for _, wrong := range []idmint.Options{{Token: " \n"}, {Token: "hunter2\r\nx: y"}, {Token: "hunter2\u00e9"}} {
+		_, err = idmint.New([]string{plain}, "snowflake", wrong)
+		claim(err != nil && !strings.Contains(err.Error(), "hunter2"), err)
+	}
+	for _, wrong := range []string{"http://user:hunter2@x", "ftp://user:hunter2@x:port", "ftp://x"} {
+		_, err = idmint.New([]string{wrong}, "snowflake", idmint.Options{})
+		claim(err != nil && !strings.Contains(err.Error(), "hunter2"), err)
+	}
+	trimmed := open(plain, "snowflake", idmint.Options{Token: " " + token + "\n"})
+	_, err = trimmed.Next(context.Background())
+	check(err)
+	trimmed.Close()
 	fmt.Println("done")
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -33,7 +34,7 @@ func main() {
 		panic(err)
 	}
 	next := func() {
-		if _, err := ids.Next(); err != nil {
+		if _, err := ids.Next(context.Background()); err != nil {
 			panic(err)
 		}
 	}

@@ -1,0 +1,3 @@
+module idmint.internal/idmint
+
+go 1.19

@@ -1,0 +1,1035 @@
+// SPDX-License-Identifier: Apache-2.0
+package idmint.client;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.ByteBuffer;
+import java.nio.channels.UnresolvedAddressException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Flow;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLHandshakeException;
+import javax.net.ssl.TrustManagerFactory;
+
+/**
+ * Client of an idmint service: https, failover, and a prefetched stock of ids, so that most ids cost no request.
+ *
+ * <p>Depend on the jar or copy this file. It needs Java 17 and nothing else:
+ *
+ * <pre>
+ * try (var ids = new Idmint(List.of("http://10.0.0.1:8080", "http://10.0.0.2:8080"), "snowflake", new Idmint.Options().token("..."))) {
+ *     long id = ids.next();            // in any number of threads
+ *     String text = ids.nextText();    // for formats of any kind
+ *     ids.mint(1000);                  // also decode("1573542478315782144") and append("aa77f99c", List.of("{\"event\":...}"))
+ *     ids.number("acme-2026", "order-4711"); // the next number of a series without gaps, the same one for the same key
+ * }
+ * </pre>
+ *
+ * <p>Every call ends within its timeout. It fails with a {@link Failure}, whose {@link Failure#kind()} says what to do.
+ *
+ * <p>Create one object per process. Java cannot fork without exec. If a process or machine is copied while it runs (CRaC, SnapStart, a
+ * snapshot that is restored twice), create the object after the copy, because nothing signals the copy to a process. The time in which
+ * the machine sleeps does not count as age.
+ */
+public final class Idmint implements AutoCloseable {
+    /** The version of this client. */
+    public static final String VERSION = "0.1.0";
+
+    private static final double PAUSE_MIN_NANOS = 100e6;
+    private static final double PAUSE_MAX_NANOS = 5e9;
+    private static final double RETRY_AFTER_MAX_MS = 30_000;
+    private static final long BODY_MAX = 64 << 20;
+    /** The service counts a request for more ids as bulk work, which it refuses first. */
+    private static final int BULK = 1024;
+    private static final Pattern VISIBLE_ASCII = Pattern.compile("[!-~]+");
+
+    private static final Map<Integer, String> REMEDIES = Map.of(
+            401, "set Options.token to a token that http.tokens of the service has",
+            403, "the token does not cover this: its scopes and formats are in http.tokens of the service",
+            421, "use a host name of the service, or add this one to its http.hosts");
+
+    /** Options, each with a default. */
+    public static final class Options {
+        private String token;
+        private int prefetchCount = 100;
+        private int prefetchCountMax = 10_000;
+        private Duration prefetchValidity = Duration.ofSeconds(60);
+        private Duration timeout = Duration.ofSeconds(10);
+        private Path caFile;
+        private final Map<String, String> query = new LinkedHashMap<>();
+
+        /** Sent with each request, without the white space around it; none. */
+        public Options token(String token) {
+            this.token = token;
+            return this;
+        }
+
+        /** Ids per request, 100. It grows with the rate of use. */
+        public Options prefetchCount(int count) {
+            prefetchCount = count;
+            return this;
+        }
+
+        /** The bound of that growth, 10 000. */
+        public Options prefetchCountMax(int count) {
+            prefetchCountMax = count;
+            return this;
+        }
+
+        /** The maximum age of an id, counted from its request, so the longest outage that is bridged; a minute. */
+        public Options prefetchValidity(Duration validity) {
+            prefetchValidity = validity;
+            return this;
+        }
+
+        /** The time after which a call fails; 10 seconds. */
+        public Options timeout(Duration timeout) {
+            this.timeout = timeout;
+            return this;
+        }
+
+        /** The PEM file of the authorities to trust with https; those of Java. */
+        public Options caFile(Path file) {
+            caFile = file;
+            return this;
+        }
+
+        /** A parameter that the format needs, as {@code query("type", "message")}; none. */
+        public Options query(String name, String value) {
+            query.put(name, value);
+            return this;
+        }
+    }
+
+    /** What to do about a failure. */
+    public enum Kind {
+        /** The service would refuse again: change the request, the token or the configuration. */
+        REFUSED,
+        /** No address answered in time, or each is busy: the same call may succeed later. */
+        UNAVAILABLE,
+        /** The response is not one of an idmint service: check the address. */
+        BAD_RESPONSE,
+        /** The Idmint was closed. */
+        CLOSED,
+        /** The calling thread was interrupted. */
+        INTERRUPTED
+    }
+
+    /** The failure of a call. */
+    public static final class Failure extends RuntimeException {
+        private static final long serialVersionUID = 1;
+        private final Kind kind;
+        private final int status;
+        private final transient Map<String, Object> problem;
+        private final long retryAfterMs;
+        private final boolean outcomeUnknown;
+
+        private Failure(Kind kind, String message, int status, Map<String, Object> problem, long retryAfterMs, boolean unknown, Throwable cause) {
+            super(message, cause);
+            this.kind = kind;
+            this.status = status;
+            this.problem = problem;
+            this.retryAfterMs = retryAfterMs;
+            outcomeUnknown = unknown;
+        }
+
+        private Failure(Kind kind, String message, boolean outcomeUnknown, Throwable cause) {
+            this(kind, message, 0, Map.of(), 0, outcomeUnknown, cause);
+        }
+
+        /** A copy for another call, whose stack trace is that of the call. */
+        private Failure again(boolean unknown) {
+            return new Failure(kind, getMessage(), status, problem, retryAfterMs, unknown, getCause());
+        }
+
+        /** What to do. */
+        public Kind kind() {
+            return kind;
+        }
+
+        /** The status of the response; 0 if there was none. */
+        public int status() {
+            return status;
+        }
+
+        /** The problem, as in /problems/{slug}; null if there is none. */
+        public String slug() {
+            return problem.get("type") instanceof String type ? type.substring(type.lastIndexOf('/') + 1) : null;
+        }
+
+        /** The reason as one word; null if there is none. */
+        public String reason() {
+            return problem.get("reason") instanceof String word ? word : null;
+        }
+
+        /** The wait that the service asks for, at most half a minute. */
+        public Duration retryAfter() {
+            return Duration.ofMillis(retryAfterMs);
+        }
+
+        /** Whether the service may have done what was asked although the call failed. */
+        public boolean outcomeUnknown() {
+            return outcomeUnknown;
+        }
+    }
+
+    private interface Fetch {
+        List<Piece> fetch(int count);
+    }
+
+    /** Ids of one response: a row of numbers, or texts. */
+    private static final class Piece {
+        /** The places taken, including attempts after the last one. It only grows, so no place is taken twice. */
+        final AtomicLong taken = new AtomicLong();
+        final long first;
+        final long step;
+        final List<String> texts;
+        final long count;
+        long asked;
+        long validity;
+        /** Whether more are fetched when it is begun. */
+        boolean isSecondHalf;
+
+        Piece(long first, long step, List<String> texts, long count) {
+            this.first = first;
+            this.step = step;
+            this.texts = texts;
+            this.count = count;
+        }
+
+        boolean isFresh() {
+            return System.nanoTime() - asked < validity;
+        }
+
+        Piece part(long from, long to) {
+            var part = texts == null ? null : texts.subList((int) from, (int) to);
+            return new Piece(first + from * step, step, part, to - from);
+        }
+    }
+
+    /** Makes texts that are plain decimal, hexadecimal or base 36. The radix is 0 if only the service makes them. */
+    private record NumberText(int radix, boolean isUpper, int length) {
+        static final NumberText OF_SERVICE = new NumberText(0, false, 0);
+
+        String textOf(long id) {
+            var text = Long.toString(id, radix);
+            return "0".repeat(Math.max(0, length - text.length())) + (isUpper ? text.toUpperCase(Locale.ROOT) : text);
+        }
+
+        /** Reads GET /formats/{format}. */
+        static NumberText of(Map<String, Object> format, Map<String, String> query) {
+            boolean hasNumbers = "sequenced".equals(format.get("rule")) && Boolean.TRUE.equals(format.get("minted"));
+            if (!hasNumbers || !(format.get("bits") instanceof Double bits && bits <= 64) || query.containsKey("prefix")) {
+                return OF_SERVICE;
+            }
+            for (var item : (List<?>) format.get("encodings")) {
+                var encoding = (Map<?, ?>) item;
+                var name = (String) encoding.get("name");
+                if (!query.getOrDefault("encoding", name).equals(name)) {
+                    continue;
+                }
+                var example = (Map<?, ?>) format.get("example");
+                var text = ((Map<?, ?>) example.get("encodings")).get(name);
+                var pattern = (String) encoding.get("pattern");
+                int length = encoding.get("length") instanceof Double fixed ? fixed.intValue() : 0;
+                for (var span : List.of("", "a-f", "A-F", "a-z", "A-Z")) {
+                    var free = "\\^\\(\\?:0\\|\\[1-9" + span + "]\\[0-9" + span + "]\\{0,\\d+}\\)\\$";
+                    if (pattern.equals("^[0-9" + span + "]{" + length + "}$") || pattern.matches(free)) {
+                        int radix = span.isEmpty() ? 10 : span.toLowerCase(Locale.ROOT).endsWith("f") ? 16 : 36;
+                        var numberText = new NumberText(radix, span.startsWith("A"), length);
+                        // An alphabet in another order has the same pattern, so compare the example.
+                        boolean isSame = numberText.textOf(Long.parseLong((String) example.get("value"))).equals(text);
+                        return isSame ? numberText : OF_SERVICE;
+                    }
+                }
+                break;
+            }
+            return OF_SERVICE;
+        }
+    }
+
+    private final Requests requests;
+    private final String format;
+    private final Map<String, String> query;
+    /** Makes a text of a number; null until the service has described the format. */
+    private volatile NumberText numberText;
+    private final Stock numbers;
+    private final Stock texts;
+
+    /** Throws an IllegalArgumentException if an argument is wrong. Sends nothing yet. */
+    public Idmint(List<String> urls, String format, Options options) {
+        if (options.prefetchCount < 1 || options.prefetchCount > options.prefetchCountMax) {
+            throw new IllegalArgumentException("prefetchCount must be from 1 to prefetchCountMax ("
+                    + options.prefetchCountMax + "), got " + options.prefetchCount);
+        }
+        if (options.prefetchValidity.toNanos() <= 0 || options.timeout.toNanos() <= 0) {
+            throw new IllegalArgumentException("prefetchValidity and timeout must be above 0");
+        }
+        requests = new Requests(urls, options);
+        this.format = encoded(format);
+        query = new LinkedHashMap<>(options.query);
+        numbers = new Stock(this::fetchRows, options);
+        texts = new Stock(this::fetchTexts, options);
+    }
+
+    /** Returns the next id, of a format of up to 63 bits. Blocks only while the stock is empty. */
+    public long next() {
+        while (true) {
+            var piece = numbers.current;
+            long place = piece.taken.getAndIncrement();
+            if (place < piece.count && piece.isFresh()) {
+                return piece.first + place * piece.step;
+            }
+            numbers.advance(piece);
+        }
+    }
+
+    /** Asks the service how it writes texts of the format. */
+    private synchronized NumberText learn() {
+        if (numberText == null) {
+            try {
+                numberText = requests.send("GET", "/formats/" + format, Map.of(), null, 1, format -> NumberText.of(format, query));
+            } catch (Failure refused) {
+                if (refused.kind != Kind.REFUSED) {
+                    throw refused;
+                }
+                // A token that may mint need not be allowed to read formats. The request for texts reports every other failure.
+                numberText = NumberText.OF_SERVICE;
+            }
+        }
+        return numberText;
+    }
+
+    /** Returns the next id as a text. Blocks only while the stock is empty. */
+    public String nextText() {
+        var numberText = this.numberText == null ? learn() : this.numberText;
+        if (numberText.radix > 0) {
+            try {
+                return numberText.textOf(next());
+            } catch (Failure wide) {
+                if (wide.status != 200) {
+                    throw wide;
+                }
+                this.numberText = NumberText.OF_SERVICE;
+            }
+        }
+        while (true) {
+            var piece = texts.current;
+            long place = piece.taken.getAndIncrement();
+            if (place < piece.count && piece.isFresh()) {
+                return piece.texts.get((int) place);
+            }
+            texts.advance(piece);
+        }
+    }
+
+    /** Mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice. */
+    public List<String> mint(int count) {
+        return mint(count, 1);
+    }
+
+    private List<String> mint(int count, int batch) {
+        return requests.send("POST", target(count), Map.of(), null, batch, answer -> texts(answer, count));
+    }
+
+    /** Returns the response of GET /decode/{id}: the possible readings of a text. A failure of status 404 if it is no id. */
+    public Map<String, Object> decode(String text) {
+        return requests.send("GET", "/decode/" + encoded(text), Map.of(), null, 1, Function.identity());
+    }
+
+    /** Appends events, each in JSON, to a ledger and returns their ids. Appends once, however often the request is sent. */
+    public List<String> append(String ledger, List<String> events) {
+        var headers = Map.of("Idempotency-Key", UUID.randomUUID().toString(), "Content-Type", "application/json");
+        var body = "{\"events\":[" + String.join(",", events) + "]}";
+        return requests.send("POST", "/ledgers/" + encoded(ledger) + "/events", headers, body, 1, answer -> texts(answer, events.size()));
+    }
+
+    /** A number of a series, and its text. */
+    public record SeriesNumber(long number, String text) {}
+
+    /** Returns the next number of a series without gaps. The same key always gets the same number. */
+    public SeriesNumber number(String series, String key) {
+        if (!VISIBLE_ASCII.matcher(key).matches()) {
+            throw new IllegalArgumentException("a key must be visible ASCII characters, at least one");
+        }
+        return requests.send("POST", "/numbers/" + encoded(series), Map.of("Idempotency-Key", key), null, 1,
+                answer -> new SeriesNumber(decimal(answer.get("number")), text(answer.get("text"))));
+    }
+
+    /** Ends what is under way. Ids that were not handed out stay gaps. */
+    @Override
+    public void close() {
+        requests.close();
+        numbers.close();
+        texts.close();
+    }
+
+    private String target(int count) {
+        var target = new StringBuilder("/ids/").append(format).append("?count=").append(count);
+        query.forEach((name, value) -> target.append('&').append(encoded(name)).append('=').append(encoded(value)));
+        return target.toString();
+    }
+
+    private List<Piece> fetchRows(int count) {
+        return requests.send("POST", target(count), Map.of("Accept", "application/vnd.idmint.rows+json"), null, count, answer -> {
+            var pieces = new ArrayList<Piece>();
+            long left = count;
+            for (var row : (List<?>) answer.get("rows")) {
+                var members = (Map<?, ?>) row;
+                long first = decimal(members.get("first"));
+                long step = decimal(members.get("step"));
+                double length = (Double) members.get("count");
+                Math.addExact(first, Math.multiplyExact(step, (long) length));
+                if (!(length >= 1 && length <= left) || length != Math.rint(length) || (step == 0 && length > 1)) {
+                    throw new IllegalArgumentException("no row of ids");
+                }
+                left -= (long) length;
+                pieces.add(new Piece(first, step, null, (long) length));
+            }
+            if (left != 0) {
+                throw new IllegalArgumentException("not as many ids as were asked for");
+            }
+            return pieces;
+        });
+    }
+
+    private List<Piece> fetchTexts(int count) {
+        return List.of(new Piece(0, 0, mint(count, count), count));
+    }
+
+    private static List<String> texts(Map<String, Object> answer, int count) {
+        var texts = ((List<?>) answer.get("ids")).stream().map(Idmint::text).toList();
+        if (texts.size() != count) {
+            throw new IllegalArgumentException("not as many ids as were asked for");
+        }
+        return texts;
+    }
+
+    private static String text(Object value) {
+        if (((String) value).isEmpty()) {
+            throw new IllegalArgumentException("no text");
+        }
+        return (String) value;
+    }
+
+    private static long decimal(Object value) {
+        var digits = (String) value;
+        if (!digits.matches("[0-9]{1,39}")) {
+            throw new IllegalArgumentException("no decimal number");
+        }
+        try {
+            return Long.parseLong(digits);
+        } catch (NumberFormatException wide) {
+            throw new Failure(Kind.REFUSED, "ids of this format have more than 63 bits: use nextText", 200, Map.of(), 0, false, wide);
+        }
+    }
+
+    private static String encoded(String text) {
+        return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
+    }
+
+    /** Prefetched ids. One request at a time fetches more when the second half is begun. */
+    private static final class Stock {
+        volatile Piece current = new Piece(0, 0, null, 0);
+        private final Fetch fetch;
+        private final long validity;
+        private final ArrayDeque<Piece> pieces = new ArrayDeque<>();
+        private int count;
+        private int countMin;
+        private int countMax;
+        private final long timeout;
+        private long filledAt;
+        private long growsAt = System.nanoTime();
+        private Thread filler;
+        private Failure failure;
+        private int failures;
+        private long retryAt = System.nanoTime();
+        private boolean isClosed;
+
+        Stock(Fetch fetch, Options options) {
+            this.fetch = fetch;
+            validity = options.prefetchValidity.toNanos();
+            timeout = options.timeout.toNanos();
+            count = countMin = options.prefetchCount;
+            countMax = options.prefetchCountMax;
+        }
+
+        /** Replaces a piece that is used up or too old. Blocks only while the stock is empty. */
+        synchronized void advance(Piece used) {
+            boolean wasUsedUp = used.isFresh();
+            long deadline = System.nanoTime() + timeout;
+            while (current == used) {
+                if (isClosed) {
+                    throw closed(false);
+                }
+                while (!pieces.isEmpty() && !pieces.peek().isFresh()) {
+                    if (pieces.remove().isSecondHalf) {
+                        // The ids expired before use, so fetch fewer.
+                        count = Math.max(countMin, count / 2);
+                    }
+                }
+                boolean mayFill = filler == null && System.nanoTime() - retryAt >= 0;
+                if (mayFill && (pieces.isEmpty() || pieces.peek().isSecondHalf)) {
+                    startFilling(wasUsedUp);
+                }
+                if (!pieces.isEmpty()) {
+                    current = pieces.remove();
+                    return;
+                }
+                if (filler == null) {
+                    throw failure.again(false);
+                }
+                for (var waitedFor = filler; filler == waitedFor; ) {
+                    long left = deadline - System.nanoTime();
+                    if (left <= 0) {
+                        throw new Failure(Kind.UNAVAILABLE, "no ids within " + Duration.ofNanos(timeout), false, null);
+                    }
+                    try {
+                        wait(left / 1_000_000 + 1);
+                    } catch (InterruptedException interrupted) {
+                        throw interrupted(false, interrupted);
+                    }
+                }
+            }
+        }
+
+        private void startFilling(boolean wasUsedUp) {
+            if (wasUsedUp && System.nanoTime() - filledAt < 1_000_000_000L) {
+                int most = System.nanoTime() - growsAt >= 0 ? countMax : Math.min(countMax, BULK);
+                count = Math.max(count, Math.min(most, count * 2));
+            }
+            filler = new Thread(this::fill, "idmint");
+            filler.setDaemon(true);
+            try {
+                filler.start();
+            } catch (OutOfMemoryError none) {
+                filled(List.of(), new Failure(Kind.UNAVAILABLE, "no thread can be started", false, none));
+            }
+        }
+
+        private void fill() {
+            List<Piece> fetched = List.of();
+            Failure failed = null;
+            try {
+                for (int attempt = 0; attempt < 2; attempt++) {
+                    int wanted = wanted();
+                    long asked = System.nanoTime();
+                    try {
+                        fetched = halved(fetch.fetch(wanted));
+                        failed = null;
+                    } catch (Failure refused) {
+                        failed = refused;
+                        if (asksForFewerAfter(refused, wanted)) {
+                            continue;
+                        }
+                    }
+                    for (var piece : fetched) {
+                        piece.asked = asked;
+                        piece.validity = validity;
+                    }
+                    break;
+                }
+            } catch (RuntimeException | Error any) {
+                failed = new Failure(Kind.UNAVAILABLE, "ids cannot be fetched: " + any, false, any);
+            } finally {
+                filled(fetched, failed);
+            }
+        }
+
+        private synchronized int wanted() {
+            return count;
+        }
+
+        private synchronized void filled(List<Piece> fetched, Failure failed) {
+            if (!isClosed) {
+                pieces.addAll(fetched);
+            }
+            failures = failed == null ? 0 : failures + 1;
+            failure = failed;
+            filledAt = System.nanoTime();
+            retryAt = filledAt + backoff(failures);
+            filler = null;
+            notifyAll();
+        }
+
+        private synchronized boolean asksForFewerAfter(Failure refused, int wanted) {
+            int most = refused.problem.get("limit") instanceof String limit && limit.matches("[0-9]{1,8}") ? Integer.parseInt(limit) : 0;
+            if (refused.status == 422 && "count".equals(refused.reason()) && most > 0 && most < wanted) {
+                // The service never grants this many at once, so ask for its limit from now on.
+                count = countMax = most;
+                countMin = Math.min(countMin, most);
+                return true;
+            }
+            if (refused.status == 503 && wanted > BULK) {
+                count = BULK;
+                growsAt = System.nanoTime() + 60_000_000_000L;
+                return true;
+            }
+            return false;
+        }
+
+        /** Splits pieces so that one begins in the middle of all ids. */
+        private static List<Piece> halved(List<Piece> whole) {
+            long half = whole.stream().mapToLong(piece -> piece.count).sum() / 2;
+            long before = 0;
+            boolean isCut = false;
+            var cut = new ArrayList<Piece>();
+            for (var piece : whole) {
+                if (isCut || before + piece.count <= half) {
+                    cut.add(piece);
+                } else {
+                    long kept = half - before;
+                    if (kept > 0) {
+                        cut.add(piece.part(0, kept));
+                    }
+                    var second = piece.part(kept, piece.count);
+                    second.isSecondHalf = true;
+                    cut.add(second);
+                    isCut = true;
+                }
+                before += piece.count;
+            }
+            return cut;
+        }
+
+        void close() {
+            Thread last;
+            synchronized (this) {
+                isClosed = true;
+                pieces.clear();
+                current = new Piece(0, 0, null, 0);
+                last = filler;
+            }
+            if (last != null) {
+                try {
+                    last.join(timeout / 1_000_000 + 1);
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        }
+    }
+
+    private static Failure closed(boolean outcomeUnknown) {
+        return new Failure(Kind.CLOSED, "this Idmint is closed", outcomeUnknown, null);
+    }
+
+    private static Failure interrupted(boolean outcomeUnknown, InterruptedException cause) {
+        Thread.currentThread().interrupt();
+        return new Failure(Kind.INTERRUPTED, "the calling thread was interrupted", outcomeUnknown, cause);
+    }
+
+    /** Returns a pause in nanoseconds that doubles with each failure, with jitter. */
+    private static long backoff(int failures) {
+        double pause = Math.min(PAUSE_MAX_NANOS, PAUSE_MIN_NANOS * Math.pow(2, Math.min(failures, 10) - 1));
+        return failures == 0 ? 0 : (long) (pause * ThreadLocalRandom.current().nextDouble(0.5, 1.0));
+    }
+
+    /** One address of the service, and the time before which it gets no request. */
+    private static final class Address {
+        final String url;
+        int failures;
+        long notBefore = System.nanoTime();
+        Failure failure;
+
+        Address(String given) {
+            var whole = given.contains("://") ? given : "http://" + given;
+            // Without the user name and the password.
+            var shown = given.replaceAll("(?s)^.*@", "...@");
+            URI parsed;
+            try {
+                parsed = new URI(whole);
+            } catch (java.net.URISyntaxException wrong) {
+                parsed = URI.create("");
+            }
+            if (!List.of("http", "https").contains(String.valueOf(parsed.getScheme())) || parsed.getHost() == null) {
+                throw new IllegalArgumentException("\"" + shown + "\" is no http or https address");
+            }
+            if (given.contains("@") || parsed.getQuery() != null || parsed.getFragment() != null) {
+                throw new IllegalArgumentException(
+                        "\"" + shown + "\" has a user name, a query or a fragment, which an address of idmint does not have");
+            }
+            url = whole.replaceAll("/+$", "");
+        }
+
+        /** Why the address gets no request now. One that has failed gets no second request while it is asked again. */
+        synchronized Failure begin(long share) {
+            long now = System.nanoTime();
+            if (failure != null && now - notBefore < 0) {
+                return failure;
+            }
+            notBefore = now + share;
+            return null;
+        }
+
+        synchronized void answers() {
+            failures = 0;
+            notBefore = System.nanoTime();
+            failure = null;
+        }
+
+        synchronized void fails(Failure failed) {
+            failures++;
+            failure = failed;
+            notBefore = System.nanoTime() + Math.max(failed.retryAfterMs * 1_000_000, backoff(failures));
+        }
+
+        synchronized long untilNanos() {
+            return notBefore - System.nanoTime();
+        }
+    }
+
+    /** Requests to any address that answers. */
+    private static final class Requests {
+        private final HttpClient http;
+        private final List<Address> addresses;
+        private final String token;
+        private final long timeoutNanos;
+        /** The address that answered last. */
+        private volatile int first;
+        /** Whether a call timed out and no address has answered since. */
+        private volatile boolean isAway;
+        private volatile boolean isClosed;
+
+        Requests(List<String> urls, Options options) {
+            if (urls.isEmpty()) {
+                throw new IllegalArgumentException("urls has no address");
+            }
+            addresses = urls.stream().map(Address::new).toList();
+            token = options.token == null || options.token.isEmpty() ? null : options.token.strip();
+            if (token != null && !VISIBLE_ASCII.matcher(token).matches()) {
+                throw new IllegalArgumentException("token must be visible ASCII characters, at least one");
+            }
+            timeoutNanos = options.timeout.toNanos();
+            // HttpClient follows no redirects by default.
+            var builder = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1);
+            http = (options.caFile == null ? builder : builder.sslContext(trusting(options.caFile))).build();
+        }
+
+        private static SSLContext trusting(Path caFile) {
+            try (InputStream pem = Files.newInputStream(caFile)) {
+                var store = KeyStore.getInstance(KeyStore.getDefaultType());
+                store.load(null, null);
+                for (var authority : CertificateFactory.getInstance("X.509").generateCertificates(pem)) {
+                    store.setCertificateEntry("ca-" + store.size(), authority);
+                }
+                var trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+                trust.init(store);
+                var context = SSLContext.getInstance("TLS");
+                context.init(null, trust.getTrustManagers(), null);
+                return context;
+            } catch (IOException | GeneralSecurityException unreadable) {
+                throw new IllegalArgumentException(caFile + " has no certificate in PEM", unreadable);
+            }
+        }
+
+        synchronized void close() {
+            isClosed = true;
+            notifyAll();
+        }
+
+        /** Sends a request that may be repeated, until an address answers or the time is up. */
+        <T> T send(String method, String target, Map<String, String> headers, String body, int count, Function<Map<String, Object>, T> parse) {
+            long deadline = System.nanoTime() + timeoutNanos;
+            for (boolean unknown = false; ; ) {
+                Failure failure = null;
+                int begin = first;
+                for (int place = 0; place < addresses.size(); place++) {
+                    int at = (begin + place) % addresses.size();
+                    var address = addresses.get(at);
+                    // Each address gets its share of the time.
+                    long share = Math.max(50_000_000L, Math.min(timeoutNanos / (addresses.size() + 1), deadline - System.nanoTime()));
+                    var failed = address.begin(share);
+                    if (failed == null) {
+                        if (isClosed) {
+                            throw closed(unknown);
+                        }
+                        try {
+                            var answer = attempt(address.url, method, target, headers, body, share, parse);
+                            first = at;
+                            isAway = false;
+                            address.answers();
+                            return answer;
+                        } catch (Failure raised) {
+                            failed = raised;
+                            unknown |= raised.outcomeUnknown;
+                        }
+                        if (failed.kind == Kind.REFUSED || failed.kind == Kind.INTERRUPTED) {
+                            address.answers();
+                            throw failed.again(unknown);
+                        }
+                        address.fails(failed);
+                    }
+                    failure = failure == null || failure.kind == Kind.BAD_RESPONSE ? failed : failure;
+                }
+                long wait = Math.max(0, addresses.stream().mapToLong(Address::untilNanos).min().getAsLong());
+                boolean isLate = System.nanoTime() + wait - deadline > 0;
+                if (isAway || isLate || failure.kind == Kind.BAD_RESPONSE || (failure.status == 503 && count > BULK)) {
+                    // From now on calls fail at once, until one of them finds that an address answers.
+                    isAway |= isLate;
+                    throw failure.again(unknown);
+                }
+                sleep(wait, unknown);
+            }
+        }
+
+        private synchronized void sleep(long nanos, boolean outcomeUnknown) {
+            long end = System.nanoTime() + nanos;
+            try {
+                for (long left = nanos; left > 0 && !isClosed; left = end - System.nanoTime()) {
+                    wait(left / 1_000_000 + 1);
+                }
+            } catch (InterruptedException interrupted) {
+                throw interrupted(outcomeUnknown, interrupted);
+            }
+            if (isClosed) {
+                throw closed(outcomeUnknown);
+            }
+        }
+
+        private <T> T attempt(String url, String method, String target, Map<String, String> headers, String body, long share,
+                Function<Map<String, Object>, T> parse) {
+            var request = HttpRequest.newBuilder(URI.create(url + target)).header("User-Agent", "idmint-java/" + VERSION);
+            request.method(method, body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(body));
+            if (token != null) {
+                request.header("Authorization", "Bearer " + token);
+            }
+            headers.forEach(request::header);
+            HttpResponse<byte[]> response;
+            try {
+                var sent = http.sendAsync(request.build(), head -> new Limited());
+                try {
+                    response = sent.get(share, TimeUnit.NANOSECONDS);
+                } finally {
+                    sent.cancel(true);
+                }
+            } catch (ExecutionException failed) {
+                var cause = failed.getCause();
+                if (cause instanceof SSLHandshakeException) {
+                    var message = url + " is not trusted; set Options.caFile to the certificate of its authority";
+                    throw new Failure(Kind.REFUSED, message, false, cause);
+                }
+                boolean isSent = !(cause instanceof ConnectException || cause.getCause() instanceof UnresolvedAddressException);
+                throw new Failure(Kind.UNAVAILABLE, url + " does not answer: " + cause, isSent, cause);
+            } catch (TimeoutException late) {
+                throw new Failure(Kind.UNAVAILABLE, url + " does not answer within " + Duration.ofNanos(share), true, late);
+            } catch (OutOfMemoryError none) {
+                throw new Failure(Kind.UNAVAILABLE, "no thread can be started", false, none);
+            } catch (InterruptedException interrupted) {
+                throw interrupted(true, interrupted);
+            }
+            var text = new String(response.body(), StandardCharsets.UTF_8);
+            if (response.statusCode() < 200 || response.statusCode() >= 300) {
+                throw refusal(url, response, token == null ? text : text.replace(token, "(token)"));
+            }
+            try {
+                return parse.apply(new Json(text).object());
+            } catch (Failure wide) {
+                throw wide;
+            } catch (RuntimeException other) {
+                var message = "the server at " + url + " is not an idmint service";
+                throw new Failure(Kind.BAD_RESPONSE, message, response.statusCode(), Map.of(), 0, true, other);
+            }
+        }
+
+        private static Failure refusal(String url, HttpResponse<byte[]> response, String body) {
+            int status = response.statusCode();
+            Map<String, Object> problem;
+            try {
+                problem = new Json(body).object();
+            } catch (RuntimeException other) {
+                // Something else answers, such as a proxy.
+                problem = Map.of();
+            }
+            boolean redirects = status >= 300 && status < 400;
+            var detail = problem.get("detail") instanceof String said ? said
+                    : redirects ? "it redirects, which is not followed" : "no reason is given";
+            var message = url + " answers " + status + ": " + detail.substring(0, Math.min(detail.length(), 1000));
+            var remedy = REMEDIES.getOrDefault(status, problem.get("example") instanceof String works ? "this works: " + works : null);
+            var header = response.headers().firstValue("Retry-After").filter(text -> text.matches("[0-9]{1,20}"));
+            double millis = problem.get("retry_after_ms") instanceof Double exact ? exact : header.map(Double::valueOf).orElse(0.0) * 1000;
+            long retryAfterMs = (long) Math.min(Math.max(millis, 0), RETRY_AFTER_MAX_MS);
+            var kind = status == 429 || (status >= 502 && status <= 504) ? Kind.UNAVAILABLE : Kind.REFUSED;
+            boolean outcomeUnknown = status >= 500 && status != 503;
+            return new Failure(kind, remedy == null ? message : message + "; " + remedy, status, problem, retryAfterMs, outcomeUnknown, null);
+        }
+    }
+
+    /** Collects a body up to a limit. */
+    private static final class Limited implements HttpResponse.BodySubscriber<byte[]> {
+        private final HttpResponse.BodySubscriber<byte[]> whole = HttpResponse.BodySubscribers.ofByteArray();
+        private Flow.Subscription subscription;
+        private long left = BODY_MAX;
+
+        @Override
+        public CompletionStage<byte[]> getBody() {
+            return whole.getBody();
+        }
+
+        @Override
+        public void onSubscribe(Flow.Subscription subscription) {
+            this.subscription = subscription;
+            whole.onSubscribe(subscription);
+        }
+
+        @Override
+        public void onNext(List<ByteBuffer> parts) {
+            left -= parts.stream().mapToLong(ByteBuffer::remaining).sum();
+            if (left < 0) {
+                subscription.cancel();
+                onError(new IOException("the body is too long"));
+            } else {
+                whole.onNext(parts);
+            }
+        }
+
+        @Override
+        public void onError(Throwable failure) {
+            whole.onError(failure);
+        }
+
+        @Override
+        public void onComplete() {
+            whole.onComplete();
+        }
+    }
+
+    /** Reads JSON: objects are maps, numbers doubles. */
+    private static final class Json {
+        private final String text;
+        private int at;
+        private int depth;
+
+        Json(String text) {
+            this.text = text;
+        }
+
+        @SuppressWarnings("unchecked")
+        Map<String, Object> object() {
+            if (!(value() instanceof Map<?, ?> members) || !text.substring(at).isBlank()) {
+                throw new IllegalArgumentException("no object");
+            }
+            return Collections.unmodifiableMap((Map<String, Object>) members);
+        }
+
+        private char next() {
+            while (Character.isWhitespace(text.charAt(at))) {
+                at++;
+            }
+            return text.charAt(at);
+        }
+
+        private boolean takes(char wanted) {
+            boolean is = next() == wanted;
+            at += is ? 1 : 0;
+            return is;
+        }
+
+        private void expect(char wanted) {
+            if (!takes(wanted)) {
+                throw new IllegalArgumentException("no " + wanted + " at " + at);
+            }
+        }
+
+        private Object value() {
+            if (++depth > 64) {
+                throw new IllegalArgumentException("too deep");
+            }
+            var value = valueAtDepth();
+            depth--;
+            return value;
+        }
+
+        private Object valueAtDepth() {
+            switch (next()) {
+                case '{' -> {
+                    var members = new LinkedHashMap<String, Object>();
+                    expect('{');
+                    while (!takes('}')) {
+                        var name = string();
+                        expect(':');
+                        members.put(name, value());
+                        if (!takes(',') && next() != '}') {
+                            throw new IllegalArgumentException("no comma at " + at);
+                        }
+                    }
+                    return members;
+                }
+                case '[' -> {
+                    var items = new ArrayList<Object>();
+                    expect('[');
+                    while (!takes(']')) {
+                        items.add(value());
+                        if (!takes(',') && next() != ']') {
+                            throw new IllegalArgumentException("no comma at " + at);
+                        }
+                    }
+                    return items;
+                }
+                case '"' -> {
+                    return string();
+                }
+                default -> {
+                    int begin = at;
+                    while (at < text.length() && "{}[],: \n".indexOf(text.charAt(at)) < 0) {
+                        at++;
+                    }
+                    var word = text.substring(begin, at);
+                    return switch (word) {
+                        case "null" -> null;
+                        case "true", "false" -> Boolean.valueOf(word);
+                        default -> Double.valueOf(word);
+                    };
+                }
+            }
+        }
+
+        private String string() {
+            expect('"');
+            var out = new StringBuilder();
+            for (char c = text.charAt(at++); c != '"'; c = text.charAt(at++)) {
+                if (c != '\\') {
+                    out.append(c);
+                    continue;
+                }
+                char escaped = text.charAt(at++);
+                int place = "bfnrt".indexOf(escaped);
+                if (escaped == 'u') {
+                    out.append((char) Integer.parseInt(text.substring(at, at + 4), 16));
+                    at += 4;
+                } else {
+                    out.append(place < 0 ? escaped : "\b\f\n\r\t".charAt(place));
+                }
+            }
+            return out.toString();
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests that list stored conjunctions and copy them to another service.
+
+use super::error::ClientError;
+use super::http_client::Client;
+use super::request::segment;
+use idmint_wire::{
+    ConjunctionInfo, ConjunctionInfos, MintAnswer, MintDetails, ReportDetail, ReportRequest,
+};
+
+/// The start of the time range in a request for all conjunctions. No conjunction is earlier.
+const BEGINNING: &str = "0001-01-01T00:00:00Z";
+
+impl Client {
+    /// Returns up to 1,000 stored conjunctions of a format after the cursor `after`, ordered by
+    /// time.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn conjunctions(
+        &self,
+        format: &str,
+        after: Option<&str>,
+    ) -> Result<ConjunctionInfos, ClientError> {
+        let request = self.get("/conjunctions").query(&[
+            ("format", format),
+            ("from", BEGINNING),
+            ("limit", "1000"),
+        ]);
+        let request = request.query(&Vec::from_iter(after.map(|after| ("after", after))));
+        Ok(request.send().await?.json()?.body)
+    }
+
+    /// Stores conjunctions of another service under the ids that they have in that service.
+    ///
+    /// Each conjunction is sent as one report with its id attached.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn adopt_conjunctions(
+        &self,
+        format: &str,
+        conjunctions: &[ConjunctionInfo],
+    ) -> Result<Vec<ReportDetail>, ClientError> {
+        let report = |conjunction: &ConjunctionInfo| ReportRequest {
+            tca: conjunction.anchor_tca.clone().into(),
+            primary: conjunction.primary,
+            secondary: conjunction.secondary,
+            noted: Some(conjunction.id.clone().into()),
+        };
+        let reports: Vec<ReportRequest<'_>> = conjunctions.iter().map(report).collect();
+        let body = serde_json::to_vec(&reports).expect("texts and numbers always serialize");
+        let request = self
+            .post(&format!("/ids/{}", segment(format)))
+            .body("application/json", body);
+        match request.send().await?.json::<MintAnswer>()?.body.details {
+            Some(MintDetails::Reports(details)) => Ok(details),
+            _ => Err(ClientError::EventsMissing),
+        }
+    }
+}

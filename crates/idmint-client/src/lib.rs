@@ -1,0 +1,35 @@
+//! A client for a running idmint service, with a prefetched stock of ids.
+//!
+//! ```text
+//! prefetching              ids without a request each, from several addresses
+//!          │
+//! ids, ledgers, health     the API, one method per endpoint
+//!          │
+//!        client            the address of the service
+//!          │
+//!        request           sends, and retries after temporary errors if repeating is safe
+//!          │
+//!      retry, error        the backoff, and the problem documents
+//! ```
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod conjunctions;
+mod error;
+mod health;
+mod http_client;
+mod ids;
+mod ledgers;
+mod numbers;
+mod prefetching;
+mod request;
+mod retry;
+mod tls;
+
+pub use error::{ClientError, ProblemDetails};
+pub use http_client::Client;
+pub use ids::{CdmBody, MintQuery};
+pub use prefetching::{Ids, IdsError, IdsOptions};
+pub use request::Answer;
+pub use retry::Retry;
+pub use tls::Trust;

@@ -1,0 +1,114 @@
+//! Requests that take, void and list the numbers of series.
+
+use std::borrow::Cow;
+use std::num::NonZeroU32;
+
+use super::error::ClientError;
+use super::http_client::Client;
+use super::request::Answer;
+use idmint_records::ledger::SeriesName;
+use idmint_wire::{NumberAnswer, NumberList, ResumeAnswer, SeriesList, VoidAnswer, VoidBody};
+
+impl Client {
+    /// Takes the next numbers of a series. A request with the same idempotency key returns the same
+    /// numbers again.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn next_numbers(
+        &self,
+        series: &SeriesName,
+        count: NonZeroU32,
+        key: &str,
+    ) -> Result<Answer<NumberAnswer>, ClientError> {
+        let request = self
+            .post(&format!("/numbers/{series}"))
+            .query(&[("count", count)])
+            .idempotency_key(key)?;
+        request.send().await?.json()
+    }
+
+    /// Starts a series at a number that was assigned elsewhere. Repeating the request changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn begin_series(
+        &self,
+        series: &SeriesName,
+        first: u64,
+        key: &str,
+    ) -> Result<Answer<NumberAnswer>, ClientError> {
+        let request = self
+            .post(&format!("/numbers/{series}"))
+            .query(&[("first", first)])
+            .idempotency_key(key)?;
+        request.send().await?.json()
+    }
+
+    /// Resumes a series that issues no numbers after a restore. `series` names the series and its
+    /// next number. With `None`, all such series continue at their stored numbers. Repeating the
+    /// request changes nothing.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn resume_numbers(
+        &self,
+        series: Option<(&SeriesName, u64)>,
+    ) -> Result<ResumeAnswer, ClientError> {
+        let request = match series {
+            Some((series, from)) => self
+                .post(&format!("/numbers/{series}/resume"))
+                .query(&[("from", from)]),
+            None => self.post("/numbers/*/resume"),
+        };
+        Ok(request.repeatedly().send().await?.json()?.body)
+    }
+
+    /// Marks a number as void and records the reason. Repeating the request changes nothing.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn make_void(
+        &self,
+        series: &SeriesName,
+        number: u64,
+        reason: &str,
+    ) -> Result<Answer<VoidAnswer>, ClientError> {
+        let body = serde_json::to_vec(&VoidBody {
+            reason: Cow::Borrowed(reason),
+        })
+        .expect("a text always serializes");
+        let request = self
+            .post(&format!("/numbers/{series}/{number}/void"))
+            .repeatedly();
+        request.body("application/json", body).send().await?.json()
+    }
+
+    /// Returns one page of the list of series, starting after the cursor `after`.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn series(&self, after: Option<&str>) -> Result<SeriesList, ClientError> {
+        let request = self
+            .get("/numbers")
+            .query(&Vec::from_iter(after.map(|after| ("after", after))));
+        Ok(request.send().await?.json()?.body)
+    }
+
+    /// Returns up to 1,000 numbers of a series that are greater than `after`.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
+    pub async fn numbers(
+        &self,
+        series: &SeriesName,
+        after: Option<&str>,
+    ) -> Result<NumberList, ClientError> {
+        let request = self
+            .get(&format!("/numbers/{series}"))
+            .query(&[("limit", "1000")]);
+        let request = request.query(&Vec::from_iter(after.map(|after| ("after", after))));
+        Ok(request.send().await?.json()?.body)
+    }
+}

@@ -1,0 +1,373 @@
+//! Requests to several addresses with failover.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::{DeserializeOwned, Error};
+use tokio::time::sleep;
+
+use super::error::IdsError;
+use super::options::IdsOptions;
+use crate::error::ClientError;
+use crate::http_client::Client;
+use crate::request::Request;
+use crate::tls::Trust;
+
+/// The pause after the first failure. Each later pause is twice as long, up to `PAUSE_MAX`.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// The longest wait before a retry that a service can ask for. Longer waits are shortened to this
+/// one.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// The maximum number of ids in an ordinary request. The service counts a request for more ids as
+/// bulk work, which it refuses first when it is busy.
+pub(super) const BULK: u32 = 1024;
+
+/// The longest body of a response, in bytes.
+const BODY_MAX: usize = 64 << 20;
+
+/// Returns the pause after this number of failures in a row. The pause doubles with each failure up
+/// to `PAUSE_MAX`, and varies at random.
+pub(super) fn backoff(failures: u32) -> Duration {
+    let pause = match failures {
+        0 => Duration::ZERO,
+        1..=6 => PAUSE_MIN * (1 << (failures - 1)),
+        _ => PAUSE_MAX,
+    };
+    pause.mul_f64(rand::random_range(0.5..1.0))
+}
+
+/// The addresses of one service, or of nodes that never mint the same id.
+pub(super) struct Addresses {
+    addresses: Vec<Address>,
+    /// The index of the address that responded last. The next request tries it first.
+    ///
+    /// Written by and read by: `ask`. Invariant: an index into `addresses`.
+    /// Ordering: `Relaxed`, because any other address would work, too.
+    /// Tested by: `another_address_answers_and_is_asked_first_from_then_on`.
+    first: AtomicUsize,
+    /// `true` after a call timed out, until an address responds. While it is `true`, calls fail
+    /// without retries.
+    ///
+    /// Written by and read by: `ask`. Invariant: none, because a stale value costs one retry.
+    /// Ordering: `Relaxed`, because it guards no other data.
+    /// Tested by: `a_call_fails_at_once_after_one_timed_out`.
+    is_away: AtomicBool,
+    timeout: Duration,
+}
+
+struct Address {
+    url: String,
+    client: Client,
+    health: Mutex<Health>,
+}
+
+/// The failures of an address since its last response.
+#[derive(Default)]
+struct Health {
+    failures: u32,
+    /// The last error, and the time before which this address receives no request.
+    put_off: Option<(Instant, IdsError)>,
+}
+
+impl Addresses {
+    pub(super) fn new(urls: &[String], options: &IdsOptions) -> Result<Addresses, IdsError> {
+        if urls.is_empty() {
+            return Err(IdsError::Options("there is no service address"));
+        }
+        let address = |url: &String| {
+            let client =
+                client_of(url, options).map_err(|cause| IdsError::unanswered(url, cause))?;
+            Ok(Address {
+                url: url.clone(),
+                client,
+                health: Mutex::default(),
+            })
+        };
+        let addresses = urls.iter().map(address).collect::<Result<_, IdsError>>()?;
+        Ok(Addresses {
+            addresses,
+            first: AtomicUsize::new(0),
+            is_away: AtomicBool::new(false),
+            timeout: options.timeout,
+        })
+    }
+
+    /// Sends a request for `count` ids to one address after another, and returns the first response
+    /// as converted by `parse`. `parse` returns `None` if the JSON does not come from idmint. The
+    /// request must be safe to repeat, because several addresses may receive it.
+    pub(super) async fn ask<T: DeserializeOwned, U>(
+        &self,
+        count: u32,
+        request: impl Fn(&Client) -> Request<'_>,
+        parse: impl Fn(T) -> Option<U>,
+    ) -> Result<U, IdsError> {
+        let deadline = Instant::now() + self.timeout;
+        let mut outcome_unknown = false;
+        loop {
+            let mut failure: Option<IdsError> = None;
+            let first = self.first.load(Ordering::Relaxed);
+            for place in 0..self.addresses.len() {
+                let at = (first + place) % self.addresses.len();
+                let address = &self.addresses[at];
+                let share = self.share_until(deadline);
+                let error = match address.begin(share) {
+                    Some(lasting) => lasting,
+                    None => {
+                        let request = request(&address.client).timeout(share).body_max(BODY_MAX);
+                        let parsed = request.send().await.and_then(|answer| {
+                            let parsed = parse(answer.json()?.body);
+                            parsed.ok_or_else(|| {
+                                ClientError::NotIdmint(serde_json::Error::custom("wrong values"))
+                            })
+                        });
+                        let cause = match parsed {
+                            Ok(answer) => {
+                                address.answers();
+                                self.first.store(at, Ordering::Relaxed);
+                                self.is_away.store(false, Ordering::Relaxed);
+                                return Ok(answer);
+                            }
+                            Err(cause) => cause,
+                        };
+                        let retry_after = cause.retry_after().unwrap_or_default();
+                        let error = IdsError::unanswered(&address.url, cause);
+                        outcome_unknown |= error.outcome_is_unknown();
+                        if !error.is_transient() && !error.is_bad_response() {
+                            address.answers();
+                            return Err(error.of_call(outcome_unknown));
+                        }
+                        address.fails(retry_after, &error);
+                        error
+                    }
+                };
+                if failure.as_ref().is_none_or(IdsError::is_bad_response) {
+                    failure = Some(error);
+                }
+            }
+            let failure = failure.expect("there is an address, and it failed or is put off");
+            let wait = self.until_one_may_be_asked();
+            let is_late = Instant::now() + wait > deadline;
+            if self.is_away.load(Ordering::Relaxed)
+                || is_late
+                || failure.is_bad_response()
+                || (failure.status() == Some(503) && count > BULK)
+            {
+                if is_late {
+                    self.is_away.store(true, Ordering::Relaxed);
+                }
+                return Err(failure.of_call(outcome_unknown));
+            }
+            sleep(wait).await;
+        }
+    }
+
+    /// Returns the timeout of one attempt: the total timeout divided by the number of addresses
+    /// plus one. An attempt ends at `deadline` at the latest, but has at least 50 ms.
+    fn share_until(&self, deadline: Instant) -> Duration {
+        let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
+        let left = deadline.saturating_duration_since(Instant::now());
+        (self.timeout / addresses.saturating_add(1))
+            .min(left)
+            .max(Duration::from_millis(50))
+    }
+
+    fn until_one_may_be_asked(&self) -> Duration {
+        let until = |address: &Address| {
+            let end = address.health().put_off.as_ref().map(|(end, _)| *end);
+            end.map_or(Duration::ZERO, |end| {
+                end.saturating_duration_since(Instant::now())
+            })
+        };
+        self.addresses.iter().map(until).min().unwrap_or_default()
+    }
+}
+
+impl Address {
+    /// Returns the last error of the address if no request may be sent to it now. Otherwise starts
+    /// an attempt of the duration `share`. If the address has failed before, it receives no second
+    /// request during the attempt.
+    fn begin(&self, share: Duration) -> Option<IdsError> {
+        let mut health = self.health();
+        let (end, error) = health.put_off.as_mut()?;
+        if Instant::now() < *end {
+            return Some(error.clone());
+        }
+        *end = Instant::now() + share;
+        None
+    }
+
+    fn answers(&self) {
+        *self.health() = Health::default();
+    }
+
+    fn fails(&self, retry_after: Duration, error: &IdsError) {
+        let mut health = self.health();
+        health.failures = health.failures.saturating_add(1);
+        let wait = retry_after
+            .min(RETRY_AFTER_MAX)
+            .max(backoff(health.failures));
+        health.put_off = Some((Instant::now() + wait, error.clone()));
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn client_of(url: &str, options: &IdsOptions) -> Result<Client, ClientError> {
+    let trust = match &options.authorities {
+        Some(pem) => Trust::default().in_authorities(pem)?,
+        None => Trust::default(),
+    };
+    let client = Client::trusting(trust, url)?;
+    match &options.token {
+        Some(token) => client.with_token(token.trim()),
+        None => Ok(client),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::thread;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Starts a service that sends `answers` in order and then repeats the last one. Also returns
+    /// the heads of the requests that it has received.
+    pub(in crate::prefetching) fn service(
+        answers: Vec<(&'static str, String)>,
+    ) -> (String, Arc<Mutex<Vec<String>>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::clone(&heard);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                let mut head = [0; 4096];
+                let length = stream.read(&mut head).unwrap_or(0);
+                let mut requests = requests.lock().expect("no panic");
+                let (status, body) = &answers[requests.len().min(answers.len() - 1)];
+                requests.push(String::from_utf8_lossy(&head[..length]).to_lowercase());
+                let length = body.len();
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+                );
+                let _ = stream.write_all((head + body).as_bytes());
+            }
+        });
+        (url, heard)
+    }
+
+    fn asked(heard: &Mutex<Vec<String>>) -> usize {
+        heard.lock().expect("no panic").len()
+    }
+
+    async fn ask(addresses: &Addresses) -> Result<Value, IdsError> {
+        addresses.ask(1, |client| client.get("/"), Some).await
+    }
+
+    #[tokio::test]
+    async fn another_address_answers_and_is_asked_first_from_then_on() {
+        let (busy, refusals) = service(vec![(
+            "503 Service Unavailable",
+            r#"{"retry_after_ms":0}"#.to_owned(),
+        )]);
+        let (free, answers) = service(vec![("200 OK", "{}".to_owned())]);
+        let addresses = Addresses::new(&[busy, free], &IdsOptions::default()).expect("addresses");
+        for _ in 0..3 {
+            ask(&addresses).await.expect("an answer");
+        }
+        assert_eq!((asked(&refusals), asked(&answers)), (1, 3));
+    }
+
+    #[tokio::test]
+    async fn no_address_is_asked_before_the_time_that_it_says() {
+        let busy = (
+            "503 Service Unavailable",
+            r#"{"retry_after_ms":700,"detail":"full"}"#.to_owned(),
+        );
+        let (url, answers) = service(vec![busy, ("200 OK", "{}".to_owned())]);
+        let addresses = Addresses::new(&[url], &IdsOptions::default()).expect("addresses");
+        let begun = Instant::now();
+        ask(&addresses).await.expect("an answer");
+        assert!(
+            begun.elapsed() >= Duration::from_millis(700) && asked(&answers) == 2,
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_is_not_sent_again_and_says_what_to_mend() {
+        for (status, words) in [
+            ("401 Unauthorized", "http.tokens"),
+            ("403 Forbidden", "http.tokens"),
+            ("421 Misdirected Request", "http.hosts"),
+            (
+                "422 Unprocessable Content",
+                "this works: POST /ids/siq?type=user",
+            ),
+        ] {
+            let body = r#"{"detail":"no","example":"POST /ids/siq?type=user"}"#.to_owned();
+            let (url, answers) = service(vec![(status, body)]);
+            let addresses = Addresses::new(&[url], &IdsOptions::default()).expect("addresses");
+            let error = ask(&addresses).await.expect_err("a refusal");
+            assert!(
+                error.to_string().contains(words) && !error.is_transient(),
+                "{error}"
+            );
+            assert_eq!(
+                (error.status(), asked(&answers)),
+                (status[..3].parse().ok(), 1)
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_fails_at_once_after_one_timed_out() {
+        let busy = r#"{"retry_after_ms":18446744073709551615}"#.to_owned();
+        let (url, answers) = service(vec![("503 Service Unavailable", busy)]);
+        let addresses = Addresses::new(&[url], &IdsOptions::default()).expect("addresses");
+        for _ in 0..100 {
+            assert!(ask(&addresses).await.expect_err("busy").is_transient());
+        }
+        assert_eq!(asked(&answers), 1);
+    }
+
+    #[tokio::test]
+    async fn another_address_answers_for_one_that_is_no_idmint_service() {
+        let (other, _) = service(vec![("200 OK", "<html>".to_owned())]);
+        let (url, _) = service(vec![("200 OK", "{}".to_owned())]);
+        let addresses = Addresses::new(&[other.clone(), url], &IdsOptions::default());
+        ask(&addresses.expect("addresses"))
+            .await
+            .expect("an answer");
+        let addresses = Addresses::new(&[other], &IdsOptions::default()).expect("an address");
+        let error = ask(&addresses).await.expect_err("no service");
+        assert!(
+            error.is_bad_response() && error.outcome_is_unknown(),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn it_gives_up_when_the_time_is_up() {
+        let options = IdsOptions {
+            timeout: Duration::from_millis(300),
+            ..IdsOptions::default()
+        };
+        let addresses = Addresses::new(&["127.0.0.1:1".to_owned()], &options).expect("addresses");
+        let error = ask(&addresses).await.expect_err("nobody answers");
+        assert!(error.is_transient() && error.status().is_none(), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Errors of prefetched ids.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::ClientError;
+
+/// The reason why a call returned no id. All callers that waited for the same request get the same
+/// error.
+#[derive(Debug, Clone)]
+pub enum IdsError {
+    /// The options contradict each other, or there is no address. Nothing was sent.
+    Options(&'static str),
+    /// The refill thread cannot be started or has ended.
+    NotStarted(Arc<std::io::Error>),
+    /// A request failed, or the response was an error.
+    Unanswered {
+        /// The URL of the address that failed.
+        url: String,
+        /// The cause.
+        cause: Arc<ClientError>,
+        /// `true` if the request may have taken effect although the call failed.
+        outcome_unknown: bool,
+    },
+    /// The stock was not refilled within the timeout.
+    Late,
+}
+
+impl IdsError {
+    pub(super) fn unanswered(url: &str, cause: ClientError) -> IdsError {
+        IdsError::Unanswered {
+            url: url.to_owned(),
+            outcome_unknown: cause.outcome_is_unknown(),
+            cause: Arc::new(cause),
+        }
+    }
+
+    /// Returns a copy of this error for another call. `unknown` is `true` if the request of that
+    /// call may have taken effect.
+    pub(super) fn of_call(&self, unknown: bool) -> IdsError {
+        let mut error = self.clone();
+        if let IdsError::Unanswered {
+            outcome_unknown, ..
+        } = &mut error
+        {
+            *outcome_unknown = unknown;
+        }
+        error
+    }
+
+    /// Returns `true` if the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, IdsError::Late) || self.cause().is_some_and(ClientError::may_pass)
+    }
+
+    /// Returns `true` if the response does not come from an idmint service, for example because the
+    /// address is wrong.
+    pub fn is_bad_response(&self) -> bool {
+        matches!(self.cause(), Some(ClientError::NotIdmint(_)))
+    }
+
+    /// Returns `true` if the request may have taken effect although the call failed.
+    pub fn outcome_is_unknown(&self) -> bool {
+        matches!(
+            self,
+            IdsError::Unanswered {
+                outcome_unknown: true,
+                ..
+            }
+        )
+    }
+
+    /// Returns the largest count that the service accepts, if it refused the request because of its
+    /// count.
+    pub(super) fn count_max(&self) -> Option<u32> {
+        let refusal = self.cause()?.refusal()?;
+        let is_of_count = refusal.status() == 422 && refusal.text("reason") == Some("count");
+        let limit = refusal.text("limit").filter(|_| is_of_count)?;
+        limit.parse().ok()
+    }
+
+    /// Returns the status of the response, or `None` if there was no response.
+    pub fn status(&self) -> Option<u16> {
+        Some(self.cause()?.refusal()?.status())
+    }
+
+    /// Returns the error of the last request, or `None` if none was sent.
+    fn cause(&self) -> Option<&ClientError> {
+        match self {
+            IdsError::Unanswered { cause, .. } => Some(cause),
+            IdsError::Options(_) | IdsError::NotStarted(_) | IdsError::Late => None,
+        }
+    }
+}
+
+pub(super) fn ended() -> IdsError {
+    IdsError::NotStarted(Arc::new(std::io::Error::other("it has ended")))
+}
+
+impl fmt::Display for IdsError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (url, cause) = match self {
+            IdsError::Options(wrong) => return out.write_str(wrong),
+            IdsError::NotStarted(_) => {
+                return out.write_str("cannot start the prefetching thread");
+            }
+            IdsError::Late => return out.write_str("no ids within the timeout"),
+            IdsError::Unanswered { url, cause, .. } => (url, cause),
+        };
+        if let ClientError::Untrusted { .. } = **cause {
+            return write!(
+                out,
+                "{cause}; set authorities to the certificate of its authority"
+            );
+        }
+        let Some(refusal) = cause.refusal() else {
+            return write!(out, "{url}: {cause}");
+        };
+        write!(out, "{url} answers {refusal}")?;
+        match refusal.status() {
+            401 => out.write_str("; set token to one that http.tokens of the service has"),
+            403 => out.write_str("; the token does not cover this: see http.tokens of the service"),
+            421 => {
+                out.write_str("; use a host name of the service, or add this one to its http.hosts")
+            }
+            _ => refusal
+                .text("example")
+                .map_or(Ok(()), |example| write!(out, "; this works: {example}")),
+        }
+    }
+}
+
+impl Error for IdsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            IdsError::Options(_) | IdsError::Late => None,
+            IdsError::NotStarted(cause) => Some(cause.as_ref()),
+            // The message of this variant already includes the cause's own message.
+            IdsError::Unanswered { cause, .. } => cause.source(),
+        }
+    }
+}

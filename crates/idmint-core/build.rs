@@ -1,0 +1,26 @@
+//! Stores the build time in the program, so that it can detect a clock that was never set: such a
+//! clock is earlier than the build.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const DAY_S: u64 = 86_400;
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
+    println!("cargo:rerun-if-changed=Cargo.toml");
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("the build machine's clock is set")
+        .as_secs();
+    let built = std::env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(now);
+    // Use midnight of the day before the build, so that a clock in local time is not mistaken for a
+    // clock that was never set. The name has no IDMINT_ prefix. `cargo run` also sets the variable
+    // for the program, which would reject it as an unknown setting.
+    println!(
+        "cargo:rustc-env=BUILT_AT_UNIX_SECONDS={}",
+        (built / DAY_S).saturating_sub(1) * DAY_S
+    );
+}

@@ -1,0 +1,200 @@
+//! Puts encodings that read every text as the same number into one group, across all formats. For
+//! example, a decimal text is read once for all decimal encodings.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::decode_filter::DecodeFilter;
+use crate::id::encoding::{Encoding, EncodingKind, LetterSet};
+use crate::id::format::Format;
+
+/// The encodings of all formats of a decoder, in groups that read every text as the same number.
+#[derive(Debug)]
+pub(super) struct EncodingGroups {
+    groups: Vec<EncodingGroup>,
+    /// For each text length, the groups that have texts of that length. Groups that read quickly
+    /// come first, and those of Hashids and Sqids last.
+    by_len: Vec<Vec<GroupOfLen>>,
+    /// For each format, the index of the group that each of its encodings belongs to.
+    of_formats: Vec<Vec<usize>>,
+    /// The canonical encodings of formats with prefixes. A text in one of these encodings may
+    /// follow a prefix.
+    behind_prefixes: Vec<Member>,
+}
+
+/// Encodings that read each text as the same number, and write each number as the same text. They
+/// may differ in their greatest number.
+#[derive(Debug)]
+pub(super) struct EncodingGroup {
+    members: Vec<Member>,
+    /// The letters that may occur in texts of the group.
+    letters: LetterSet,
+}
+
+/// A group of encodings, with the numbers whose texts have one given length.
+#[derive(Debug)]
+pub(super) struct GroupOfLen {
+    /// The index of the group in `EncodingGroups`.
+    pub(super) at: usize,
+    /// The numbers whose texts in this group have the given length.
+    pub(super) numbers: RangeInclusive<u128>,
+}
+
+/// An encoding of a format. Both are indices: `format` among the formats of the decoder, `encoding`
+/// among the encodings of that format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Member {
+    pub(super) format: usize,
+    pub(super) encoding: usize,
+}
+
+impl Member {
+    pub(super) fn of(self, formats: &[Arc<Format>]) -> &Encoding {
+        &formats[self.format].encodings[self.encoding]
+    }
+}
+
+impl EncodingGroup {
+    /// Returns all encodings in this group.
+    pub(super) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Returns the encodings in this group that the filter accepts.
+    pub(super) fn select<'a>(
+        &'a self,
+        formats: &'a [Arc<Format>],
+        filter: DecodeFilter<'a>,
+    ) -> impl Iterator<Item = Member> + 'a {
+        let is_any = filter.accepts_all();
+        let members = self.members.iter().copied();
+        members.filter(move |member| {
+            is_any || filter.accepts(&formats[member.format], member.of(formats))
+        })
+    }
+
+    /// Returns the numbers whose texts have `len` bytes, or `None` if no text has that length.
+    fn numbers_of_len(&self, formats: &[Arc<Format>], len: usize) -> Option<RangeInclusive<u128>> {
+        // The encodings of a group differ only in their greatest number. The encoding with the
+        // highest one therefore covers the numbers of all others.
+        let longest = self
+            .members
+            .iter()
+            .map(|member| member.of(formats))
+            .max_by_key(|encoding| encoding.max())?;
+        longest.numbers_of_len(len)
+    }
+
+    fn encoding<'a>(&self, formats: &'a [Arc<Format>]) -> &'a Encoding {
+        self.members[0].of(formats)
+    }
+}
+
+impl EncodingGroups {
+    /// Groups the encodings of these formats. `bits` has, for each format, the evidence in bits
+    /// against its ids. Within a group, the formats with the least evidence against their ids come
+    /// first.
+    pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
+        let mut groups: Vec<EncodingGroup> = Vec::new();
+        let mut of_formats = vec![Vec::new(); formats.len()];
+        for (at, format) in formats.iter().enumerate() {
+            for (index, encoding) in format.encodings.iter().enumerate() {
+                let alike = |group: &EncodingGroup| group.encoding(formats).reads_like(encoding);
+                let group = groups.iter().position(alike).unwrap_or_else(|| {
+                    groups.push(EncodingGroup {
+                        members: Vec::new(),
+                        letters: encoding.letters(),
+                    });
+                    groups.len() - 1
+                });
+                groups[group].members.push(Member {
+                    format: at,
+                    encoding: index,
+                });
+                of_formats[at].push(group);
+            }
+        }
+        // The encodings of likely formats, with little evidence against their ids, come first.
+        // After a match in one of these, `best` can skip the encodings that follow.
+        for group in &mut groups {
+            group
+                .members
+                .sort_by(|one, other| bits[one.format].total_cmp(&bits[other.format]));
+        }
+        let is_slow = |group: &GroupOfLen| {
+            let kind = groups[group.at].encoding(formats).definition().kind;
+            matches!(kind, EncodingKind::Hashids | EncodingKind::Sqids)
+        };
+        let of_len = |len| {
+            let group = |at: usize| {
+                Some(GroupOfLen {
+                    at,
+                    numbers: groups[at].numbers_of_len(formats, len)?,
+                })
+            };
+            let mut of_len: Vec<GroupOfLen> = (0..groups.len()).filter_map(group).collect();
+            of_len.sort_by_key(is_slow);
+            of_len
+        };
+        let encodings = formats.iter().flat_map(|format| &format.encodings);
+        let len_max = encodings.map(Encoding::len_max).max().unwrap_or(0);
+        let prefixed = formats
+            .iter()
+            .enumerate()
+            .filter(|(_, format)| !format.prefixes.is_empty());
+        let behind_prefixes = prefixed
+            .map(|(format, _)| Member {
+                format,
+                encoding: 0,
+            })
+            .collect();
+        EncodingGroups {
+            by_len: (0..=len_max).map(of_len).collect(),
+            of_formats,
+            behind_prefixes,
+            groups,
+        }
+    }
+
+    /// Returns all groups of encodings.
+    pub(super) fn all(&self) -> &[EncodingGroup] {
+        &self.groups
+    }
+
+    /// Returns the groups that may have a text of `len` bytes consisting of `letters`. Groups that
+    /// read quickly come first.
+    pub(super) fn of_texts(
+        &self,
+        len: usize,
+        letters: LetterSet,
+    ) -> impl Iterator<Item = &GroupOfLen> {
+        self.of_len(len)
+            .iter()
+            .filter(move |group| self.may_have(group, letters))
+    }
+
+    /// Returns the groups that have texts of `len` bytes. Groups that read quickly come first.
+    pub(super) fn of_len(&self, len: usize) -> &[GroupOfLen] {
+        self.by_len.get(len).map_or(&[], Vec::as_slice)
+    }
+
+    /// `true` if every one of `letters` may occur in texts of the group.
+    pub(super) fn may_have(&self, group: &GroupOfLen, letters: LetterSet) -> bool {
+        letters.is_within(self.groups[group.at].letters)
+    }
+
+    /// Returns the number of text lengths in the table. The lengths start at zero.
+    pub(super) fn lens(&self) -> usize {
+        self.by_len.len()
+    }
+
+    /// Returns the canonical encodings of formats with prefixes, whose texts may follow a prefix.
+    pub(super) fn behind_prefixes(&self) -> &[Member] {
+        &self.behind_prefixes
+    }
+
+    /// Returns, for each encoding of a format, the index of the group that the encoding belongs to.
+    pub(super) fn of_format(&self, format: usize) -> &[usize] {
+        &self.of_formats[format]
+    }
+}

@@ -1,0 +1,26 @@
+//! Decodes ids of unknown format.
+//!
+//! A [`Decoder`] reads a text once for each group of encodings that read texts as the same numbers.
+//! The decoder weighs each reading by its evidence. If no format can read the text, the decoder
+//! looks for ids that the caller may have meant.
+
+mod decode_filter;
+mod decoder;
+mod encoding_groups;
+mod evidence;
+mod first_match;
+mod given_text;
+mod least_bits;
+mod near_ids;
+mod notes;
+mod packed_layout;
+mod shapes;
+mod spelling;
+
+pub use decode_filter::{DecodeFilter, Liberty};
+pub use decoder::{Decoded, Decoder, DecoderAt, Match};
+pub use evidence::OwnNumbers;
+pub use near_ids::NearId;
+pub use notes::{Note, NoteKind};
+pub(in crate::id) use notes::{bits_of_rounded, large_number, lost_digits_note, rounded};
+pub use shapes::{KSUID, Shape};

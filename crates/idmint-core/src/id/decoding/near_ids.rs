@@ -1,0 +1,333 @@
+//! Finds the ids that a caller may have meant by a text that has quotes, letters in the wrong case,
+//! or no hyphens.
+//!
+//! Lenient reading and suggestions share one search. Each encoding derives at most one text from
+//! the given text ([`Encoding::lenient_text`](crate::id::Encoding)), and these texts are ranked
+//! like readings. If that search finds no id, suggestions also try other separators, and remove
+//! characters that surround an id in a sentence.
+
+use std::borrow::Cow;
+
+use super::decode_filter::{DecodeFilter, Liberty};
+use super::decoder::{AMBIGUOUS_BITS, DecoderAt, Match};
+use super::encoding_groups::Member;
+use super::evidence::bits_of_text;
+use super::spelling::BITS_OF_OTHER_ENCODING;
+use crate::id::encoding::{EncodingKind, LetterSet, TEXT_LEN_MAX};
+use crate::id::format::{Format, Rule};
+
+/// The minimum evidence, in bits, for a suggested text whose letters differ from the given text.
+/// With less evidence, the caller probably misspelled something else. The minimum does not apply if
+/// only characters around the id, such as quotes, were removed.
+const BITS_MIN_OF_OTHER_LETTERS: f64 = -4.0;
+
+/// The lead in bits up to which another number may be meant as well, whatever encoding that number
+/// is in.
+const BITS_OF_OTHER_NUMBER: f64 = AMBIGUOUS_BITS + BITS_OF_OTHER_ENCODING;
+
+/// The maximum number of suggestions.
+const SUGGESTED_MAX: usize = 4;
+
+/// The characters, in addition to whitespace, that lenient reading removes around an id.
+const QUOTES: [char; 11] = [
+    '"', '\'', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{201a}', '{',
+    '}',
+];
+
+/// Further characters that may surround an id in a sentence, a log line or a line of code.
+const AROUND: [char; 9] = ['<', '>', '(', ')', '[', ']', ',', ';', '.'];
+const BRACKETS: [char; 8] = ['<', '>', '(', ')', '[', ']', ',', ';'];
+
+/// The minimum length of a text with letters of both cases that may be a Crockford or hexadecimal
+/// id. A shorter text in both cases is rather an id of base 62.
+const MIXED_LEN_MIN: usize = 20;
+
+/// The minimum number of hexadecimal digits that follow `0x` in an id.
+const HEX_LEN_MIN: usize = 8;
+const SEPARATORS: [char; 6] = ['-', '_', ' ', ':', '.', ','];
+
+/// An id that the caller may have meant.
+#[derive(Debug)]
+pub struct NearId<'a> {
+    /// The text that the caller may have meant.
+    pub text: String,
+    /// The best reading of `text`.
+    pub found: Match<'a>,
+    /// The evidence against this id, in bits. Among the ids that the caller may have meant, the id
+    /// with the least evidence against it is the likeliest.
+    id_bits: f64,
+}
+
+impl NearId<'_> {
+    /// `true` if `id` is another number and nearly as likely as this one. `id_bits` is the evidence
+    /// against `id`.
+    fn has_rival(&self, id: u128, id_bits: f64) -> bool {
+        id != self.found.id() && id_bits - self.id_bits <= BITS_OF_OTHER_NUMBER
+    }
+}
+
+impl<'a> DecoderAt<'a> {
+    /// Returns the ids that the caller may have meant with a text that is not an id, or only an
+    /// unlikely one.
+    ///
+    /// The result has at most four ids, the likeliest first. They differ from the text only in the
+    /// ways that [`lenient_text`](DecoderAt::lenient_text) lists. If no such id exists, they differ
+    /// by characters around the id in a sentence, or by other separators. If only the salt or the
+    /// check digits of a text are wrong, the result contains only ids that are part of the text.
+    pub fn near_ids(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<NearId<'a>> {
+        let core = &unwrapped(text);
+        let in_a_sentence =
+            core.trim_matches(|letter: char| is_around(letter) || AROUND.contains(&letter));
+        let joined: String = in_a_sentence
+            .chars()
+            .filter(|letter| !SEPARATORS.contains(letter))
+            .collect();
+        let mut near = self.read_leniently(core, text, filter, Liberty::Lenient);
+        if near.is_empty() && in_a_sentence != core {
+            near = self.read_leniently(in_a_sentence, text, filter, Liberty::Lenient);
+        }
+        if near.is_empty() && joined != in_a_sentence {
+            near = self.read_leniently(&joined, text, filter, Liberty::Lenient);
+        }
+        if !near.is_empty() && self.has_exact_shape(core, filter) {
+            near.retain(|near| text.contains(&near.text));
+        }
+        near.truncate(SUGGESTED_MAX);
+        near
+    }
+
+    /// Returns only the texts of the ids that [`near_ids`](DecoderAt::near_ids) returns.
+    pub fn did_you_mean(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<String> {
+        self.near_ids(text, filter)
+            .into_iter()
+            .map(|near| near.text)
+            .collect()
+    }
+
+    /// Returns the one encoded text that the caller meant, if that text differs from `text` only in
+    /// ways of a closed list.
+    ///
+    /// The permitted differences are whitespace, a byte order mark, quotes, brackets, braces,
+    /// commas and semicolons around the id, the case of letters, `I`, `L` and `O` in Crockford's
+    /// base 32, missing hyphens, `urn:uuid:`, `ObjectId("…")`, `UUID("…")`, `{"$oid":"…"}`, `0x…`,
+    /// `\x…`, `X'…'`, and a decimal number of 64 bits with a sign.
+    ///
+    /// Returns `None` if `text` is an id already and its time is plausible. Also returns `None` if
+    /// `text` is not an id even when read leniently, or if another number has nearly as much
+    /// evidence.
+    pub fn lenient_text(&self, text: &str, filter: DecodeFilter<'_>) -> Option<String> {
+        self.text_with(text, filter, Liberty::Lenient)
+    }
+
+    /// Returns the one encoded text that the caller meant, if it differs from `text` only in ways
+    /// that [`DecodeFilter::liberty`] permits.
+    ///
+    /// Returns `None` in the same cases as [`lenient_text`](DecoderAt::lenient_text).
+    pub fn meant_text(&self, text: &str, filter: DecodeFilter<'_>) -> Option<String> {
+        match filter.liberty {
+            Liberty::Canonical => None,
+            liberty => self.text_with(text, filter, liberty),
+        }
+    }
+
+    fn text_with(&self, text: &str, filter: DecodeFilter<'_>, liberty: Liberty) -> Option<String> {
+        let as_given = self.first_of(text, filter);
+        if as_given
+            .as_ref()
+            .is_some_and(|first| first.is_told && first.best.is_plausible())
+        {
+            return None;
+        }
+        let core = match liberty {
+            Liberty::Lenient => unwrapped(text),
+            _ => Cow::Borrowed(text),
+        };
+        let near = self.read_leniently(&core, text, filter, liberty);
+        let mut near = near.into_iter();
+        let meant = near.next()?;
+        if !text.contains(&meant.text) && self.has_exact_shape(trim(text), filter) {
+            return None;
+        }
+        let of_given =
+            as_given.map(|first| (first.best.id(), bits_of(text) - first.best.evidence_bits()));
+        let of_others = near.map(|other| (other.found.id(), other.id_bits));
+        if of_given
+            .into_iter()
+            .chain(of_others)
+            .any(|(id, bits)| meant.has_rival(id, bits))
+        {
+            return None;
+        }
+        let is_of_two_numbers = || {
+            let of_text = bits_of(&meant.text);
+            let readings = self.decode(&meant.text, filter).matches;
+            readings
+                .iter()
+                .any(|found| meant.has_rival(found.id(), of_text - found.evidence_bits()))
+        };
+        if is_of_two_numbers() {
+            None
+        } else {
+            Some(meant.text)
+        }
+    }
+
+    /// Returns the ids that the encodings derive from `text` by lenient reading, except an id whose
+    /// text is `given`. Each number occurs once, and the likeliest id comes first.
+    fn read_leniently(
+        &self,
+        text: &str,
+        given: &str,
+        filter: DecodeFilter<'_>,
+        liberty: Liberty,
+    ) -> Vec<NearId<'a>> {
+        let mut near: Vec<NearId<'a>> = Vec::new();
+        if text.len() > TEXT_LEN_MAX {
+            return near;
+        }
+        let decoder = self.decoder;
+        for (at, group) in decoder.groups.all().iter().enumerate() {
+            // The encodings of a group differ only in their greatest number, so the encoding with
+            // the longest text covers all of them.
+            let members = group.select(&decoder.formats, filter);
+            let longest = members.max_by_key(|member| member.of(&decoder.formats).len_max());
+            let Some(member) = longest else { continue };
+            let Some(meant) = member.of(&decoder.formats).lenient_text(text) else {
+                continue;
+            };
+            let is_specified = || {
+                let mut members = group.select(&decoder.formats, filter);
+                meant.eq_ignore_ascii_case(text)
+                    && members
+                        .any(|member| is_in_any_case(member, &decoder.formats[member.format], text))
+            };
+            if liberty == Liberty::Specified && !is_specified() {
+                continue;
+            }
+            let text = meant;
+            if text == given || near.iter().any(|other| other.text == text) {
+                continue;
+            }
+            // Reading Crockford's base 32 leniently may produce a text that is also base 36. Ignore
+            // the reading in base 36, because `I` and `O` are digits of their own there.
+            near.extend(self.near_id(text, given, filter, |found| {
+                found.prefix_len() == 0
+                    && decoder.groups.of_format(found.format_index())[found.encoding_index()] == at
+            }));
+        }
+        for member in decoder.groups.behind_prefixes() {
+            if liberty == Liberty::Specified {
+                break;
+            }
+            let format = &decoder.formats[member.format];
+            let meant = format.prefixes.lenient_text(text, format.canonical());
+            let Some(text) = meant.filter(|_| filter.accepts(format, format.canonical())) else {
+                continue;
+            };
+            if text != given && near.iter().all(|other| other.text != text) {
+                near.extend(self.near_id(text, given, filter, |found| found.prefix_len() > 0));
+            }
+        }
+        let place = |near: &NearId<'_>| (near.found.format_index(), near.found.encoding_index());
+        near.sort_by(|one, other| {
+            one.id_bits
+                .total_cmp(&other.id_bits)
+                .then(place(one).cmp(&place(other)))
+        });
+        let mut numbers = Vec::new();
+        near.retain(|near| {
+            let is_new = !numbers.contains(&near.found.id());
+            numbers.push(near.found.id());
+            is_new
+        });
+        near
+    }
+
+    /// Returns the best reading of `text`, which was derived from `given`. Returns `None` if the
+    /// evidence is too weak, or if `is_as_made` refuses the best reading because it is in another
+    /// encoding than the one that derived `text`.
+    fn near_id(
+        &self,
+        text: String,
+        given: &str,
+        filter: DecodeFilter<'_>,
+        is_as_made: impl Fn(&Match<'_>) -> bool,
+    ) -> Option<NearId<'a>> {
+        let first = self.first_of(&text, filter)?;
+        let (found, id_bits) = (first.best, bits_of(&text) - first.best.evidence_bits());
+        let is_enough = given.contains(&text)
+            || unsigned(given).is_some()
+            || found.evidence_bits() >= BITS_MIN_OF_OTHER_LETTERS;
+        let is_near = filter.is_pinned() || first.is_told && found.is_plausible() && is_enough;
+        (is_near && is_as_made(&found)).then_some(NearId {
+            text,
+            found,
+            id_bits,
+        })
+    }
+}
+
+/// `true` if the specification of this encoding accepts the letter case of `text`.
+fn is_in_any_case(member: Member, format: &Format, text: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
+    let is_of_one_case = !(has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase));
+    // A short text with letters of both cases is more likely an id in base 62.
+    let is_canonical = member.encoding == 0 && (is_of_one_case || text.len() >= MIXED_LEN_MIN);
+    match format.encodings[member.encoding].definition().kind {
+        EncodingKind::Uuid | EncodingKind::Uuid8 => true,
+        EncodingKind::Crockford => is_canonical,
+        EncodingKind::HexPadded => is_canonical && format.rule == Rule::DecodeOnly,
+        _ => false,
+    }
+}
+
+fn is_around(letter: char) -> bool {
+    letter.is_whitespace() || letter == '\u{feff}' || QUOTES.contains(&letter)
+}
+
+/// Returns the text without the characters and notation around an id, such as `ObjectId("…")`. A
+/// negative decimal of 64 bits becomes the unsigned number with the same bits.
+fn unwrapped(text: &str) -> Cow<'_, str> {
+    let is_wrapping = |letter: char| is_around(letter) || BRACKETS.contains(&letter);
+    let core = text.trim_matches(is_wrapping);
+    let rest_of = |prefix: &str| {
+        let (head, rest) = core.split_at_checked(prefix.len())?;
+        let rest = rest.trim_matches(|letter| is_wrapping(letter) || letter == ':');
+        head.eq_ignore_ascii_case(prefix).then_some(rest)
+    };
+    let calls = ["ObjectId(", "UUID(", "$oid"];
+    let hexadecimal = ["0x", "\\x", "x'"];
+    let is_hexadecimal = |rest: &&str| {
+        rest.len() >= HEX_LEN_MIN && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let rest = calls.into_iter().find_map(rest_of);
+    let in_notation = || {
+        hexadecimal
+            .into_iter()
+            .find_map(rest_of)
+            .filter(is_hexadecimal)
+    };
+    match (rest.or_else(in_notation), unsigned(core)) {
+        (Some(rest), _) => Cow::Borrowed(rest),
+        (None, Some(number)) => Cow::Owned(number.to_string()),
+        (None, None) => Cow::Borrowed(core),
+    }
+}
+
+/// Parses a negative decimal of 64 bits and returns the unsigned number with the same bits. Returns
+/// `None` for any other text.
+pub(super) fn unsigned(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix('-')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let number: i64 = text.parse().ok().filter(|_| is_number)?;
+    Some(number.cast_unsigned())
+}
+
+/// Returns the text without the whitespace, quotes and braces around it.
+pub(super) fn trim(text: &str) -> &str {
+    text.trim_matches(is_around)
+}
+
+fn bits_of(text: &str) -> f64 {
+    bits_of_text(text, LetterSet::of(text.as_bytes()))
+}

@@ -1,0 +1,270 @@
+//! The codecs, each of which writes numbers as text in its own way, in one enum.
+
+use super::did::Did;
+use super::hashids::Hashids;
+use super::letters::LetterSet;
+use super::positional::{Checked, Endings, Positional, write_block};
+use super::sqids::Sqids;
+use super::uuid::Uuid;
+use super::uuid8::Uuid8;
+use crate::id::{IdBlock, Rejection};
+
+/// A way to write numbers as text, for all numbers up to a given maximum.
+///
+/// Texts are ASCII. Reading is strict: a text is accepted only if writing its value gives the same
+/// text.
+#[derive(Debug, Clone)]
+pub(super) enum Codec {
+    /// Digits of one radix: decimal, hex, base32, base36, base62, base64 and similar.
+    Positional(Positional),
+    /// Digits of one radix followed by two check digits.
+    Checked(Checked),
+    /// A decentralised identifier (DID) with a checksum.
+    Did(Did),
+    /// All 128 bits of the number in the UUID form of RFC 9562.
+    Uuid(Uuid),
+    /// A number of up to 122 bits inside a UUID, around the bits of the version (8) and the variant
+    /// of RFC 9562.
+    Uuid8(Uuid8),
+    /// The short shuffled texts of the Hashids project.
+    Hashids(Hashids),
+    /// The short shuffled texts of the Sqids project.
+    Sqids(Sqids),
+}
+
+impl Codec {
+    /// Returns the length of the value's text in bytes, which never decreases as the value grows.
+    #[inline]
+    pub(super) fn len(&self, value: u128) -> usize {
+        match self {
+            Self::Positional(codec) => codec.len(value),
+            Self::Checked(codec) => codec.len(value),
+            Self::Did(codec) => codec.len(),
+            Self::Uuid(_) | Self::Uuid8(_) => Uuid::LEN,
+            Self::Hashids(codec) => codec.len(value),
+            Self::Sqids(codec) => codec.len(value),
+        }
+    }
+
+    /// Writes the value's text to `out`, which must have exactly `len(value)` bytes.
+    ///
+    /// The value must not exceed the maximum of the codec, or its leading digits would be lost.
+    #[inline]
+    pub(super) fn write(&self, value: u128, out: &mut [u8]) {
+        debug_assert_eq!(
+            out.len(),
+            self.len(value),
+            "out has room for exactly the text"
+        );
+        match self {
+            Self::Positional(codec) => codec.write(value, out),
+            Self::Checked(codec) => codec.write(value, out),
+            Self::Did(codec) => codec.write(value, out),
+            Self::Uuid(codec) => codec.write(value, out),
+            Self::Uuid8(codec) => codec.write(value, out),
+            Self::Hashids(codec) => codec.write(value, out),
+            Self::Sqids(codec) => codec.write(value, out),
+        }
+    }
+
+    /// Writes the text of each id followed by the separator `seam`, and returns the number of bytes
+    /// written.
+    ///
+    /// The output is the same as if [`write`](Self::write) were called for each id. `out` must have
+    /// room for all texts.
+    #[inline]
+    pub(super) fn write_block<const SEAM: usize>(
+        &self,
+        block: IdBlock<'_>,
+        seam: [u8; SEAM],
+        out: &mut [u8],
+    ) -> usize {
+        match self {
+            Self::Positional(codec) => codec.write_block(block, seam, out),
+            other => write_block(
+                block,
+                |v| other.len(v),
+                |v, text| other.write(v, text),
+                other.endings(),
+                seam,
+                out,
+            ),
+        }
+    }
+
+    /// Returns the table of all two-letter text endings. Returns `None` for codecs in which
+    /// consecutive numbers mostly differ in more than their last two letters.
+    pub(crate) fn endings(&self) -> Option<Endings<'_>> {
+        match self {
+            Self::Positional(codec) => codec.endings(),
+            Self::Uuid(codec) => codec.endings(),
+            // Consecutive texts of these codecs differ in more than two letters: they end in a
+            // checksum or in filler bits, or their letters are shuffled.
+            Self::Checked(_)
+            | Self::Did(_)
+            | Self::Uuid8(_)
+            | Self::Hashids(_)
+            | Self::Sqids(_) => None,
+        }
+    }
+
+    /// Parses a text as a number. The number may exceed the maximum of the codec.
+    ///
+    /// # Errors
+    /// Returns the first [`Rejection`] that applies to the text.
+    pub(super) fn read(&self, text: &str) -> Result<u128, Rejection> {
+        match self {
+            Self::Positional(codec) => codec.read(text),
+            Self::Checked(codec) => codec.read(text),
+            Self::Did(codec) => codec.read(text),
+            Self::Uuid(codec) => codec.read(text),
+            Self::Uuid8(codec) => codec.read(text),
+            Self::Hashids(codec) => codec.read(text),
+            Self::Sqids(codec) => codec.read(text),
+        }
+    }
+
+    /// Parses a text like [`read`](Self::read), but returns `None` instead of the reason for a
+    /// failure.
+    ///
+    /// For a text of another codec, finding the reason would be the most expensive step. The result
+    /// may also be `None` if `is_wanted` refuses the number, which saves the remaining checks.
+    pub(super) fn value(&self, text: &str, is_wanted: impl FnOnce(u128) -> bool) -> Option<u128> {
+        match self {
+            Self::Hashids(codec) => codec.value(text),
+            Self::Sqids(codec) => codec.value(text, is_wanted),
+            Self::Positional(_)
+            | Self::Checked(_)
+            | Self::Did(_)
+            | Self::Uuid(_)
+            | Self::Uuid8(_) => self.read(text).ok(),
+        }
+    }
+
+    /// Returns `true` if sorting the texts of this codec byte by byte sorts their numbers.
+    pub(super) fn is_sortable(&self) -> bool {
+        match self {
+            Self::Positional(codec) => codec.is_sortable(),
+            Self::Checked(codec) => codec.is_sortable(),
+            Self::Uuid(_) | Self::Uuid8(_) => true,
+            // The texts of these codecs start with a checksum, or their letters are shuffled.
+            Self::Did(_) | Self::Hashids(_) | Self::Sqids(_) => false,
+        }
+    }
+
+    /// Returns the length that all texts have in common, in bytes, or `None` if the lengths differ.
+    pub(super) fn fixed_len(&self) -> Option<usize> {
+        match self {
+            Self::Positional(codec) => codec.fixed_len(),
+            Self::Checked(codec) => codec.fixed_len(),
+            Self::Did(codec) => Some(codec.len()),
+            Self::Uuid(_) | Self::Uuid8(_) => Some(Uuid::LEN),
+            Self::Hashids(codec) => codec.fixed_len(),
+            Self::Sqids(codec) => codec.fixed_len(),
+        }
+    }
+
+    /// Returns the number of letters in each hyphenated group, or an empty slice if texts have no
+    /// hyphens.
+    pub(super) fn groups(&self) -> &[usize] {
+        match self {
+            Self::Uuid(_) | Self::Uuid8(_) => &Uuid::GROUPS,
+            Self::Hashids(codec) => codec.groups(),
+            Self::Positional(_) | Self::Checked(_) | Self::Did(_) | Self::Sqids(_) => &[],
+        }
+    }
+
+    /// Returns the letters that texts of this codec can contain.
+    pub(in crate::id) fn letters(&self) -> LetterSet {
+        match self {
+            Self::Positional(codec) => codec.letters(),
+            Self::Checked(codec) => codec.letters(),
+            Self::Did(codec) => codec.letters(),
+            Self::Uuid(codec) => codec.letters(),
+            Self::Uuid8(codec) => codec.letters(),
+            Self::Hashids(codec) => codec.letters(),
+            Self::Sqids(codec) => codec.letters(),
+        }
+    }
+
+    /// Returns a regular expression, anchored at both ends, that accepts every text of this codec
+    /// and refuses other lengths and letters.
+    pub(super) fn pattern(&self) -> String {
+        match self {
+            Self::Positional(codec) => codec.pattern(),
+            Self::Checked(codec) => codec.pattern(),
+            Self::Did(codec) => codec.pattern(),
+            Self::Uuid(codec) => codec.pattern(),
+            Self::Uuid8(codec) => codec.pattern(),
+            Self::Hashids(codec) => codec.pattern(),
+            Self::Sqids(codec) => codec.pattern(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::encoding::vectors;
+
+    /// Generates codecs that shuffle their letters, with random alphabets, padded or not.
+    fn shuffling() -> impl Strategy<Value = Codec> {
+        let hashids = (
+            vectors::some_letters(Hashids::ALPHABET, 16),
+            "[ -~]{0,8}",
+            0_usize..12,
+        )
+            .prop_map(|(alphabet, salt, len)| {
+                Codec::Hashids(
+                    Hashids::new(&alphabet, &salt, len, &[], u64::MAX.into()).expect("valid"),
+                )
+            });
+        let sqids =
+            (vectors::some_letters(Sqids::ALPHABET, 3), 0_usize..12).prop_map(|(alphabet, len)| {
+                Codec::Sqids(Sqids::new(&alphabet, len, None, u64::MAX.into()).expect("valid"))
+            });
+        prop_oneof![hashids, sqids]
+    }
+
+    proptest! {
+        #![proptest_config(vectors::same_cases_every_time())]
+
+        #[test]
+        fn the_value_of_a_text_is_what_reading_it_finds(
+            codec in shuffling(), value: u64, cut in 0_u32..64, letter in "[0-9A-Za-z]", at in 0_usize..12,
+        ) {
+            let text = vectors::text_of(&codec, (value >> cut).into());
+            prop_assert_eq!(codec.value(&text, |_| true), Some(u128::from(value >> cut)));
+            let at = at % text.len();
+            for near in [text[..at].to_owned(), format!("{}{letter}{}", &text[..at], &text[at + 1..]), text + &letter] {
+                prop_assert_eq!(codec.value(&near, |_| true), codec.read(&near).ok(), "{:?}", near);
+            }
+        }
+    }
+
+    #[test]
+    fn the_value_of_a_text_that_begins_elsewhere_since_a_word_is_blocked_is_found() {
+        let free = Sqids::new(Sqids::ALPHABET, 0, Some(&[]), u64::MAX.into()).expect("valid");
+        for number in [7, 4_711, 1 << 40] {
+            let text = vectors::text_of(&Codec::Sqids(free.clone()), number);
+            let blocking = Sqids::new(
+                Sqids::ALPHABET,
+                0,
+                Some(std::slice::from_ref(&text)),
+                u64::MAX.into(),
+            );
+            let blocking = Codec::Sqids(blocking.expect("valid"));
+            let other = vectors::text_of(&blocking, number);
+            // A blocked word of two letters has no effect.
+            assert_eq!(other == text, text.len() < 3, "{text}");
+            assert_eq!(blocking.value(&other, |_| true), Some(number), "{other}");
+            assert_eq!(
+                blocking.value(&text, |_| true),
+                blocking.read(&text).ok(),
+                "{text}"
+            );
+        }
+    }
+}

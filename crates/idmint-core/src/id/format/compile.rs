@@ -1,0 +1,259 @@
+//! Compiles the definition of a format into a checked [`Format`].
+
+use std::collections::BTreeMap;
+
+use super::definition::{CodeDefinition, FormatDefinition, WholeNumber, number, plausible_ahead};
+use super::format::{Format, PlacedCode, Rule, StartAfter, Variant};
+use super::format_error::{Cause, FormatError};
+use super::monotonic_check::check_monotonic;
+use super::prefix_check::check_prefixes;
+use super::rule_check::{check_above_word, check_chained, check_room};
+use super::stamp_check::check_stamps;
+use crate::id::encoding::Encoding;
+use crate::id::layout::{FieldKind, Layout, SuffixCode, Width};
+use crate::time::{Tick, UnixTime};
+
+impl FormatDefinition {
+    /// Checks the whole definition and builds the format called `name` from it.
+    ///
+    /// # Errors
+    /// Returns [`FormatError`] with the key, the value and the violated bound if a setting is
+    /// invalid.
+    pub fn compile(&self, name: &str) -> Result<Format, FormatError> {
+        self.check(name)
+            .map_err(|cause| FormatError::new(name, cause))
+    }
+
+    fn check(&self, name: &str) -> Result<Format, Cause> {
+        check_name(name)?;
+        let (variants, code) = self.variants()?;
+        self.check_rule(&variants)?;
+        let greatest = variants.iter().map(|variant| variant.layout.greatest());
+        let greatest = greatest.max().unwrap_or(0);
+        let encodings = self.encodings.iter();
+        let encodings: Vec<Encoding> = encodings
+            .map(|definition| Encoding::new(definition, greatest))
+            .collect::<Result<_, _>>()?;
+        check_encodings(&encodings)?;
+        let prefixes = check_prefixes(self, &encodings, code.is_some())?;
+        let tick: Option<Tick> = self.tick.as_deref().map(str::parse).transpose()?;
+        let (epoch, plausible_from) = (self.epoch.as_deref(), self.plausible_from.as_deref());
+        let epoch = epoch.map_or(Ok(UnixTime::EPOCH), str::parse)?;
+        let plausible_from: UnixTime = plausible_from.map_or(Ok(epoch), str::parse)?;
+        if self.rule == Rule::Chained {
+            check_chained(&variants[0].layout, tick, epoch)?;
+        }
+        let mint_below = match &self.mint_below {
+            Some(number) => number.get("mint_below")?,
+            None if u128::BITS - greatest.leading_zeros() == 64 => 1 << 63,
+            None => Format::UNBOUNDED,
+        };
+        if self.worker_range.is_some_and(|[first, last]| first > last) {
+            return Cause::rule("worker_range: write the lowest number first");
+        }
+        let mut format = Format {
+            name: name.to_owned(),
+            summary: self.summary.clone(),
+            rule: self.rule,
+            tick,
+            epoch,
+            variants,
+            code,
+            encodings,
+            prefixes,
+            first_worker: self
+                .first_worker
+                .max(self.worker_range.map_or(0, |[first, _]| first)),
+            last_worker: self.worker_range.map(|[_, last]| last),
+            lanes: self.lanes,
+            sequence_spread: self.sequence_spread,
+            start_after: None,
+            exclude: self.exclude.clone(),
+            monotonic: self.monotonic,
+            labels: self.labels()?,
+            mint_below,
+            plausible_from: plausible_from.max(epoch),
+            plausible_ahead: plausible_ahead(&self.plausible_ahead)?,
+            rarity: self.rarity,
+            reveals: self.reveals.clone(),
+            enabled: self.enabled,
+        };
+        check_room(&format)?;
+        check_stamps(&format)?;
+        check_monotonic(&format)?;
+        if let Some(id) = &self.start_after {
+            format.start_after = Some(start_after(&format, id.to_text())?);
+        }
+        Ok(format)
+    }
+
+    fn labels(&self) -> Result<BTreeMap<u128, String>, Cause> {
+        self.labels
+            .iter()
+            .map(|(value, label)| Ok((number("labels", value)?, label.clone())))
+            .collect()
+    }
+
+    /// Returns the format's only layout. If a field carries a suffix code, returns one layout for
+    /// each word of the code instead, together with the code and its position.
+    fn variants(&self) -> Result<(Vec<Variant>, Option<PlacedCode>), Cause> {
+        let fields = self.fields.iter();
+        let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);
+        let (coded, another) = (coded.next(), coded.next());
+        if another.is_some() {
+            return Cause::rule("only one field can carry a suffix code");
+        }
+        let Some(field) = coded else {
+            let variant = Variant {
+                name: None,
+                aliases: Vec::new(),
+                assigned: true,
+                layout: self.layout(None)?,
+            };
+            return Ok((vec![variant], None));
+        };
+        let name = &field.name;
+        let (Some(bits), Some(codes)) = (field.bits, &field.codes) else {
+            return Cause::rule(format!(
+                "field `{name}`: a qualifier needs `bits` and `codes`"
+            ));
+        };
+        let words = codes.iter();
+        let words: Vec<_> = words
+            .map(|code| (code.suffix.clone(), code.name.clone()))
+            .collect();
+        let code = SuffixCode::new(&words, bits).map_err(|cause| Cause::Code {
+            field: name.clone(),
+            cause,
+        })?;
+        let mut variants = Vec::new();
+        for word in code.words() {
+            let mut named = codes.iter().filter(|code| code.name.is_some());
+            let definition = named.find(|code| code.name == word.name);
+            variants.push(Variant {
+                name: word.name.clone(),
+                aliases: definition.map_or_else(Vec::new, |code| code.aliases.clone()),
+                assigned: word.name.is_some(),
+                layout: self.layout(Some((word.bits, word.suffix)))?,
+            });
+        }
+        check_type_names(codes)?;
+        let qualifier = variants[0].layout.field_of(FieldKind::Qualifier);
+        let qualifier = qualifier.expect("each layout has the qualifier");
+        if !qualifier.stride.is_power_of_two() {
+            return Cause::rule(format!(
+                "field `{name}`: fields below a suffix code must be bits"
+            ));
+        }
+        let shift = qualifier.stride.ilog2();
+        variants
+            .iter()
+            .try_for_each(|variant| check_above_word(&variant.layout))?;
+        Ok((variants, Some(PlacedCode { code, shift })))
+    }
+
+    /// Builds one layout. If the format has a suffix code, `word` is the length in bits and the
+    /// value of the code word that selects this layout.
+    fn layout(&self, word: Option<(u32, u128)>) -> Result<Layout, Cause> {
+        let mut builder = Layout::builder();
+        for field in &self.fields {
+            let given = |key, number: &Option<WholeNumber>| {
+                number.as_ref().map(|number| number.get(key)).transpose()
+            };
+            let stride = given("stride", &field.stride)?;
+            let (Some((word_bits, suffix)), FieldKind::Qualifier) = (word, field.kind) else {
+                if field.codes.is_some() || field.sequence.is_some() {
+                    return Cause::rule(format!(
+                        "field `{}`: only a qualifier has `codes` and `sequence`",
+                        field.name
+                    ));
+                }
+                builder = builder
+                    .field(&field.name, field.kind, field.width()?)
+                    .stride(stride)
+                    .constant(given("value", &field.value)?)
+                    .max(given("max", &field.max)?)
+                    .scale(given("scale", &field.scale)?);
+                continue;
+            };
+            let bits = field.bits.unwrap_or(0).saturating_sub(word_bits);
+            let sequence = field
+                .sequence
+                .clone()
+                .unwrap_or_else(|| "sequence".to_owned());
+            builder = builder
+                .field(&sequence, FieldKind::Sequence, Width::Bits(bits))
+                .field(&field.name, FieldKind::Qualifier, Width::Bits(word_bits))
+                .stride(stride)
+                .constant(suffix);
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// Parses the setting `start_after`, which is the last id of another generator.
+///
+/// If several encodings can read the text as ids with different ticks, the latest of these ticks is
+/// used. No id in that tick or an earlier one is minted, whichever encoding was meant.
+fn start_after(format: &Format, id: String) -> Result<StartAfter, Cause> {
+    let readings =
+        (0..format.encodings.len()).filter_map(|encoding| format.read_as(encoding, &id).ok());
+    let ticks = readings.filter_map(|number| format.tick_of(number).ok().flatten());
+    match ticks.max() {
+        Some(tick) => Ok(StartAfter { id, tick }),
+        None => Cause::rule(format!(
+            "start_after = `{id}` is not an id of this format in any of its encodings"
+        )),
+    }
+}
+
+/// Checks that the names and aliases of all types are unique, and that every type with aliases has
+/// a name.
+fn check_type_names(codes: &[CodeDefinition]) -> Result<(), Cause> {
+    let mut names: Vec<&String> = codes
+        .iter()
+        .flat_map(|code| code.name.iter().chain(&code.aliases))
+        .collect();
+    names.sort_unstable();
+    if let Some([twice, _]) = names.array_windows().find(|[one, next]| one == next) {
+        return Cause::rule(format!("two types are named `{twice}`"));
+    }
+    match codes
+        .iter()
+        .find(|code| code.name.is_none() && !code.aliases.is_empty())
+    {
+        Some(code) => Cause::rule(format!("suffix `{}` has aliases but no name", code.suffix)),
+        None => Ok(()),
+    }
+}
+
+/// Checks the name of a format, which becomes part of URL paths, metric labels and environment
+/// variables.
+fn check_name(name: &str) -> Result<(), Cause> {
+    let plain = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
+    };
+    let starts_well = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_lowercase());
+    if starts_well && name.len() <= 64 && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Cause::rule("a name is 1 to 64 of a-z, 0-9, - and _, and begins with a letter")
+}
+
+fn check_encodings(encodings: &[Encoding]) -> Result<(), Cause> {
+    if encodings.is_empty() {
+        return Cause::rule("at least one encoding is needed; the first one is canonical");
+    }
+    for (at, encoding) in encodings.iter().enumerate() {
+        if encodings[..at]
+            .iter()
+            .any(|other| other.name() == encoding.name())
+        {
+            return Cause::rule(format!("two encodings are named `{}`", encoding.name()));
+        }
+    }
+    Ok(())
+}

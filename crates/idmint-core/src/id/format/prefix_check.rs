@@ -1,0 +1,116 @@
+//! Checks that different ids have different texts, even if the ids have different prefixes.
+
+use super::definition::FormatDefinition;
+use super::format::Rule;
+use super::format_error::Cause;
+use super::prefixes::{Prefix, Prefixes, TYPE_RULE, is_type};
+use crate::id::encoding::{Encoding, LetterSet};
+
+/// The maximum number of prefixes that a format can have. Parsing a text tries each of them.
+const LISTED_MAX: usize = 64;
+
+/// The maximum length of a prefix in bytes, which is also the limit for the prefix of an encoding.
+const LEN_MAX: usize = 64;
+
+/// Checks the prefixes and types in the definition of a format, and returns them. `has_types` is
+/// `true` if the layout already encodes types.
+///
+/// If the canonical texts have a fixed length, different ids have different texts, because equal
+/// texts would need prefixes of equal length. If the texts vary in length, each prefix must end in
+/// a character that the texts do not contain. A prefix can then end only at the last such
+/// character.
+pub(super) fn check_prefixes(
+    definition: &FormatDefinition,
+    encodings: &[Encoding],
+    has_types: bool,
+) -> Result<Prefixes, Cause> {
+    let canonical = &encodings[0];
+    let listed = &definition.prefixes;
+    let Some(types) = &definition.types else {
+        check_rule(definition.rule, "prefixes", listed.is_empty())?;
+        if listed.len() > LISTED_MAX {
+            let count = listed.len();
+            return Cause::rule(format!(
+                "prefixes: got {count}, at most {LISTED_MAX} are allowed"
+            ));
+        }
+        for (at, prefix) in listed.iter().enumerate() {
+            if listed[..at].contains(prefix) {
+                return Cause::rule(format!("prefixes: `{prefix}` is listed twice"));
+            }
+            check_prefix(prefix, canonical, &encodings[1..])
+                .map_err(|why| Cause::Rule(format!("prefixes: `{prefix}` {why}")))?;
+        }
+        return Ok(Prefixes::Listed(
+            listed.iter().map(|prefix| Prefix::new(prefix)).collect(),
+        ));
+    };
+    let refuse = |why: &str| Cause::rule(format!("types: {why}"));
+    check_rule(definition.rule, "types", false)?;
+    if has_types {
+        return refuse("the last bits of its ids already encode their type");
+    }
+    if !listed.is_empty() {
+        return refuse("its types are already prefixes of its ids; remove `prefixes`");
+    }
+    if canonical.fixed_len().is_none() {
+        return refuse(&format!(
+            "the texts of {} must have one length, to find where a type ends",
+            canonical.name()
+        ));
+    }
+    if let Some(other) = encodings[1..]
+        .iter()
+        .find(|other| !other.prefix().is_empty())
+    {
+        return refuse(&format!("the prefix of {} could be a type", other.name()));
+    }
+    if let Some(other) = types.iter().find(|other| !is_type(other)) {
+        return refuse(&format!("`{other}` is not {TYPE_RULE}"));
+    }
+    Ok(Prefixes::Types {
+        minted: types.clone(),
+    })
+}
+
+/// Refuses prefixes and types for chained and grouped formats, because their ids are looked up by
+/// text.
+fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
+    match rule {
+        Rule::Chained | Rule::Grouped if !is_absent => {
+            let rule = rule.name();
+            Cause::rule(format!("{key}: ids of the rule `{rule}` cannot have any"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that canonical texts can have this prefix. `others` are the other encodings of the
+/// format. The error says what is wrong with the prefix.
+fn check_prefix(prefix: &str, canonical: &Encoding, others: &[Encoding]) -> Result<(), String> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    let Some(last) = prefix
+        .bytes()
+        .last()
+        .filter(|_| prefix.len() <= LEN_MAX && prefix.bytes().all(is_plain))
+    else {
+        return Err(format!(
+            "is not 1 to {LEN_MAX} printable ASCII characters without \" and \\"
+        ));
+    };
+    if canonical.fixed_len().is_none() && LetterSet::of(&[last]).is_within(canonical.letters()) {
+        let (name, last) = (canonical.name(), char::from(last));
+        return Err(format!(
+            "ends in `{last}`, which {name} also uses, in texts of many lengths: end it in another character, such as _"
+        ));
+    }
+    let is_alike = |other: &&Encoding| {
+        let of_encoding = other.prefix();
+        !of_encoding.is_empty()
+            && (prefix.starts_with(of_encoding) || of_encoding.starts_with(prefix))
+    };
+    match others.iter().find(is_alike) {
+        Some(other) => Err(format!("begins like the prefix of {}", other.name())),
+        None => Ok(()),
+    }
+}

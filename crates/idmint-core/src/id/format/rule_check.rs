@@ -1,0 +1,288 @@
+//! Checks that a format has the fields that its rule requires.
+
+use std::time::Duration;
+
+use super::definition::FormatDefinition;
+use super::format::{Format, Rule, Variant};
+use super::format_error::Cause;
+use crate::id::layout::{Field, FieldKind, Layout};
+use crate::time::{Tick, UnixTime};
+
+impl FormatDefinition {
+    pub(super) fn check_rule(&self, variants: &[Variant]) -> Result<(), Cause> {
+        let layout = &variants[0].layout;
+        let count = |kind| layout.fields_of(kind).count();
+        let refuse = |text: &str| Cause::rule(format!("rule `{}`: {text}", self.rule.name()));
+        for kind in [
+            FieldKind::Time,
+            FieldKind::Worker,
+            FieldKind::Shard,
+            FieldKind::Sequence,
+            FieldKind::Object,
+        ] {
+            if count(kind) > 1 && self.rule.is_counted() {
+                return refuse(&format!("at most one field can be of kind {kind}"));
+            }
+        }
+        if count(FieldKind::Time) > 0 && (self.tick.is_none() || self.epoch.is_none()) {
+            return refuse("a time field needs `tick` and `epoch`");
+        }
+        if self.rule != Rule::Sequenced && (self.start_after.is_some() || self.exclude.is_some()) {
+            return refuse("start_after and exclude belong to the rule `sequenced`");
+        }
+        match self.rule {
+            Rule::Sequenced => {
+                if count(FieldKind::Time) != 1 || count(FieldKind::Sequence) != 1 {
+                    return refuse("one field of kind time and one of kind sequence are needed");
+                }
+                if count(FieldKind::Random) + count(FieldKind::Checksum) + count(FieldKind::Ledger)
+                    > 0
+                {
+                    return refuse("random, checksum and ledger fields belong to other rules");
+                }
+                self.check_sizes(variants)?;
+                self.check_spread(variants)
+            }
+            Rule::Random | Rule::Grouped | Rule::Chained if self.sequence_spread != 1 => {
+                refuse("sequence_spread belongs to the rule `sequenced`")
+            }
+            Rule::Random if count(FieldKind::Random) == 0 => {
+                refuse("a field of kind random is needed")
+            }
+            Rule::Random => {
+                let known = [FieldKind::Time, FieldKind::Random, FieldKind::Constant];
+                let mut fields = layout.fields().iter();
+                match fields.find(|field| !known.contains(&field.kind)) {
+                    Some(field) => refuse(&format!(
+                        "field `{}` of kind {} belongs to another rule",
+                        field.name, field.kind
+                    )),
+                    None => Ok(()),
+                }
+            }
+            Rule::Grouped => {
+                if count(FieldKind::Time) != 1 || count(FieldKind::Object) != 2 {
+                    return refuse("one field of kind time and two of kind object are needed");
+                }
+                let known = [FieldKind::Time, FieldKind::Object, FieldKind::Constant];
+                let mut fields = layout.fields().iter();
+                match fields.find(|field| !known.contains(&field.kind) || field.scale != 1) {
+                    Some(field) => refuse(&format!(
+                        "field `{}` of kind {}, scale {}: only time, objects and constants of scale 1 are allowed",
+                        field.name, field.kind, field.scale
+                    )),
+                    None => Ok(()),
+                }
+            }
+            Rule::Chained | Rule::DecodeOnly => Ok(()),
+        }
+    }
+
+    /// Checks that spreading the first ids of ticks over the sequence values skips at most a
+    /// quarter of these values.
+    fn check_spread(&self, variants: &[Variant]) -> Result<(), Cause> {
+        let layouts = variants.iter().map(|variant| &variant.layout);
+        let sequences = layouts.filter_map(|layout| layout.field_of(FieldKind::Sequence));
+        let narrowest = sequences.min_by_key(|sequence| sequence.max);
+        let narrowest = narrowest.expect("checked above");
+        let values = narrowest.max + 1;
+        let is_sound = self.sequence_spread == 1
+            || self.sequence_spread.is_power_of_two()
+                && u128::from(self.sequence_spread) <= values / 4;
+        if is_sound {
+            return Ok(());
+        }
+        let (spread, most, name) = (self.sequence_spread, values / 4, &narrowest.name);
+        Cause::rule(format!(
+            "sequence_spread = {spread} is neither 1 nor a power of two up to {most}, a quarter of the {values} values of field `{name}`"
+        ))
+    }
+
+    /// Checks the bounds of a sequenced format on which the arithmetic of its stamps (tick and
+    /// sequence in one integer) relies. See `minting::stamps`.
+    fn check_sizes(&self, variants: &[Variant]) -> Result<(), Cause> {
+        for variant in variants {
+            let layout = &variant.layout;
+            let sequence = layout.field_of(FieldKind::Sequence).expect("checked above");
+            let refuse =
+                |field: &Field, text| Cause::rule(format!("field `{}`: {text}", field.name));
+            if sequence.max >= 1 << 32 {
+                return refuse(sequence, "a sequence has at most 2^32 values");
+            }
+            if layout.field_of(FieldKind::Time).expect("checked above").max >= 1 << 64 {
+                return Cause::rule("a time field has at most 64 bits");
+            }
+            for kind in [FieldKind::Worker, FieldKind::Shard] {
+                if let Some(field) = layout.field_of(kind)
+                    && field.max > u128::from(u32::MAX)
+                {
+                    let name = &field.name;
+                    return Cause::rule(format!(
+                        "field `{name}`: at most 32 bits of kind {kind}; the bits above them may be a constant"
+                    ));
+                }
+            }
+            if let Some(object) = layout.field_of(FieldKind::Object)
+                && object.max != u128::from(u32::MAX)
+            {
+                let text = "an object of a sequenced format holds the hash of a domain, 32 bits";
+                return refuse(object, text);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that at least one id of a format with time is below `mint_below`.
+///
+/// The check assumes the greatest values for all fields other than the time. If a field comes
+/// before the time, its greatest value alone may exceed `mint_below`.
+pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
+    let least = format.greatest_without_time();
+    let is_bounded = format.rule.is_counted()
+        && format.end_tick().is_some()
+        && format.mint_below != Format::UNBOUNDED;
+    if !is_bounded || least < format.mint_below {
+        return Ok(());
+    }
+    Cause::rule(format!(
+        "its fields without the time already reach {least}, above mint_below = {}: give them fewer \
+         values, set worker_range, or set mint_below = \"{}\" if no signed column stores these ids",
+        format.mint_below,
+        format.greatest().saturating_add(1)
+    ))
+}
+
+/// Checks that a chained format has the same fields, tick and epoch as the built-in Evently format.
+///
+/// Other programs can then verify a chain of ids from its events.
+pub(super) fn check_chained(
+    layout: &Layout,
+    tick: Option<Tick>,
+    epoch: UnixTime,
+) -> Result<(), Cause> {
+    let fields = layout.fields().iter();
+    let fields = fields.map(|field| (field.kind, field.max, field.stride));
+    let is_evently = fields.eq([
+        (FieldKind::Time, (1 << 63) - 1, 1 << 64),
+        (FieldKind::Checksum, (1 << 32) - 1, 1 << 32),
+        (FieldKind::Ledger, (1 << 30) - 1, 1 << 2),
+        (FieldKind::Constant, (1 << 2) - 1, 1),
+    ]);
+    if is_evently
+        && tick.map(Tick::duration) == Some(Duration::from_micros(1))
+        && epoch == UnixTime::EPOCH
+    {
+        return Ok(());
+    }
+    Cause::rule(
+        "rule `chained`: fields, tick and epoch must be those of `evently`; `like` copies them",
+    )
+}
+
+/// Checks that no field to the left of the suffix code changes the bits of the code word. The word
+/// is read directly from the bits of the id.
+pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
+    let word = layout
+        .field_of(FieldKind::Qualifier)
+        .expect("a layout of a suffix code has its word");
+    let place = word.stride * (word.max + 1);
+    let reaches_in =
+        |field: &&Field| field.stride > word.stride && !field.stride.is_multiple_of(place);
+    match layout.fields().iter().find(reaches_in) {
+        None => Ok(()),
+        Some(field) => Cause::rule(format!(
+            "field `{}`: stride {} must be a multiple of {place}, or ids of two types could be the same number",
+            field.name, field.stride
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+    use crate::id::FormatDefinition;
+
+    /// Compiles a 64-bit format in which the worker comes before the time.
+    fn worker_first(more: &str) -> Result<Format, String> {
+        let text = format!(
+            r#"
+            summary = ""
+            rule = "sequenced"
+            tick = "1ms"
+            epoch = "2020-01-01T00:00:00Z"
+            fields = [ {{ name = "worker", kind = "worker", bits = 10 }}, {{ name = "time", kind = "time", bits = 42 }},
+                       {{ name = "sequence", kind = "sequence", bits = 12 }} ]
+            encodings = ["decimal"]
+            {more}"#
+        );
+        let definition = FormatDefinition::from_toml("mine", &text).expect("TOML");
+        definition
+            .compile("mine")
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_worker_above_the_time_that_reaches_mint_below_is_refused_with_the_ways_out() {
+        let error = worker_first("").expect_err("worker 512 and above set bit 63");
+        assert!(
+            error.contains("9223372036854775808") && error.contains("worker_range"),
+            "{error}"
+        );
+        let confined = worker_first("worker_range = [0, 511]").expect("the workers below do not");
+        assert_eq!(
+            confined.end_tick(),
+            Some(1 << 42),
+            "the whole time field is left"
+        );
+        let unsigned =
+            worker_first("mint_below = '18446744073709551616'").expect("the operator's word");
+        assert_eq!(unsigned.end_tick(), Some(1 << 42));
+    }
+
+    #[test]
+    fn a_spread_is_a_power_of_two_up_to_a_quarter_of_the_sequence() {
+        for sound in [1, 2, 64, 1024] {
+            let format = worker_first(&format!(
+                "worker_range = [0, 511]\nsequence_spread = {sound}"
+            ))
+            .expect("sound");
+            assert_eq!(format.sequence_spread, sound);
+        }
+        for unsound in [0, 3, 48, 2048, 4096] {
+            let error = worker_first(&format!("sequence_spread = {unsound}"))
+                .expect_err("no power of two up to 1024");
+            let named = [
+                format!("sequence_spread = {unsound} "),
+                "up to 1024,".to_owned(),
+                "`sequence`".to_owned(),
+            ];
+            assert!(named.iter().all(|part| error.contains(part)), "{error}");
+        }
+        let random = "summary = ''\nrule = 'random'\nsequence_spread = 64\nencodings = ['hex']\n\
+                      fields = [{ name = 'random', kind = 'random', bits = 64 }]";
+        let random = FormatDefinition::from_toml("mine", random)
+            .expect("TOML")
+            .compile("mine");
+        assert!(
+            random
+                .expect_err("it has no sequence")
+                .to_string()
+                .contains("sequence_spread")
+        );
+    }
+
+    #[test]
+    fn the_last_tick_leaves_room_below_mint_below_for_every_other_field() {
+        let format = worker_first("worker_range = [0, 1]\nmint_below = '18014398509486080'")
+            .expect("some room");
+        // In tick 0, worker 1 with the greatest sequence gives the id 2^54 + 4095. `mint_below` is
+        // one more than that, so no id of tick 1 fits.
+        let end = format.end_tick().expect("it has a time");
+        let greatest = |tick: u128| (1 << 54) + (tick << 12) + 4095;
+        assert!(
+            end > 0 && greatest(end - 1) < format.mint_below && greatest(end) >= format.mint_below,
+            "{end}"
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! The input of a verdict about a column of texts: a sample of bounded size, and a summary of the
+//! lines that each format can read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fingerprint::Fingerprint;
+use crate::id::decoding::{
+    DecodeFilter, Decoded, DecoderAt, Match, Note, bits_of_rounded, large_number, lost_digits_note,
+    rounded,
+};
+use crate::id::layout::FieldKind;
+use crate::time::UnixTime;
+
+/// The maximum length in bytes of a text that the sample stores. A longer text is not an id.
+const SAMPLED_LEN_MAX: usize = 256;
+
+/// The minimum evidence, in bits, that a column has lost its last digits. With 20 bits, one random
+/// column in 2^20 looks like that by chance.
+const ROUNDED_BITS_MIN: u64 = 20;
+
+/// The maximum number of distinct worker numbers that are stored for each format.
+pub(super) const WORKERS_MAX: usize = 1000;
+const LINES_MAX: usize = 10;
+
+/// A column of texts. The caller adds the lines one by one. The memory use does not depend on the
+/// number of lines.
+///
+/// ```
+/// use std::sync::Arc;
+/// use idmint_core::id::{Certainty, DecodeFilter, Decoder, Finding, Format, IdColumn};
+/// use idmint_core::time::UnixNanos;
+///
+/// let decoder = Decoder::new(vec![Arc::new(Format::built_in("ulid").expect("a built-in format"))]);
+/// let decoder = decoder.at(UnixNanos::from_seconds(1_469_922_900));
+/// let mut column = IdColumn::default();
+/// for line in ["id", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "", "01ARZ3NDEKQ8M0Z5R7JY0S4C2W", "01ARZ3NDEJ5V3VYB0M6ZQ6H4X1"] {
+///     column.add(line, &decoder, DecodeFilter::default());
+/// }
+/// let verdict = column.judge(&decoder, DecodeFilter::default());
+/// assert_eq!((verdict.lines, verdict.blank), (4, 1));
+/// let Finding::Told { candidate, certainty, .. } = &verdict.finding else { panic!("{:?}", verdict.finding) };
+/// assert_eq!((candidate.format.name.as_str(), candidate.none, candidate.backwards), ("ulid", 1, 1));
+/// assert!(matches!(certainty, Certainty::Certain | Certainty::Likely));
+/// ```
+#[derive(Debug, Default)]
+pub struct IdColumn {
+    /// The number of lines that are not blank.
+    pub(super) lines: u64,
+    pub(super) blank: u64,
+    /// A sample of the texts, by the fingerprint of each text. A text that is too long for an id is
+    /// stored as the empty text.
+    pub(super) sample: BTreeMap<Fingerprint, String>,
+    /// A summary of the lines that each encoding can read, by format index and encoding index.
+    pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
+    /// The number of lines whose best reading is clear without the other lines, by format index and
+    /// encoding index.
+    pub(super) clear: BTreeMap<(usize, usize), u64>,
+    /// `large` counts the numbers that a floating-point number may not hold exactly. `rounded`
+    /// counts those among them that it does hold exactly.
+    large: u64,
+    rounded: u64,
+    /// The evidence, in bits, that all large numbers were rounded to floating-point numbers, if all
+    /// of them are rounded ones.
+    rounded_bits: u64,
+    /// The line numbers of the first lines that are not blank. If a format can read none of these
+    /// lines, they are its first lines that are not ids.
+    first_lines: Vec<u64>,
+}
+
+/// A summary of the lines that are ids of one format in one encoding.
+#[derive(Debug, Default)]
+pub(super) struct ReadLines {
+    pub(super) count: u64,
+    pub(super) span: Option<(UnixTime, UnixTime)>,
+    /// The number of ids whose time is earlier than the time of the previous id.
+    pub(super) backwards: u64,
+    pub(super) workers: BTreeSet<u128>,
+    pub(super) has_more_workers: bool,
+    /// The numbers of the first lines that are not ids of the format.
+    pub(super) none_at: Vec<u64>,
+    before: Option<UnixTime>,
+    last_line: u64,
+}
+
+impl IdColumn {
+    /// The maximum number of distinct texts in the sample. The sample keeps the texts with the
+    /// smallest fingerprints, which is an unbiased and reproducible choice.
+    pub const SAMPLE_MAX: usize = 1024;
+
+    /// Adds the next line. Whitespace and byte order marks around the text are ignored, and a blank
+    /// line is only counted.
+    ///
+    /// Returns the fingerprint of the text, or `None` for a blank line. A caller that keeps all
+    /// fingerprints can find duplicates.
+    pub fn add(
+        &mut self,
+        line: &str,
+        decoder: &DecoderAt<'_>,
+        filter: DecodeFilter<'_>,
+    ) -> Option<Fingerprint> {
+        let text = line.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
+        if text.is_empty() {
+            self.blank += 1;
+            return None;
+        }
+        self.lines += 1;
+        let number = self.lines + self.blank;
+        let fingerprint = Fingerprint::of(text);
+        if let Some(large) = large_number(text) {
+            self.large += 1;
+            self.rounded += u64::from(rounded(text).is_some());
+            self.rounded_bits += u64::from(bits_of_rounded(large));
+        }
+        let filter = DecodeFilter {
+            among: None,
+            ..filter
+        };
+        let mut decoded = Decoded::default();
+        let mut meant = None;
+        if text.len() <= SAMPLED_LEN_MAX {
+            decoded.matches = decoder.readings(text, filter);
+            if !decoded.matches.iter().any(Match::is_plausible) {
+                meant = decoder.meant_text(text, filter);
+            }
+            if let Some(meant) = &meant {
+                decoded.matches = decoder.readings(meant, filter);
+            }
+        }
+        self.keep(fingerprint, meant.as_deref().unwrap_or(text));
+        if !decoded.matches.is_empty() {
+            decoded.matches.sort_by(Match::rank);
+            let best = decoded.matches[0];
+            // A decimal number alone never identifies its format clearly.
+            let is_number = text.bytes().all(|letter| letter.is_ascii_digit());
+            let is_told = best.is_plausible() && !decoded.is_unlikely();
+            if is_told && !is_number && !decoded.is_ambiguous() {
+                let key = (best.format_index(), best.encoding_index());
+                *self.clear.entry(key).or_default() += 1;
+            }
+            for found in decoded.matches.into_iter().filter(Match::is_plausible) {
+                let first_lines = &self.first_lines;
+                let key = (found.format_index(), found.encoding_index());
+                let read = self
+                    .readings
+                    .entry(key)
+                    .or_insert_with(|| ReadLines::after(first_lines));
+                read.add(&found, number);
+            }
+        }
+        self.readings
+            .values_mut()
+            .for_each(|read| read.note_none(number));
+        if self.first_lines.len() < LINES_MAX {
+            self.first_lines.push(number);
+        }
+        Some(fingerprint)
+    }
+
+    /// Returns the notes that only all lines together allow, such as a note about lost digits.
+    pub(super) fn notes(&self) -> Vec<Note> {
+        let is_rounded =
+            self.large > 0 && self.large == self.rounded && self.rounded_bits >= ROUNDED_BITS_MIN;
+        let note = is_rounded.then(|| lost_digits_note(self.rounded));
+        note.into_iter().collect()
+    }
+
+    /// Returns the line number of the first line in the column that is not blank.
+    pub(super) fn first_line(&self) -> Option<u64> {
+        self.first_lines.first().copied()
+    }
+
+    fn keep(&mut self, fingerprint: Fingerprint, text: &str) {
+        let is_kept = self.sample.len() < Self::SAMPLE_MAX
+            || self
+                .sample
+                .last_key_value()
+                .is_some_and(|(last, _)| fingerprint < *last);
+        if !is_kept || self.sample.contains_key(&fingerprint) {
+            return;
+        }
+        let kept = if text.len() <= SAMPLED_LEN_MAX {
+            text
+        } else {
+            ""
+        };
+        self.sample.insert(fingerprint, kept.to_owned());
+        if self.sample.len() > Self::SAMPLE_MAX {
+            self.sample.pop_last();
+        }
+    }
+}
+
+impl ReadLines {
+    /// Creates an entry for a format that could not read the lines with these numbers.
+    fn after(lines: &[u64]) -> ReadLines {
+        ReadLines {
+            none_at: lines.to_vec(),
+            ..ReadLines::default()
+        }
+    }
+
+    fn add(&mut self, found: &Match<'_>, line: u64) {
+        if self.last_line == line {
+            return;
+        }
+        self.count += 1;
+        self.last_line = line;
+        let parts = found.parts();
+        if let Some(worker) = parts.layout.sum_of(FieldKind::Worker, &parts.values) {
+            if self.workers.len() < WORKERS_MAX {
+                self.workers.insert(worker);
+            } else {
+                self.has_more_workers |= !self.workers.contains(&worker);
+            }
+        }
+        if let Some(time) = parts.time {
+            self.backwards += u64::from(self.before.is_some_and(|before| time < before));
+            self.before = Some(time);
+            let (from, to) = self.span.unwrap_or((time, time));
+            self.span = Some((from.min(time), to.max(time)));
+        }
+    }
+
+    fn note_none(&mut self, line: u64) {
+        if self.last_line != line && self.none_at.len() < LINES_MAX {
+            self.none_at.push(line);
+        }
+    }
+
+    /// `true` if the column's first line that is not blank is not an id, like the heading of a
+    /// column. `first_line` is the number of that line.
+    pub(super) fn is_headed(&self, first_line: Option<u64>) -> bool {
+        self.none_at
+            .first()
+            .is_some_and(|none| Some(*none) == first_line)
+    }
+}

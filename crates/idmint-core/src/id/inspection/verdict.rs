@@ -1,0 +1,408 @@
+//! The verdict on a column: the format of its ids, or the reason why no format was found.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::code_length::to_f64;
+use super::column::{IdColumn, ReadLines};
+use super::explanation::{Explanation, Reading, bits_of_any_texts};
+use crate::id::decoding::{DecodeFilter, DecoderAt, Match, Note};
+use crate::id::encoding::Encoding;
+use crate::id::format::Format;
+use crate::id::layout::FieldKind;
+use crate::id::named::named;
+use crate::time::UnixTime;
+
+/// The minimum evidence, in bits, with which a format is found. The evidence is the advantage over
+/// the next best explanation. 10 bits mean about a thousand times as likely.
+const TOLD_BITS: f64 = 10.0;
+
+/// The minimum evidence, in bits, with which a finding is certain. 20 bits mean about a million
+/// times as likely.
+const CERTAIN_BITS: f64 = 20.0;
+
+/// The minimum rarity of a format that is found only in its canonical encoding, unless the caller
+/// names the format.
+const RARITY_OF_ANY: u8 = 32;
+
+/// The column may have one line that is not an id for this number of lines, in addition to a
+/// heading.
+const LINES_OF_ONE_OTHER: u64 = 20;
+
+/// The maximum number of bits for each line that another explanation may save if the lines
+/// themselves are clear. The constants of another format would save six bits, as in the suffixes of
+/// TypeIDs.
+const LOST_BITS_OF_LINE: f64 = 2.0;
+
+/// The minimum number of distinct lines for a finding that follows from clear lines.
+const CLEAR_MIN: usize = 10;
+
+/// The maximum number of candidates that are reported if no format is found.
+const CANDIDATES_MAX: usize = 8;
+
+/// The verdict on a column of texts.
+#[derive(Debug)]
+pub struct Verdict<'a> {
+    /// The number of lines that are not blank.
+    pub lines: u64,
+    /// The number of blank lines.
+    pub blank: u64,
+    /// The format that was found for the column, or the reason why no format was found.
+    pub finding: Finding<'a>,
+    /// The notes that only all lines together allow, such as a note about lost digits.
+    pub notes: Vec<Note>,
+}
+
+/// The format that was found for a column, or the reason why no format was found.
+#[derive(Debug)]
+pub enum Finding<'a> {
+    /// The lines are ids of the format in `candidate`.
+    Told {
+        /// The format that was found, and a summary of the lines as ids of that format.
+        candidate: Candidate<'a>,
+        /// The degree of certainty with which the format is found.
+        certainty: Certainty,
+        /// The advantage of this format over every other explanation, in bits. `None` if the caller
+        /// named the format.
+        evidence_bits: Option<f64>,
+    },
+    /// The format of the column could not be determined.
+    Untold {
+        /// The reason why the format cannot be determined.
+        why: Untold,
+        /// The formats that the column may have, the likeliest first.
+        candidates: Vec<Candidate<'a>>,
+    },
+}
+
+named! {
+    /// The degree of certainty with which a format is found.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Certainty {
+        /// The format is about a million times as likely as any other explanation (at least 20
+        /// bits).
+        Certain = "certain",
+        /// The format is about a thousand times as likely as any other explanation (at least 10
+        /// bits).
+        Likely = "likely",
+        /// The caller named the format, so it was not compared with others.
+        Named = "named",
+    }
+}
+
+named! {
+    /// The reason why the format of a column cannot be determined.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Untold {
+        /// The column has no lines, or no format can read at least 19 of 20 lines, or the format
+        /// that was found is hidden from the caller.
+        NoFormat = "no_format",
+        /// Several formats explain the column about equally well.
+        SeveralFormats = "several_formats",
+        /// The lines are clearly ids, but of several formats. The candidates are these formats,
+        /// each with the number of its lines.
+        MixedFormats = "mixed_formats",
+        /// A format that is not known explains the column about equally well, such as plain
+        /// numbers, another layout or another epoch.
+        NoBetterThanChance = "no_better_than_chance",
+    }
+}
+
+/// A summary of the lines of a column as ids of one format.
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    /// The format that the lines are read as.
+    pub format: &'a Format,
+    /// The encoding in which the lines are written.
+    pub encoding: &'a Encoding,
+    /// The number of lines that are ids of the format and have a plausible time.
+    pub ids: u64,
+    /// The number of lines that are not ids of the format, or whose time is implausible.
+    pub none: u64,
+    /// The line numbers, counted from 1, of the first lines that `none` counts.
+    pub none_at: Vec<u64>,
+    /// The earliest and the latest time of the ids, or `None` for a format without time.
+    pub span: Option<(UnixTime, UnixTime)>,
+    /// The number of ids whose time is earlier than the time of the previous id.
+    pub backwards: u64,
+    /// The distinct worker numbers in the ids, up to the first thousand.
+    pub workers: BTreeSet<u128>,
+    /// `true` if the ids have more worker numbers than `workers` contains.
+    pub has_more_workers: bool,
+}
+
+/// A format and encoding that can read nearly all lines, with the number of bits that this
+/// explanation needs for the sample.
+struct Explained<'a> {
+    key: (usize, usize),
+    one: Match<'a>,
+    bits: f64,
+    /// The number of bits that this explanation saves compared with an unknown format.
+    saved: f64,
+}
+
+impl<'a> Verdict<'a> {
+    /// Returns the format as which each row of the column can be decoded. Returns `None` if no
+    /// format was found, or if the caller named the format.
+    pub fn format_of_rows(&self) -> Option<&'a Format> {
+        match &self.finding {
+            Finding::Told {
+                candidate,
+                certainty: Certainty::Certain | Certainty::Likely,
+                ..
+            } => Some(candidate.format),
+            _ => None,
+        }
+    }
+}
+
+impl IdColumn {
+    /// Returns the verdict on the lines added so far. Pass the same `decoder` and `filter` as to
+    /// [`IdColumn::add`].
+    pub fn judge<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Verdict<'a> {
+        Verdict {
+            lines: self.lines,
+            blank: self.blank,
+            finding: self.find(decoder, filter),
+            notes: self.notes(),
+        }
+    }
+
+    fn find<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Finding<'a> {
+        // Weigh all formats, including those that are hidden from the caller. Otherwise a column in
+        // a hidden format could be attributed to a visible format.
+        let all = DecodeFilter {
+            among: None,
+            ..filter
+        };
+        let mut explained = self.explain(decoder, all);
+        explained.sort_by(|one, other| one.bits.total_cmp(&other.bits));
+        let finding = self.find_explained(&explained, decoder, filter);
+        let is_certain = matches!(
+            finding,
+            Finding::Told {
+                certainty: Certainty::Certain,
+                ..
+            }
+        );
+        if is_certain || filter.is_pinned() {
+            return finding;
+        }
+        let clear = self.find_clear(explained.first(), decoder, filter);
+        clear.unwrap_or(finding)
+    }
+
+    fn find_explained<'a>(
+        &self,
+        explained: &[Explained<'a>],
+        decoder: &DecoderAt<'a>,
+        filter: DecodeFilter<'_>,
+    ) -> Finding<'a> {
+        let is_permitted = |one: &Explained<'_>| {
+            filter
+                .among
+                .is_none_or(|names| names.contains(&one.one.format().name))
+        };
+        let Some(best) = explained.first() else {
+            return Finding::Untold {
+                why: Untold::NoFormat,
+                candidates: Vec::new(),
+            };
+        };
+        if filter.format.is_some() {
+            let candidate = self.candidate(best.key, decoder);
+            return Finding::Told {
+                candidate,
+                certainty: Certainty::Named,
+                evidence_bits: None,
+            };
+        }
+        let other = explained.iter().find(|other| other.key.0 != best.key.0);
+        let over_other = other.map_or(f64::INFINITY, |other| other.bits - best.bits);
+        let evidence_bits = over_other.min(best.saved);
+        if evidence_bits >= TOLD_BITS && !is_permitted(best) {
+            return Finding::Untold {
+                why: Untold::NoFormat,
+                candidates: Vec::new(),
+            };
+        }
+        if evidence_bits >= TOLD_BITS {
+            let certainty = if evidence_bits >= CERTAIN_BITS {
+                Certainty::Certain
+            } else {
+                Certainty::Likely
+            };
+            return Finding::Told {
+                candidate: self.candidate(best.key, decoder),
+                certainty,
+                evidence_bits: Some(evidence_bits),
+            };
+        }
+        let why = if best.saved < TOLD_BITS {
+            Untold::NoBetterThanChance
+        } else {
+            Untold::SeveralFormats
+        };
+        let near = explained
+            .iter()
+            .filter(|one| is_permitted(one) && one.bits - best.bits < TOLD_BITS && one.saved > 0.0);
+        Finding::Untold {
+            why,
+            candidates: near
+                .take(CANDIDATES_MAX)
+                .map(|one| self.candidate(one.key, decoder))
+                .collect(),
+        }
+    }
+
+    /// Returns the formats and encodings that can read nearly all lines, each with the bits it
+    /// needs to explain the sample.
+    fn explain<'a>(&self, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> Vec<Explained<'a>> {
+        let is_enough = |read: &ReadLines| {
+            let others = self.lines - read.count - u64::from(read.is_headed(self.first_line()));
+            others * LINES_OF_ONE_OTHER <= self.lines
+        };
+        // A format without constants and without time can read any UUIDs, so reading them is no
+        // evidence.
+        let is_any = |key: &(usize, usize)| {
+            let format = &decoder.formats()[key.0];
+            key.1 > 0 && format.rarity >= RARITY_OF_ANY
+        };
+        let keys = self
+            .readings
+            .iter()
+            .filter(|(key, read)| filter.format.is_some() || is_enough(read) && !is_any(key));
+        let mut readings: BTreeMap<(usize, usize), Vec<Reading<'_, 'a>>> =
+            keys.map(|(key, _)| (*key, Vec::new())).collect();
+        for text in self.sample.values() {
+            for found in decoder
+                .readings(text, filter)
+                .into_iter()
+                .filter(Match::is_plausible)
+            {
+                if let Some(of_key) =
+                    readings.get_mut(&(found.format_index(), found.encoding_index()))
+                {
+                    // If a text can be read both with and without a prefix, count the text once.
+                    if of_key
+                        .last()
+                        .is_none_or(|last| !std::ptr::eq(last.text, text.as_str()))
+                    {
+                        of_key.push(Reading { text, found });
+                    }
+                }
+            }
+        }
+        let of_all = bits_of_any_texts(self.sample.values().map(String::as_str));
+        let explain = |(key, readings): (&(usize, usize), &Vec<Reading<'_, 'a>>)| {
+            let Explanation {
+                bits,
+                bits_of_rival,
+            } = Explanation::of(readings, decoder.formats(), decoder.now());
+            let of_others = of_all - bits_of_any_texts(readings.iter().map(|reading| reading.text));
+            Explained {
+                key: *key,
+                one: readings[0].found,
+                bits: bits + of_others,
+                saved: bits_of_rival - bits,
+            }
+        };
+        readings
+            .iter()
+            .filter(|(_, readings)| !readings.is_empty())
+            .map(explain)
+            .collect()
+    }
+
+    /// Returns a finding if nearly every line, taken by itself, is clearly an id. Returns `None` if
+    /// something else explains all lines together much better than `best`, the best format. The
+    /// evidence is reported as the minimum for a certain finding.
+    fn find_clear<'a>(
+        &self,
+        best: Option<&Explained<'a>>,
+        decoder: &DecoderAt<'a>,
+        filter: DecodeFilter<'_>,
+    ) -> Option<Finding<'a>> {
+        let is_permitted = |at: usize| {
+            let name = &decoder.formats()[at].name;
+            filter.among.is_none_or(|names| names.contains(name))
+        };
+        let is_nearly_all = |count: u64, of_ten: u64| {
+            let lines = self.lines - u64::from(self.lines > count && self.lines > 1);
+            count > 0 && count * 10 >= lines * of_ten
+        };
+        if self.sample.len() < CLEAR_MIN {
+            return None;
+        }
+        let (key, count) = self.clear.iter().max_by_key(|(_, count)| **count)?;
+        if let Some(best) = best {
+            let lost_max = CERTAIN_BITS + LOST_BITS_OF_LINE * to_f64(self.sample.len() as u128);
+            let is_best = best.key.0 == key.0
+                && best.saved > -lost_max
+                && !self.are_uuids_of_one_version(*key, decoder);
+            return (is_best && is_nearly_all(*count, 8) && is_permitted(key.0)).then(|| {
+                Finding::Told {
+                    candidate: self.candidate(*key, decoder),
+                    certainty: Certainty::Certain,
+                    evidence_bits: Some(CERTAIN_BITS),
+                }
+            });
+        }
+        let are_permitted = self.clear.keys().all(|(format, _)| is_permitted(*format));
+        let is_mixed =
+            self.clear.len() > 1 && self.clear.values().filter(|count| **count > 1).count() > 1;
+        let all = self.clear.values().sum();
+        let is_told = is_mixed && are_permitted && is_nearly_all(all, 9);
+        is_told.then(|| {
+            let mut counts: Vec<_> = self.clear.iter().collect();
+            counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            let candidate = |(key, count): (&(usize, usize), &u64)| Candidate {
+                ids: *count,
+                ..self.candidate(*key, decoder)
+            };
+            Finding::Untold {
+                why: Untold::MixedFormats,
+                candidates: counts
+                    .into_iter()
+                    .take(CANDIDATES_MAX)
+                    .map(candidate)
+                    .collect(),
+            }
+        })
+    }
+
+    /// `true` if the format has no constants, but all of its ids have the bits of one UUID version
+    /// and of the UUID variant. The ids are then UUIDs in another notation, such as suffixes of
+    /// TypeIDs.
+    fn are_uuids_of_one_version(&self, key: (usize, usize), decoder: &DecoderAt<'_>) -> bool {
+        let all = DecodeFilter::default();
+        let readings = self
+            .sample
+            .values()
+            .flat_map(|text| decoder.readings(text, all))
+            .filter(|found| (found.format_index(), found.encoding_index()) == key);
+        let mut versions = readings.map(|found| {
+            let layout = &found.format().variants[0].layout;
+            let has_constant = layout.field_of(FieldKind::Constant).is_some();
+            let is_variant = found.id() >> 62 & 3 == 2;
+            (is_variant && !has_constant).then_some(found.id() >> 76 & 15)
+        });
+        let first = versions.next().flatten();
+        first.is_some() && versions.all(|version| version == first)
+    }
+
+    fn candidate<'a>(&self, key: (usize, usize), decoder: &DecoderAt<'a>) -> Candidate<'a> {
+        let read = &self.readings[&key];
+        let format = &decoder.formats()[key.0];
+        Candidate {
+            format,
+            encoding: &format.encodings[key.1],
+            ids: read.count,
+            none: self.lines - read.count,
+            none_at: read.none_at.clone(),
+            span: read.span,
+            backwards: read.backwards,
+            workers: read.workers.clone(),
+            has_more_workers: read.has_more_workers,
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! Assigns a position in the id's number to each field of a layout, and refuses fields that overlap
+//! or do not fit.
+
+use super::field::{Field, FieldKind, Width};
+use super::layout::Layout;
+
+/// The reason why fields do not form a layout. The message names the field and the bound.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// The layout has no fields, or more than 16.
+    #[error("a layout has 1 to {max} fields, this one has {count}", max = Layout::FIELDS_MAX)]
+    FieldCount {
+        /// The number of fields in the layout.
+        count: usize,
+    },
+    /// Two fields have the same name, but cannot hold parts of one number.
+    #[error(
+        "two fields are named `{name}`: they need the same kind, and scales that do not overlap"
+    )]
+    NameTwice {
+        /// The name that both fields have.
+        name: String,
+    },
+    /// The width of a field is invalid: it has no values, or more than 127 bits.
+    #[error("field `{name}`: width {width} is out of range (1 value to 127 bits)")]
+    Width {
+        /// The name of the field.
+        name: String,
+        /// The width as written in the definition.
+        width: Width,
+    },
+    /// The greatest value of a field, `max`, does not fit into the field's width.
+    #[error("field `{name}`: max = {max} does not fit into {width}")]
+    Max {
+        /// The name of the field.
+        name: String,
+        /// The greatest value as written in the definition.
+        max: u128,
+        /// The width of the field.
+        width: Width,
+    },
+    /// The scale of a field is 0, or so large that the field's part of the number would exceed 127
+    /// bits.
+    #[error("field `{name}`: scale = {scale} must be at least 1 and keep the field below 2^127")]
+    Scale {
+        /// The name of the field.
+        name: String,
+        /// The scale as written in the definition.
+        scale: u128,
+    },
+    /// The stride of a field is too small, so the field would overlap the less significant fields.
+    #[error(
+        "field `{name}`: stride {stride} must exceed {below}, the greatest value of the fields below it"
+    )]
+    Stride {
+        /// The name of the field.
+        name: String,
+        /// The stride as written in the definition.
+        stride: u128,
+        /// The greatest value of all less significant fields together.
+        below: u128,
+    },
+    /// The greatest id of the layout exceeds 128 bits.
+    #[error("field `{name}` makes the layout wider than 128 bits")]
+    TooWide {
+        /// The field with which the layout exceeds 128 bits.
+        name: String,
+    },
+    /// A constant has no value, or a value above the field's greatest one, or a field of another
+    /// kind has a constant value.
+    #[error(
+        "field `{name}`: a constant needs a `value` of at most {max}, and only a constant has one"
+    )]
+    Constant {
+        /// The name of the field.
+        name: String,
+        /// The greatest value that the field can have.
+        max: u128,
+    },
+}
+
+/// Builds a [`Layout`] from fields, which are added from the most to the least significant.
+///
+/// The methods `stride`, `constant`, `max` and `scale` apply to the field that was added last.
+///
+/// ```
+/// use idmint_core::id::{FieldKind, Layout, Width};
+///
+/// let layout = Layout::builder()
+///     .field("time", FieldKind::Time, Width::Bits(41))
+///     .field("version", FieldKind::Constant, Width::Bits(4))
+///     .constant(7)
+///     .build()?;
+/// assert_eq!(layout.unpack(5 << 4 | 7)?, [5, 7]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct LayoutBuilder {
+    fields: Vec<Unplaced>,
+}
+
+/// A field whose position in the id's number is not known yet.
+#[derive(Debug, Clone)]
+struct Unplaced {
+    /// The field. Until [`place`] computes its position, its stride is 0 and its shift is `None`.
+    field: Field,
+    /// The stride that the definition asks for, or `None` for the default.
+    stride: Option<u128>,
+}
+
+impl LayoutBuilder {
+    /// Adds a field, which is less significant than all fields that were added before.
+    #[must_use]
+    pub fn field(mut self, name: &str, kind: FieldKind, width: Width) -> LayoutBuilder {
+        let field = Field {
+            name: name.to_owned(),
+            kind,
+            width,
+            max: width.max().unwrap_or(0),
+            stride: 0,
+            shift: None,
+            scale: 1,
+            constant: None,
+        };
+        self.fields.push(Unplaced {
+            field,
+            stride: None,
+        });
+        self
+    }
+
+    /// Sets the stride of the last field, which is the amount that one unit of the field adds to
+    /// the id.
+    ///
+    /// The default is one more than the greatest value of all less significant fields together.
+    ///
+    /// # Panics
+    /// Panics if no field was added.
+    #[must_use]
+    pub fn stride(mut self, stride: impl Into<Option<u128>>) -> LayoutBuilder {
+        self.last().stride = stride.into();
+        self
+    }
+
+    /// Sets the only value that the last field can have. The kind of that field must be constant or
+    /// qualifier.
+    ///
+    /// # Panics
+    /// Panics if no field was added.
+    #[must_use]
+    pub fn constant(mut self, value: impl Into<Option<u128>>) -> LayoutBuilder {
+        self.last().field.constant = value.into();
+        self
+    }
+
+    /// Sets the greatest value of the last field. The default is the greatest value that fits the
+    /// width.
+    ///
+    /// # Panics
+    /// Panics if no field was added.
+    #[must_use]
+    pub fn max(mut self, max: impl Into<Option<u128>>) -> LayoutBuilder {
+        if let Some(max) = max.into() {
+            self.last().field.max = max;
+        }
+        self
+    }
+
+    /// Sets the scale of the last field. Fields of the same name together hold one number, and the
+    /// scale is the amount that one unit of the field adds to that number. The default is 1.
+    ///
+    /// # Panics
+    /// Panics if no field was added.
+    #[must_use]
+    pub fn scale(mut self, scale: impl Into<Option<u128>>) -> LayoutBuilder {
+        if let Some(scale) = scale.into() {
+            self.last().field.scale = scale;
+        }
+        self
+    }
+
+    fn last(&mut self) -> &mut Unplaced {
+        self.fields
+            .last_mut()
+            .expect("an option is set after its field was added")
+    }
+
+    /// Computes the stride of every field, from the least significant field up.
+    ///
+    /// # Errors
+    /// Returns a [`LayoutError`] that names the first field that does not fit.
+    pub fn build(self) -> Result<Layout, LayoutError> {
+        let count = self.fields.len();
+        if !(1..=Layout::FIELDS_MAX).contains(&count) {
+            return Err(LayoutError::FieldCount { count });
+        }
+        let mut fields: Vec<Field> = Vec::with_capacity(count);
+        // The greatest value of the fields placed so far, if each constant had the greatest value
+        // of its width. An id with a wrong constant is then refused, and not mistaken for an id
+        // with another value in the next more significant field.
+        let mut capacity: Option<u128> = None;
+        let mut greatest = 0_u128;
+        for unplaced in self.fields.into_iter().rev() {
+            let field = place(unplaced, capacity)?;
+            if fields
+                .iter()
+                .any(|other| other.name == field.name && !add_up(other, &field))
+            {
+                return Err(LayoutError::NameTwice { name: field.name });
+            }
+            let too_wide = || LayoutError::TooWide {
+                name: field.name.clone(),
+            };
+            let share = field.max.checked_mul(field.stride).ok_or_else(too_wide)?;
+            capacity = Some(
+                share
+                    .checked_add(capacity.unwrap_or(0))
+                    .ok_or_else(too_wide)?,
+            );
+            greatest += field.constant.unwrap_or(field.max) * field.stride;
+            fields.push(field);
+        }
+        fields.reverse();
+        Ok(Layout { fields, greatest })
+    }
+}
+
+/// Checks a field and computes its stride. `capacity_below` is the greatest value of all less
+/// significant fields together.
+fn place(unplaced: Unplaced, capacity_below: Option<u128>) -> Result<Field, LayoutError> {
+    let Unplaced { field, stride } = unplaced;
+    let Field {
+        name,
+        kind,
+        width,
+        max,
+        scale,
+        constant,
+        ..
+    } = field;
+    let Some(widest) = width.max() else {
+        return Err(LayoutError::Width { name, width });
+    };
+    if max > widest {
+        return Err(LayoutError::Max { name, max, width });
+    }
+    if scale == 0 || max.checked_mul(scale).is_none_or(|share| share >= 1 << 127) {
+        return Err(LayoutError::Scale { name, scale });
+    }
+    let least = match capacity_below {
+        None => Some(1),
+        Some(below) => below.checked_add(1),
+    };
+    let Some(least) = least else {
+        return Err(LayoutError::TooWide { name });
+    };
+    let stride = stride.unwrap_or(least);
+    if stride < least {
+        return Err(LayoutError::Stride {
+            name,
+            stride,
+            below: least - 1,
+        });
+    }
+    let has_own_value = matches!(kind, FieldKind::Constant | FieldKind::Qualifier);
+    if has_own_value != constant.is_some() || constant.is_some_and(|value| value > max) {
+        return Err(LayoutError::Constant { name, max });
+    }
+    let shift = stride.is_power_of_two().then_some(stride.trailing_zeros());
+    Ok(Field {
+        name,
+        kind,
+        width,
+        max,
+        stride,
+        shift,
+        scale,
+        constant,
+    })
+}
+
+/// Returns `true` if two fields of one name can hold parts of one number. The greatest part that
+/// the field with the smaller scale can hold must be below one unit of the other field.
+fn add_up(one: &Field, other: &Field) -> bool {
+    let (lesser, greater) = if one.scale < other.scale {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    one.kind == other.kind
+        && one.constant.is_none()
+        && other.constant.is_none()
+        && lesser.max * lesser.scale < greater.scale
+}
+
+impl Layout {
+    /// Returns a builder to which no field has been added yet.
+    pub fn builder() -> LayoutBuilder {
+        LayoutBuilder::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::rejection::Rejection;
+
+    fn payment_wide() -> Layout {
+        let six_digits = Width::Digits {
+            digits: 6,
+            radix: 36,
+        };
+        Layout::builder()
+            .field("time", FieldKind::Time, six_digits)
+            .stride(46_656)
+            .field("worker", FieldKind::Worker, Width::Cardinality(45))
+            .field("sequence", FieldKind::Sequence, Width::Bits(10))
+            .build()
+            .expect("fits")
+    }
+
+    #[test]
+    fn a_gap_below_a_wide_stride_is_out_of_range() {
+        let layout = payment_wide();
+        assert_eq!(layout.unpack(7 * 46_656 + 46_079), Ok(vec![7, 44, 1023]));
+        for gap in 46_080..=46_655 {
+            assert_eq!(layout.unpack(7 * 46_656 + gap), Err(Rejection::OutOfRange));
+        }
+        assert_eq!(layout.greatest(), (36_u128.pow(6) - 1) * 46_656 + 46_079);
+    }
+
+    #[test]
+    fn a_stride_that_lets_fields_overlap_is_refused() {
+        let error = Layout::builder()
+            .field("time", FieldKind::Time, Width::Bits(8))
+            .stride(15)
+            .field("sequence", FieldKind::Sequence, Width::Bits(4))
+            .build()
+            .expect_err("16 values below a stride of 15");
+        assert_eq!(
+            error.to_string(),
+            "field `time`: stride 15 must exceed 15, the greatest value of the fields below it"
+        );
+    }
+
+    #[test]
+    fn more_than_128_bits_are_refused_and_128_are_not() {
+        let layout = |time| {
+            Layout::builder()
+                .field("time", FieldKind::Time, Width::Bits(time))
+                .field("random", FieldKind::Random, Width::Bits(64))
+                .build()
+        };
+        assert_eq!(layout(64).expect("128 bits").greatest(), u128::MAX);
+        assert_eq!(
+            layout(65).expect_err("129 bits"),
+            LayoutError::TooWide {
+                name: "time".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn a_field_without_values_is_refused() {
+        for width in [
+            Width::Bits(0),
+            Width::Bits(128),
+            Width::Cardinality(0),
+            Width::Digits {
+                digits: 0,
+                radix: 36,
+            },
+        ] {
+            let built = Layout::builder()
+                .field("time", FieldKind::Time, width)
+                .build();
+            assert_eq!(
+                built,
+                Err(LayoutError::Width {
+                    name: "time".to_owned(),
+                    width
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn another_constant_is_another_version() {
+        let version =
+            |builder: LayoutBuilder| builder.field("version", FieldKind::Constant, Width::Bits(2));
+        let layout = version(Layout::builder().field("time", FieldKind::Time, Width::Bits(8)))
+            .constant(1)
+            .build()
+            .expect("fits");
+        assert_eq!(layout.unpack(7 << 2 | 1), Ok(vec![7, 1]));
+        assert_eq!(layout.unpack(7 << 2 | 2), Err(Rejection::BadVersion));
+        assert_eq!(layout.pack(&[7, 2]), Err(Rejection::OutOfRange));
+        let without = version(Layout::builder()).build();
+        assert_eq!(
+            without,
+            Err(LayoutError::Constant {
+                name: "version".to_owned(),
+                max: 3
+            })
+        );
+    }
+
+    #[test]
+    fn fields_of_one_name_carry_one_number_by_their_scales() {
+        let built = |low: Option<u128>, high: Option<u128>| {
+            Layout::builder()
+                .field("time", FieldKind::Time, Width::Bits(8))
+                .scale(low)
+                .field("node", FieldKind::Worker, Width::Bits(4))
+                .field("time", FieldKind::Time, Width::Bits(4))
+                .scale(high)
+                .build()
+        };
+        let layout = built(Some(1), Some(256)).expect("the shares do not overlap");
+        assert_eq!(layout.unpack(0xabcd), Ok(vec![0xab, 0xc, 0xd]));
+        assert_eq!(
+            layout.sum_of(FieldKind::Time, &[0xab, 0xc, 0xd]),
+            Some(0xdab)
+        );
+        assert_eq!(layout.greatest_of(FieldKind::Time), Some(0xfff));
+        assert_eq!(layout.sum_of(FieldKind::Random, &[0xab, 0xc, 0xd]), None);
+        assert!(
+            !layout.time_leads()
+                && Layout::builder()
+                    .field("time", FieldKind::Time, Width::Bits(8))
+                    .build()
+                    .expect("fits")
+                    .time_leads()
+        );
+        for (low, high) in [(None, None), (Some(1), Some(255)), (Some(15), Some(1))] {
+            assert_eq!(
+                built(low, high),
+                Err(LayoutError::NameTwice {
+                    name: "time".to_owned()
+                }),
+                "{low:?} {high:?}"
+            );
+        }
+        assert!(
+            built(Some(16), None).is_ok(),
+            "the low share may stand above"
+        );
+        assert_eq!(
+            built(Some(0), None),
+            Err(LayoutError::Scale {
+                name: "time".to_owned(),
+                scale: 0
+            })
+        );
+    }
+
+    #[test]
+    fn a_field_may_end_before_its_width() {
+        let layout = |max: u128| {
+            Layout::builder()
+                .field("time", FieldKind::Time, Width::Bits(4))
+                .max(max)
+                .field("rest", FieldKind::Random, Width::Bits(4))
+                .build()
+        };
+        let seven = layout(7).expect("fits");
+        assert_eq!(
+            (seven.greatest(), seven.unpack(0x7f)),
+            (0x7f, Ok(vec![7, 15]))
+        );
+        assert_eq!(seven.unpack(0x80), Err(Rejection::OutOfRange));
+        assert_eq!(
+            layout(16).expect_err("four bits end at 15").to_string(),
+            "field `time`: max = 16 does not fit into 4 bits"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! Reference data about a format for documents: storage advice, collision odds, ranges of ids,
+//! example ids, drawings of layouts, and SQL functions.
+
+mod collision_odds;
+mod database;
+mod example;
+mod layout_drawing;
+mod sql;
+mod storage_advice;
+mod time_range;
+
+pub use collision_odds::CollisionOdds;
+pub use database::{Database, Stored};
+pub use example::EXAMPLE_TIME;
+pub use layout_drawing::LayoutDrawing;
+pub use sql::{DialectError, SqlDialect, SqlError};
+pub use storage_advice::StorageAdvice;
+pub use time_range::{IdRange, RangeError};

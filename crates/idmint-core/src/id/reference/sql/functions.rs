@@ -1,0 +1,375 @@
+//! Generates the SQL functions of a format. The functions read the time and the worker number of an
+//! id, and return the first and last id of a time span.
+
+use super::dialect::{SqlDialect, quoted};
+use crate::id::encoding::EncodingKind;
+use crate::id::format::Format;
+use crate::id::layout::{Field, FieldKind, Layout};
+use crate::time::Tick;
+
+/// The reason why SQL functions cannot be generated for a format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SqlError {
+    /// The ids of the format have no time.
+    #[error("its ids carry no time")]
+    NoTime,
+    /// The time is split into several fields, or a field that is not constant comes before the
+    /// time.
+    #[error("its ids do not begin with their time, or split it into pieces")]
+    TimeNotLeading,
+    /// The ids do not fit into signed 64-bit integers, and the time field does not end between two
+    /// hexadecimal digits.
+    #[error("its ids exceed 2^63, and their time does not end at a hexadecimal digit")]
+    NotOfDigits,
+    /// The epoch is before 1970, or is not a whole number of microseconds.
+    #[error("its epoch is before 1970, or not a whole microsecond")]
+    Epoch,
+}
+
+/// The type of the database column that holds the ids, which is the argument type of the functions.
+#[derive(Clone, Copy)]
+enum Column {
+    /// Ids are stored as signed 64-bit integers.
+    Number,
+    /// Ids are stored as UUIDs.
+    Uuid,
+    /// A number of bytes, or in SQLite their hexadecimal digits.
+    Bytes(usize),
+}
+
+struct Functions<'a> {
+    format: &'a Format,
+    layout: &'a Layout,
+    time: &'a Field,
+    tick: Tick,
+    epoch_us: i128,
+    column: Column,
+    dialect: SqlDialect,
+}
+
+const MICRO: u128 = 1_000;
+
+impl Format {
+    /// Returns SQL statements that create the functions of this format in a database.
+    ///
+    /// The functions are `NAME_time`, `NAME_min` and `NAME_max`. If ids have a worker number,
+    /// `NAME_worker` is added. If ids are integers and the canonical text is a number of fixed
+    /// length, `NAME_number` and `NAME_text` are added. No function mints ids, because no horizon
+    /// on disk would cover the time of such ids.
+    ///
+    /// ```
+    /// use idmint_core::id::{Format, SqlDialect};
+    ///
+    /// let sonyflake = Format::built_in("sonyflake").expect("a built-in format");
+    /// let sql = sonyflake.sql_functions(SqlDialect::PostgreSql)?;
+    /// assert!(sql.contains("CREATE FUNCTION sonyflake_worker(id bigint) RETURNS bigint"));
+    /// let uuid4 = Format::built_in("uuid4").expect("a built-in format");
+    /// assert_eq!(uuid4.sql_functions(SqlDialect::DuckDb).unwrap_err().to_string(), "its ids carry no time");
+    /// # Ok::<(), idmint_core::id::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`SqlError`] if functions cannot be generated for the format.
+    pub fn sql_functions(&self, dialect: SqlDialect) -> Result<String, SqlError> {
+        let layout = self.layout();
+        let (Some(time), Some(tick)) = (layout.field_of(FieldKind::Time), self.tick) else {
+            return Err(SqlError::NoTime);
+        };
+        let times = layout.fields_of(FieldKind::Time).count();
+        if times > 1 || layout.fields()[0].kind != FieldKind::Time {
+            return Err(SqlError::TimeNotLeading);
+        }
+        let epoch_ns = self.epoch.nanos();
+        if epoch_ns < 0 || epoch_ns % 1_000 != 0 {
+            return Err(SqlError::Epoch);
+        }
+        let mut kinds = self.encodings.iter().map(|one| one.definition().kind);
+        let has_uuid = kinds.any(|kind| kind == EncodingKind::Uuid);
+        let column = match dialect {
+            _ if self.fits_signed_64() => Column::Number,
+            SqlDialect::PostgreSql | SqlDialect::DuckDb if has_uuid => Column::Uuid,
+            _ => Column::Bytes(self.byte_width()),
+        };
+        let is_of_digits = time.stride.is_power_of_two() && time.stride.ilog2().is_multiple_of(4);
+        if !matches!(column, Column::Number) && !is_of_digits {
+            return Err(SqlError::NotOfDigits);
+        }
+        let functions = Functions {
+            format: self,
+            layout,
+            time,
+            tick,
+            epoch_us: epoch_ns / 1_000,
+            column,
+            dialect,
+        };
+        Ok(functions.write())
+    }
+}
+
+impl Functions<'_> {
+    fn write(&self) -> String {
+        let (dialect, column) = (self.dialect, self.column_type());
+        let prefix = self.format.name.replace('-', "_");
+        let function = |name: &str, argument: [&str; 2], returns: &str, expression: &str| {
+            dialect.function(&format!("{prefix}_{name}"), argument, returns, expression)
+        };
+        let instant = dialect.instant_type();
+        let (id, at) = (["id", column.as_str()], ["instant", instant]);
+        let time = dialect.instant(&self.micros_of(&self.value_of(self.time)));
+        let mut statements = vec![
+            function("time", id, instant, &time),
+            function("min", at, &column, &self.least_at()),
+            function("max", at, &column, &self.greatest_before()),
+        ];
+        if let Some(worker) = self.layout.field_of(FieldKind::Worker) {
+            statements.push(function("worker", id, "bigint", &self.value_of(worker)));
+        }
+        if let Some((letters, len)) = self.digits_of_text() {
+            let text_type = format!("char({len})");
+            let number = self.number_of_text(letters, len);
+            let text = self.text_of_number(letters, len);
+            statements.push(function("number", ["id", &text_type], "bigint", &number));
+            statements.push(function("text", ["id", "bigint"], &text_type, &text));
+        }
+        let heading = format!(
+            "-- Ids of {} in a column of type {column}, read by {}. Nothing here mints.\n\
+             -- {prefix}_min(a) to {prefix}_max(b) are the ids of the ticks that begin from a on and before b. Instants are UTC.\n",
+            self.format.name,
+            dialect.name()
+        );
+        heading + &statements.join("")
+    }
+
+    fn column_type(&self) -> String {
+        match (self.column, self.dialect) {
+            (Column::Number, _) => "bigint".to_owned(),
+            (Column::Uuid, _) => "uuid".to_owned(),
+            (Column::Bytes(_), SqlDialect::PostgreSql) => "bytea".to_owned(),
+            (Column::Bytes(bytes), SqlDialect::MySql) => format!("binary({bytes})"),
+            (Column::Bytes(_), SqlDialect::DuckDb) => "blob".to_owned(),
+            (Column::Bytes(bytes), SqlDialect::Sqlite) => {
+                format!("text of {} hexadecimal digits", 2 * bytes)
+            }
+        }
+    }
+
+    /// Returns the number of hexadecimal digits of an id in the column.
+    fn digits(&self) -> usize {
+        match self.column {
+            Column::Number | Column::Uuid => 32,
+            Column::Bytes(bytes) => 2 * bytes,
+        }
+    }
+
+    /// Returns an SQL expression for the lower-case hexadecimal digits of the column `id`.
+    fn hex_of_id(&self) -> String {
+        let text = match (self.column, self.dialect) {
+            (Column::Number, _) | (Column::Bytes(_), SqlDialect::Sqlite) => "id",
+            (Column::Uuid, _) => "replace(cast(id AS text), '-', '')",
+            (Column::Bytes(_), SqlDialect::PostgreSql) => "encode(id, 'hex')",
+            (Column::Bytes(_), SqlDialect::MySql) => "hex(id)",
+            (Column::Bytes(_), SqlDialect::DuckDb) => "lower(hex(id))",
+        };
+        text.to_owned()
+    }
+
+    /// Returns an SQL expression for the value of a field in the column `id`.
+    fn value_of(&self, field: &Field) -> String {
+        let (dialect, values) = (self.dialect, field.max + 1);
+        if let Column::Number = self.column {
+            let above = match field.stride {
+                1 => "id".to_owned(),
+                stride => dialect.quotient("id", stride),
+            };
+            return match field.kind {
+                FieldKind::Time => above,
+                _ => SqlDialect::rest(&above, values),
+            };
+        }
+        let shift = usize_of(field.stride.ilog2());
+        let bits = usize_of(u128::BITS - field.max.leading_zeros());
+        let first = self.digits() - (shift + bits).div_ceil(4);
+        let end = self.digits() - shift / 4;
+        let number = dialect.hex_number(&self.hex_of_id(), first + 1, end - first);
+        if field.kind == FieldKind::Time {
+            return number;
+        }
+        let above = match shift % 4 {
+            0 => number,
+            bits => dialect.quotient(&number, 1 << bits),
+        };
+        SqlDialect::rest(&above, values)
+    }
+
+    /// Returns an SQL expression for the microseconds from the beginning of 1970 to the start of a
+    /// tick. `ticks` is an SQL expression for the number of the tick.
+    fn micros_of(&self, ticks: &str) -> String {
+        let (nanos, parts) = (u128::from(self.tick.nanos()), u128::from(self.tick.parts()));
+        let dialect = self.dialect;
+        let micros = if parts == 1 && nanos % MICRO == 0 {
+            format!("{ticks} * {}", nanos / MICRO)
+        } else if parts == 1 {
+            dialect.quotient(&format!("({ticks} * {nanos})"), MICRO)
+        } else {
+            // Split the ticks into groups of `parts` ticks that last `nanos` nanoseconds, so that
+            // no product exceeds 64 bits. Every tick begins at a whole nanosecond.
+            let rounds = dialect.quotient(ticks, parts);
+            let rest = SqlDialect::rest(ticks, parts);
+            let begun = dialect.quotient(&format!("({rest} * {nanos} + {})", parts - 1), parts);
+            dialect.quotient(&format!("({rounds} * {nanos} + {begun})"), MICRO)
+        };
+        format!("{micros} + {}", self.epoch_us)
+    }
+
+    /// Returns an SQL expression for the number of ticks that begin before `instant`.
+    fn ticks_before(&self) -> String {
+        let (nanos, parts) = (u128::from(self.tick.nanos()), u128::from(self.tick.parts()));
+        let dialect = self.dialect;
+        let (micros, epoch) = (dialect.micros("instant"), self.epoch_us);
+        let since = dialect.not_negative(&format!("{micros} - {epoch}"));
+        if parts == 1 && nanos % MICRO == 0 {
+            let micros = nanos / MICRO;
+            return match micros {
+                1 => since,
+                _ => dialect.quotient(&format!("({since} + {})", micros - 1), micros),
+            };
+        }
+        let since = format!("({since} * {MICRO})");
+        let rounds = dialect.quotient(&since, nanos);
+        let rest = SqlDialect::rest(&since, nanos);
+        let begun = dialect.quotient(&format!("({rest} * {parts} + {})", nanos - parts), nanos);
+        format!("({rounds} * {parts} + {begun})")
+    }
+
+    /// Returns the greatest tick that an id in the column can have without exceeding the column
+    /// type.
+    fn last_tick(&self) -> u128 {
+        match self.column {
+            Column::Number => {
+                let room = u128::from(i64::MAX.unsigned_abs()).saturating_sub(self.rest_greatest());
+                self.time.max.min(room / self.time.stride)
+            }
+            // Leave room for one more tick within a signed 64-bit integer.
+            Column::Uuid | Column::Bytes(_) => {
+                self.time.max.min(u128::from(i64::MAX.unsigned_abs()) - 1)
+            }
+        }
+    }
+
+    /// Returns the smallest number that the fields other than the time add to an id.
+    fn rest_least(&self) -> u128 {
+        self.format.least()
+    }
+
+    /// Returns the greatest number that the fields other than the time add to an id.
+    fn rest_greatest(&self) -> u128 {
+        let of_field = |field: &Field| match field.kind {
+            FieldKind::Time => 0,
+            _ => field.constant.unwrap_or(field.max) * field.stride,
+        };
+        let rest = |layout: &Layout| layout.fields().iter().map(of_field).sum();
+        let greatest = self.format.layouts().map(rest).max();
+        greatest.expect("a format has a layout")
+    }
+
+    /// Returns an SQL expression for the smallest id of the first tick that begins at or after
+    /// `instant`.
+    fn least_at(&self) -> String {
+        let ticks = self.dialect.least(&self.ticks_before(), self.last_tick());
+        self.id_of(&ticks, self.rest_least())
+    }
+
+    /// Returns an SQL expression for the greatest id of the last tick that begins before `instant`.
+    fn greatest_before(&self) -> String {
+        let (before, end) = (self.ticks_before(), self.last_tick() + 1);
+        let ticks = self.dialect.least(&before, end);
+        let id = self.id_of(&format!("({ticks} - 1)"), self.rest_greatest());
+        match self.column {
+            // If `instant` is before the first tick, this expression gives a number below every id.
+            Column::Number => id,
+            Column::Uuid | Column::Bytes(_) => format!("CASE WHEN {ticks} > 0 THEN {id} END"),
+        }
+    }
+
+    fn id_of(&self, ticks: &str, rest: u128) -> String {
+        let (dialect, shift) = (self.dialect, usize_of(self.time.stride.ilog2()));
+        if let Column::Number = self.column {
+            return format!("{ticks} * {} + {rest}", self.time.stride);
+        }
+        let below = shift / 4;
+        let hex = dialect.concat(&[
+            dialect.to_hex(ticks, self.digits() - below),
+            quoted(&format!("{rest:0below$x}")),
+        ]);
+        match (self.column, dialect) {
+            (Column::Uuid, _) => format!("cast({hex} AS uuid)"),
+            (_, SqlDialect::PostgreSql) => format!("decode({hex}, 'hex')"),
+            (_, SqlDialect::MySql | SqlDialect::DuckDb) => format!("unhex({hex})"),
+            (_, SqlDialect::Sqlite) => hex,
+        }
+    }
+
+    /// Returns the letters of the digits and the length of the canonical text. Returns `None`
+    /// unless canonical texts are plain numbers in these digits with a fixed length.
+    fn digits_of_text(&self) -> Option<(&str, usize)> {
+        let canonical = self.format.canonical();
+        let definition = canonical.definition();
+        let is_plain = definition.prefix.is_none() && definition.check.is_none();
+        let len = canonical
+            .fixed_len()
+            .filter(|_| matches!(self.column, Column::Number) && is_plain)?;
+        let letters = canonical.digit_letters()?;
+        // The weight of each digit (what one unit of it adds) must fit into 64 bits.
+        let base = u128::try_from(letters.len()).ok()?;
+        let weight = base.checked_pow(u32::try_from(len - 1).ok()?)?;
+        (weight * base <= 1 << 63 && !letters.contains('\\')).then_some((letters, len))
+    }
+
+    fn number_of_text(&self, letters: &str, len: usize) -> String {
+        let digit = |place: usize| {
+            let digit = self.dialect.digit("id", place + 1, letters);
+            match weight(letters, len - 1 - place) {
+                1 => digit,
+                weight => format!("{digit} * cast({weight} AS {})", self.integer()),
+            }
+        };
+        (0..len).map(digit).collect::<Vec<_>>().join(" + ")
+    }
+
+    fn text_of_number(&self, letters: &str, len: usize) -> String {
+        let all = quoted(letters);
+        let letter = |place: usize| {
+            let below = weight(letters, len - 1 - place);
+            let above = self.dialect.quotient("id", below);
+            let digit = SqlDialect::rest(&above, weight(letters, 1));
+            match self.dialect {
+                // PostgreSQL requires text positions to be 32-bit integers.
+                SqlDialect::PostgreSql => format!("substr({all}, {digit}::int + 1, 1)"),
+                _ => format!("substr({all}, {digit} + 1, 1)"),
+            }
+        };
+        let all_letters: Vec<_> = (0..len).map(letter).collect();
+        self.dialect.concat(&all_letters)
+    }
+
+    /// Returns the name of the 64-bit integer type in an SQL cast.
+    fn integer(&self) -> &'static str {
+        match self.dialect {
+            SqlDialect::PostgreSql | SqlDialect::DuckDb => "bigint",
+            SqlDialect::MySql => "signed",
+            SqlDialect::Sqlite => "integer",
+        }
+    }
+}
+
+/// Returns the weight (what one unit adds) of the digit at `place`, counted from 0 at the right.
+fn weight(letters: &str, place: usize) -> u128 {
+    (0..place)
+        .map(|_| u128::try_from(letters.len()).expect("few letters"))
+        .product()
+}
+
+fn usize_of(number: u32) -> usize {
+    usize::try_from(number).expect("at most 128")
+}

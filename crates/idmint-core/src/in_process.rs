@@ -1,0 +1,586 @@
+//! Mints ids in the caller's own process, without a service or a disk. The documentation of
+//! [`InProcess`] says which guarantees hold in this case.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use crate::id::{FieldKind, Format, Rule};
+use crate::minting::{
+    BatchRequest, Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Refusal,
+    Session, SessionStart, StampLine,
+};
+use crate::time::{Clock, READ_APART_MAX, Tick, UnixNanos, UnixTime, format_seconds};
+
+/// The maximum time for which creating an [`InProcess`] waits for the first tick, and for which
+/// [`InProcess::next`] waits for the next tick.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// The state of each worker number that an [`InProcess`] object in this process is using or has
+/// used.
+static WORKERS: Mutex<BTreeMap<Worker, WorkerState>> = Mutex::new(BTreeMap::new());
+
+/// The name of a format, and one of its worker numbers.
+type Worker = (String, u32);
+
+#[derive(Debug, Clone, Copy)]
+enum WorkerState {
+    /// An object is using the worker number.
+    Held,
+    /// No object is using the worker number. All ids that were minted with this number have times
+    /// before `minted_below`.
+    Free { minted_below: UnixNanos },
+}
+
+/// Mints one sequenced format in this process, with one worker number.
+///
+/// No id is minted twice within one process. This holds for any number of threads, for objects that
+/// are created one after another, and if the clock is changed. While an object exists, creating a
+/// second one with the same format name and worker number fails. Share the first object instead.
+///
+/// Nothing is stored on disk. To avoid duplicates between processes, the caller must ensure two
+/// conditions:
+///
+/// * **No other process uses the worker number at the same time.** Two such processes would mint
+///   the same ids. A forked process, or a copy of a running machine, counts as another process. An
+///   idmint service with that worker number also counts, even if it runs inside this process.
+/// * **The clock does not go back between one process and the next.** An object starts with a tick
+///   that begins after the object was created. If the clock of earlier processes was not ahead,
+///   that tick is later than all of their ids. If the clock was set back, the same ticks are used
+///   again. The service prevents this with a horizon on disk, which is the time up to which it may
+///   mint.
+///
+/// The time in ids is the wall clock when the object was created, plus the time that has passed
+/// since then. Later changes of the wall clock have no effect. Fields of kind shard are 0. Formats
+/// with different names are treated as different formats, even if their definitions are equal.
+///
+/// ```
+/// use idmint_core::InProcess;
+/// use idmint_core::id::Format;
+///
+/// let snowflake = InProcess::new(Format::built_in("snowflake").expect("is built in"), 7)?;
+/// let (first, second) = (snowflake.next()?, snowflake.next()?);
+/// assert!(first < second);
+/// assert_eq!(snowflake.format().split(first)?.values[1], 7);
+///
+/// let again = InProcess::new(Format::built_in("snowflake").expect("is built in"), 7);
+/// assert_eq!(again.expect_err("refused").to_string(), "worker 7 of format `snowflake` is in use in this process");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct InProcess {
+    format: Arc<Format>,
+    clock: Arc<Clock>,
+    session: Arc<Session>,
+    minter: Arc<Minter>,
+    one: BatchRequest,
+    claim: Claim,
+}
+
+/// The reason why an [`InProcess`] object cannot be created. No id was minted.
+#[derive(Debug, thiserror::Error)]
+pub enum InProcessError {
+    /// The format is not sequenced: its ids are not made from time, worker number and sequence.
+    #[error("format `{format}` is not sequenced: its ids need no worker number")]
+    NotSequenced {
+        /// The name of the format.
+        format: String,
+    },
+    /// The format uses a feature that only the service supports, not minting in process.
+    #[error("format `{format}` has {what}, which only the service supports")]
+    OnlyByService {
+        /// The name of the format.
+        format: String,
+        /// The name of the feature that is not supported here.
+        what: &'static str,
+    },
+    /// The format does not have the requested worker number.
+    #[error("format `{format}` has workers {first} to {last}, got {worker}")]
+    NoSuchWorker {
+        /// The name of the format.
+        format: String,
+        /// The requested worker number.
+        worker: u32,
+        /// The smallest worker number of the format.
+        first: u32,
+        /// The greatest worker number of the format.
+        last: u128,
+    },
+    /// Another object is using the worker number. Drop that object before you create a new one.
+    #[error("worker {worker} of format `{format}` is in use in this process")]
+    InUse {
+        /// The name of the format.
+        format: String,
+        /// The worker number that is in use.
+        worker: u32,
+    },
+    /// The clock shows a time before the program was built, so it was never set.
+    #[error("the clock shows {shown}, which is before this program was built")]
+    ClockNotSet {
+        /// The time that the clock shows.
+        shown: UnixTime,
+    },
+    /// The first tick in which the object may mint is too far in the future. There are three
+    /// possible causes: the clock was set back below ids of this process, the format has long
+    /// ticks, or its epoch is in the future.
+    #[error("worker {worker} of format `{format}` can start at {start}, in {}", format_seconds(*.wait))]
+    NotYet {
+        /// The name of the format.
+        format: String,
+        /// The worker number.
+        worker: u32,
+        /// The instant at which the first tick that may be used begins.
+        start: UnixNanos,
+        /// The time from now until `start`.
+        wait: Duration,
+    },
+}
+
+impl InProcess {
+    /// Creates an object that mints a format with one worker number. The object uses the clock of
+    /// this machine.
+    ///
+    /// Waits until the next tick of the format begins. The wait is at most two milliseconds for
+    /// `snowflake`, and at most about a second for `payment`.
+    ///
+    /// # Errors
+    /// Returns an [`InProcessError`] if the object cannot be created.
+    pub fn new(format: Format, worker: u32) -> Result<InProcess, InProcessError> {
+        InProcess::by(Clock::system(), format, worker)
+    }
+
+    fn by(clock: Clock, mut format: Format, worker: u32) -> Result<InProcess, InProcessError> {
+        // Use one lane (worker number), because the claim covers only one worker number.
+        format.lanes = None;
+        let tick = check(&format)?;
+        let lanes = lanes(&format, worker)?;
+        let claim = Claim::take(&format.name, worker)?;
+        if clock.is_before_build() {
+            return Err(InProcessError::ClockNotSet {
+                shown: clock.now().into(),
+            });
+        }
+        let now = clock.now();
+        // An earlier process may have used all of the clock's current tick, but no later tick. The
+        // comment before `wait_until` explains why no later tick can be used.
+        let seen = now.after(READ_APART_MAX);
+        let start = StampLine::new(tick, format.epoch, 1, seen)
+            .tick_start(1)
+            .max(claim.minted_below);
+        let wait = start.since(now);
+        if wait > WAIT_MAX {
+            return Err(InProcessError::NotYet {
+                format: format.name,
+                worker,
+                start,
+                wait,
+            });
+        }
+        // Wait until `start` before the session begins. A session that begins earlier would mint
+        // ids at `start` immediately, although the clock has not reached that tick. A session that
+        // begins at `start` or later mints at most up to the end of the clock's tick, because it
+        // has no lead (it may not mint ahead of the clock).
+        wait_until(&clock, start);
+        let (format, clock) = (Arc::new(format), Arc::new(clock));
+        let settings = MintSettings {
+            wait_max: WAIT_MAX,
+            lead_max: Duration::ZERO,
+            window: Duration::ZERO,
+            shard: 0,
+        };
+        let mut mint = Mint::new(Arc::clone(&clock), settings);
+        let minter = mint.add_sequenced(Arc::clone(&format), lanes);
+        let session = mint.prepare(SessionStart::at(start));
+        reserve_for_good(&session, clock.now());
+        mint.begin(Arc::clone(&session));
+        let one = minter
+            .request(NonZeroU32::MIN, None)
+            .expect("one id without a type, of a format that has none");
+        Ok(InProcess {
+            format,
+            clock,
+            session,
+            minter,
+            one,
+            claim,
+        })
+    }
+
+    /// Returns the next id. If the sequence of the current tick is used up, waits for the next
+    /// tick, at most two seconds.
+    ///
+    /// # Errors
+    /// Returns a [`Refusal`] if no id was minted. Either the format has no free id within two
+    /// seconds, or the format has ended or not begun.
+    pub fn next(&self) -> Result<u128, Refusal> {
+        match self.minter.reserve(&self.one) {
+            Ok(mut granted) => {
+                if let Some(due) = granted.due {
+                    wait_until(&self.clock, due);
+                }
+                let mut id = [0];
+                assert_eq!(granted.batch.fill(&mut id), 1, "one was asked for");
+                Ok(id[0])
+            }
+            // This error occurs only at the end of the range of times that the clock can represent.
+            Err(Denied::Horizon { needed }) => Err(Refusal::HorizonReached {
+                retry_after: needed.since(self.clock.now()),
+            }),
+            Err(Denied::Refused(refusal)) => Err(refusal),
+        }
+    }
+
+    /// Returns the format, which encodes and decodes the ids.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        // No thread can still be in `next`, because `drop` has exclusive access.
+        self.claim.minted_below = self.session.reached();
+    }
+}
+
+/// The exclusive use of a worker number by one object in this process.
+#[derive(Debug)]
+struct Claim {
+    worker: Worker,
+    /// An instant after the times of all ids that earlier objects minted with this worker number.
+    minted_below: UnixNanos,
+}
+
+impl Claim {
+    fn take(format: &str, number: u32) -> Result<Claim, InProcessError> {
+        let worker = (format.to_owned(), number);
+        let minted_below = match workers().insert(worker.clone(), WorkerState::Held) {
+            None => UnixNanos::new(0),
+            Some(WorkerState::Free { minted_below }) => minted_below,
+            Some(WorkerState::Held) => {
+                return Err(InProcessError::InUse {
+                    format: worker.0,
+                    worker: number,
+                });
+            }
+        };
+        Ok(Claim {
+            worker,
+            minted_below,
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let state = workers().insert(
+            self.worker.clone(),
+            WorkerState::Free {
+                minted_below: self.minted_below,
+            },
+        );
+        debug_assert!(
+            matches!(state, Some(WorkerState::Held)),
+            "who has a claim gives it back once"
+        );
+    }
+}
+
+fn workers() -> MutexGuard<'static, BTreeMap<Worker, WorkerState>> {
+    WORKERS.lock().expect("no holder of this lock panics")
+}
+
+/// Returns the tick of a format, or an error if only the service can mint the format.
+fn check(format: &Format) -> Result<Tick, InProcessError> {
+    let Some(tick) = format.tick.filter(|_| format.rule == Rule::Sequenced) else {
+        return Err(InProcessError::NotSequenced {
+            format: format.name.clone(),
+        });
+    };
+    let only_by_service = |what| {
+        Err(InProcessError::OnlyByService {
+            format: format.name.clone(),
+            what,
+        })
+    };
+    if format.has_types() {
+        return only_by_service("types");
+    }
+    if format.exclude.is_some() {
+        return only_by_service("`exclude`");
+    }
+    Ok(tick)
+}
+
+/// Returns the requested worker number as the only lane, or an error if the format does not have
+/// this number. A format without a worker field has only the number 0.
+fn lanes(format: &Format, worker: u32) -> Result<Lanes, InProcessError> {
+    let first = format.first_worker;
+    let field = format.variants[0].layout.field_of(FieldKind::Worker);
+    let last = field.map_or(0, |field| {
+        field
+            .max
+            .min(format.last_worker.map_or(u128::MAX, u128::from))
+    });
+    let slot = worker
+        .checked_sub(first)
+        .filter(|_| u128::from(worker) <= last);
+    let Some(slot) = slot else {
+        return Err(InProcessError::NoSuchWorker {
+            format: format.name.clone(),
+            worker,
+            first,
+            last,
+        });
+    };
+    let rule = LaneRule {
+        slot,
+        slots: slot.saturating_add(1),
+        lanes: LaneCount::UpTo(1),
+        shard: 0,
+    };
+    Ok(Lanes::of(format, &rule).expect("the format has this worker number, checked above"))
+}
+
+/// Raises the session's horizon, up to which it may mint, to the end of the clock's range. Nothing
+/// is written, because minting in process does not use a disk.
+fn reserve_for_good(session: &Session, now: UnixNanos) {
+    let plan = session.plan_extension(now, UnixNanos::new(u64::MAX));
+    let Ok(kept) = Durable::write(plan, |_| Ok::<(), Infallible>(()));
+    session.raise(&kept, now);
+}
+
+fn wait_until(clock: &Clock, instant: UnixNanos) {
+    loop {
+        let left = instant.since(clock.now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+    use crate::id::preset;
+    use crate::time::ManualClock;
+
+    const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+
+    fn snowflakes(worker: u32) -> InProcess {
+        InProcess::new(preset("snowflake"), worker).expect("a free worker of the format")
+    }
+
+    fn changed(change: impl FnOnce(&mut Format)) -> Format {
+        let mut format = preset("snowflake");
+        change(&mut format);
+        format
+    }
+
+    fn next(ids: &InProcess) -> u128 {
+        ids.next().expect("the clock goes on")
+    }
+
+    /// Mints ids for the given time, as many as possible.
+    fn mint_for(ids: &InProcess, time: Duration) -> Vec<u128> {
+        let begun = Instant::now();
+        let mut minted = vec![next(ids)];
+        while begun.elapsed() < time {
+            minted.push(next(ids));
+        }
+        minted
+    }
+
+    /// Removes the record of a worker number, so that the next object behaves as in a new process.
+    fn forget(format: &str, worker: u32) {
+        let state = workers().remove(&(format.to_owned(), worker));
+        assert!(
+            matches!(state, Some(WorkerState::Free { .. })),
+            "nobody has it"
+        );
+    }
+
+    fn assert_ascend(ids: &[u128]) {
+        assert!(
+            ids.windows(2).all(|pair| pair[0] < pair[1]),
+            "{} ids, not all above the one before",
+            ids.len()
+        );
+    }
+
+    #[test]
+    fn objects_of_one_id_each_mint_ids_that_ascend() {
+        let ids: Vec<u128> = (0..500).map(|_| next(&snowflakes(0))).collect();
+        assert_ascend(&ids);
+    }
+
+    #[test]
+    fn ids_of_many_threads_and_of_the_objects_after_them_are_all_different() {
+        let mut seen = HashSet::new();
+        for _ in 0..20 {
+            let ids = snowflakes(1);
+            let mint = || (0..1_000).map(|_| next(&ids)).collect::<Vec<_>>();
+            seen.extend(thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(mint)).collect();
+                threads
+                    .into_iter()
+                    .flat_map(|thread| thread.join().expect("no panic"))
+                    .collect::<Vec<_>>()
+            }));
+        }
+        assert_eq!(seen.len(), 80_000);
+    }
+
+    #[test]
+    fn an_object_goes_on_above_one_that_has_minted_all_there_was() {
+        let mut minted = Vec::new();
+        for _ in 0..20 {
+            minted.extend(mint_for(&snowflakes(2), Duration::from_millis(5)));
+        }
+        assert_ascend(&minted);
+    }
+
+    /// Only the clock separates the ids of the simulated processes.
+    #[test]
+    fn processes_that_follow_each_other_at_once_mint_ids_that_ascend() {
+        let mut minted = Vec::new();
+        for round in 0..100 {
+            let busy = mint_for(&snowflakes(3), Duration::from_millis(round % 3));
+            forget("snowflake", 3);
+            minted.extend(busy);
+            minted.push(next(&snowflakes(3)));
+            forget("snowflake", 3);
+        }
+        assert_ascend(&minted);
+    }
+
+    #[test]
+    fn built_in_formats_go_on_in_the_next_process() {
+        for name in [
+            "js53",
+            "twitter",
+            "instagram",
+            "payment",
+            "payment-wide",
+            "conjunction-v1",
+        ] {
+            let worker = preset(name).first_worker;
+            let mut minted = Vec::new();
+            for _ in 0..2 {
+                let ids =
+                    InProcess::new(preset(name), worker).expect("a free worker of the format");
+                minted.extend((0..10).map(|_| next(&ids)));
+                drop(ids);
+                forget(name, worker);
+            }
+            assert_ascend(&minted);
+        }
+    }
+
+    #[test]
+    fn a_worker_number_is_for_one_object_at_a_time() {
+        let first = snowflakes(4);
+        let second = InProcess::new(preset("snowflake"), 4).expect_err("refused");
+        assert_eq!(
+            second.to_string(),
+            "worker 4 of format `snowflake` is in use in this process"
+        );
+        let (other_worker, other_format) = (
+            snowflakes(5),
+            InProcess::new(preset("twitter"), 4).expect("is free"),
+        );
+        assert_ne!(next(&first), next(&other_worker));
+        next(&other_format);
+        let last = next(&first);
+        drop(first);
+        assert!(last < next(&snowflakes(4)));
+    }
+
+    /// 128 ids in 10 ms are more than a single lane can mint without waiting.
+    #[test]
+    fn a_format_with_several_lanes_takes_no_worker_number_of_others() {
+        let mut format = preset("js53");
+        format.lanes = Some(2);
+        let ids = InProcess::new(format, 6).expect("is free");
+        let worker = |id: u128| ids.format().split(id).expect("an id of it").values[1];
+        assert!((0..300).all(|_| worker(next(&ids)) == 6));
+    }
+
+    #[test]
+    fn a_clock_set_back_between_two_objects_is_refused_or_waited_for() {
+        let hand = ManualClock::at(START);
+        let begin = || {
+            let done = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        hand.advance(Duration::from_micros(100));
+                        thread::yield_now();
+                    }
+                });
+                let begun = InProcess::by(hand.clock(), preset("snowflake"), 8);
+                done.store(true, Ordering::Relaxed);
+                begun
+            })
+        };
+        let last = next(&begin().expect("waits for a tick"));
+        hand.set_wall(hand.wall().before(Duration::from_secs(1)));
+        let after = next(&begin().expect("waits for a second"));
+        assert!(last < after);
+        hand.set_wall(hand.wall().before(Duration::from_secs(3_600)));
+        assert!(
+            matches!(begin().expect_err("an hour"), InProcessError::NotYet { wait, .. } if wait.as_secs() > 3_500)
+        );
+        hand.set_wall(UnixNanos::from_seconds(1_000_000_000));
+        assert!(matches!(
+            begin().expect_err("the year 2001"),
+            InProcessError::ClockNotSet { .. }
+        ));
+        hand.set_wall(START.after(Duration::from_hours(24)));
+        assert!(after < next(&begin().expect("what was refused has not taken the worker")));
+    }
+
+    #[test]
+    fn what_has_no_such_worker_or_needs_the_service_is_refused() {
+        let refused = |format, worker| {
+            InProcess::new(format, worker)
+                .expect_err("refused")
+                .to_string()
+        };
+        assert_eq!(
+            refused(preset("uuid7"), 0),
+            "format `uuid7` is not sequenced: its ids need no worker number"
+        );
+        assert_eq!(
+            refused(preset("siq"), 0),
+            "format `siq` has types, which only the service supports"
+        );
+        let excluding = changed(|format| format.exclude = Some("ids.txt".into()));
+        assert_eq!(
+            refused(excluding, 0),
+            "format `snowflake` has `exclude`, which only the service supports"
+        );
+        let beyond = |worker| format!("format `snowflake` has workers 0 to 31, got {worker}");
+        assert_eq!(refused(preset("snowflake"), 32), beyond(32));
+        assert_eq!(refused(preset("snowflake"), u32::MAX), beyond(u32::MAX));
+        let ranged = changed(|format| (format.first_worker, format.last_worker) = (20, Some(29)));
+        assert_eq!(
+            refused(ranged, 19),
+            "format `snowflake` has workers 20 to 29, got 19"
+        );
+        let hourly = changed(|format| format.tick = Some("3600s".parse().expect("a tick")));
+        let refused =
+            InProcess::by(ManualClock::at(START).clock(), hourly, 9).expect_err("an hour");
+        let told =
+            "worker 9 of format `snowflake` can start at 2027-01-15T09:00:00.000Z, in 3600 s";
+        assert_eq!(refused.to_string(), told);
+    }
+}

@@ -1,0 +1,159 @@
+//! The horizon is the time up to which this process may mint, because the process has reserved that
+//! time on disk.
+//!
+//! No id at or after the horizon has ever been minted. Before an id is minted, a horizon above that
+//! id is on disk, and the horizon never decreases. A process that restarts at the horizon therefore
+//! mints only ids above all earlier ones, even if the clock is wrong.
+
+use std::time::Duration;
+
+use crate::time::UnixNanos;
+
+/// A plan for the next horizon, which the caller should write to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HorizonPlan {
+    pub(super) horizon: UnixNanos,
+    pub(super) floor: Option<UnixNanos>,
+    /// The instant at which this process must stop minting even if the horizon is later. From then
+    /// on, other nodes may assume that this process has ended. `None` if the slot is not leased.
+    pub(super) deadline: Option<UnixNanos>,
+    /// The clock time at which a session made the plan. The duration of the write is counted from
+    /// this time. `None` if no session made the plan.
+    pub(super) planned_at: Option<UnixNanos>,
+}
+
+impl HorizonPlan {
+    /// Returns the horizon, which is the first instant that the plan does not reserve.
+    pub fn horizon(&self) -> UnixNanos {
+        self.horizon
+    }
+
+    /// Returns a plan for a leased slot. The slot may be used up to the horizon, but only until
+    /// `deadline`.
+    pub fn leased(horizon: UnixNanos, deadline: UnixNanos) -> HorizonPlan {
+        HorizonPlan {
+            horizon,
+            floor: None,
+            deadline: Some(deadline),
+            planned_at: None,
+        }
+    }
+
+    /// Returns the horizon or the deadline, whichever is earlier. No id at or after the returned
+    /// instant may be minted.
+    pub fn usable_until(&self) -> UnixNanos {
+        self.deadline
+            .map_or(self.horizon, |deadline| self.horizon.min(deadline))
+    }
+
+    /// Returns the floor at which the node began, a time below which nobody mints. The floor must
+    /// be stored together with the first horizon. `None` if the node began without a floor.
+    pub fn floor(&self) -> Option<UnixNanos> {
+        self.floor
+    }
+
+    /// Returns a plan with only a horizon, which no session made. For tests of stores.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn at(horizon: UnixNanos) -> HorizonPlan {
+        HorizonPlan {
+            horizon,
+            floor: None,
+            deadline: None,
+            planned_at: None,
+        }
+    }
+
+    /// Returns a plan for a node that begins at a floor, which no session made. For tests of
+    /// stores.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
+        HorizonPlan {
+            horizon,
+            floor: Some(floor),
+            deadline: None,
+            planned_at: None,
+        }
+    }
+}
+
+/// Computes how much time the next extension of the horizon reserves.
+///
+/// A process that is killed and restarted cannot use the rest of its reservation, and begins ahead
+/// of the clock by that much. The first reservation is therefore short. Each extension doubles the
+/// size, unless minting is ahead of the clock.
+///
+/// If the disk is slow, part of a reservation has passed when the write completes. An extension
+/// therefore also reserves the time that the last extension took:
+///
+/// ```text
+///   planned               durable
+///   |-------- took --------|-- size --|       never more than the window in all
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    size: Duration,
+    window: Duration,
+    /// The time that the last extension took, from making its plan to the completed write.
+    took: Duration,
+}
+
+impl Reservation {
+    /// The length of the first reservation after a start.
+    pub const FIRST: Duration = Duration::from_millis(100);
+
+    /// Creates the reservations of a session that starts. No extension reserves more than `window`.
+    pub fn up_to(window: Duration) -> Reservation {
+        Reservation {
+            size: Reservation::FIRST.min(window),
+            window,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Returns the time that should be left of the next extension when its write completes.
+    pub fn size(&self) -> Duration {
+        self.size
+    }
+
+    /// Returns the time from the highest instant in use to the next horizon.
+    pub(super) fn reach(&self) -> Duration {
+        self.took.saturating_add(self.size).min(self.window)
+    }
+
+    /// Records the time `took` that the last extension took from its plan to the completed write.
+    pub(super) fn took(&mut self, took: Duration) {
+        self.took = took;
+    }
+
+    /// Doubles the size of the next extension, up to the window.
+    pub(super) fn grow(&mut self) {
+        self.size = self.size.saturating_mul(2).min(self.window);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extension_reaches_further_by_what_the_last_one_took_and_never_beyond_the_window() {
+        let millis = Duration::from_millis;
+        let mut reservation = Reservation::up_to(millis(1_000));
+        assert_eq!(reservation.reach(), Reservation::FIRST);
+        reservation.took(millis(800));
+        assert_eq!(reservation.reach(), millis(900));
+        reservation.grow();
+        assert_eq!(
+            (reservation.size(), reservation.reach()),
+            (millis(200), millis(1_000))
+        );
+        reservation.took(millis(5_000));
+        assert_eq!(
+            reservation.reach(),
+            millis(1_000),
+            "a restart would have to wait for more"
+        );
+        reservation.took(Duration::ZERO);
+        assert_eq!(reservation.reach(), millis(200));
+    }
+}

@@ -1,0 +1,198 @@
+//! The mint creates a minter for each format whose requests give only the number of ids. It also
+//! starts the session in which sequenced formats are minted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::minter::Minter;
+use super::refusal::Refusal;
+use super::session::Session;
+use super::session_start::SessionStart;
+use super::session_state::SessionState;
+use crate::id::Format;
+use crate::minting::random::{RandomMinter, Randomness};
+use crate::minting::sequenced::{Beginning, Lanes, SequencedFormat, SlotLanes};
+use crate::time::Clock;
+
+/// The settings that all minters of a process share.
+#[derive(Debug, Clone, Copy)]
+pub struct MintSettings {
+    /// The maximum time for which a response may be held until the clock reaches the time of its
+    /// ids. With zero, a request that would have to wait is refused.
+    pub wait_max: Duration,
+    /// The maximum time by which the ids of a lane (one worker number) may be ahead of the clock.
+    pub lead_max: Duration,
+    /// The maximum time that one extension of the horizon may reserve.
+    pub window: Duration,
+    /// The value of every field of kind shard.
+    pub shard: u64,
+}
+
+/// Creates the minters of a process, and starts the session in which sequenced formats are minted.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use idmint_core::id::{FormatDefinition, PRESETS};
+/// use idmint_core::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, SessionStart};
+/// use idmint_core::time::{ManualClock, UnixNanos};
+///
+/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
+/// let format = Arc::new(FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?);
+/// let lanes = Lanes::of(&format, &LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 })?;
+/// let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(1_795_232_161)).clock());
+/// let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
+/// let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+/// let mut mint = Mint::new(Arc::clone(&clock), settings);
+/// let minter = mint.add_sequenced(Arc::clone(&format), lanes);
+///
+/// let request = minter.request(NonZeroU32::new(3).expect("not zero"), None)?;
+/// assert!(minter.reserve(&request).is_err(), "no session has begun");
+///
+/// let session = mint.prepare(SessionStart::at(clock.now()));
+/// let plan = session.plan_extension(clock.now(), clock.now());
+/// let on_disk = Durable::write(plan, |_plan| Ok::<(), std::io::Error>(()))?; // A program writes and syncs it here.
+/// session.raise(&on_disk, clock.now());
+/// mint.begin(session);
+///
+/// let mut batch = minter.reserve(&request).expect("three of the first 129 in 100 ms").batch;
+/// let mut ids = [0; 3];
+/// assert_eq!(batch.fill(&mut ids), 3);
+/// assert_eq!(ids.map(|id| format.canonical().to_text(id)), ["1I9ZC1000", "1I9ZC1001", "1I9ZC1002"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Mint {
+    clock: Arc<Clock>,
+    settings: MintSettings,
+    sequenced: Vec<Arc<SequencedFormat>>,
+    state: Arc<SessionState>,
+}
+
+impl Mint {
+    /// Creates a mint to which no format has been added yet.
+    pub fn new(clock: Arc<Clock>, settings: MintSettings) -> Mint {
+        Mint {
+            clock,
+            settings,
+            sequenced: Vec::new(),
+            state: Arc::default(),
+        }
+    }
+
+    /// Adds a sequenced format with permanent worker numbers, and returns its minter. The minter
+    /// mints nothing until a session begins.
+    pub fn add_sequenced(&mut self, format: Arc<Format>, lanes: Lanes) -> Arc<Minter> {
+        self.add(SequencedFormat::with_lanes(format, lanes))
+    }
+
+    /// Adds a sequenced format whose worker numbers come from the slot that each session leases,
+    /// and returns its minter.
+    pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
+        self.add(SequencedFormat::with_slot_lanes(
+            format,
+            lanes,
+            self.sequenced.len(),
+        ))
+    }
+
+    fn add(&mut self, sequenced: SequencedFormat) -> Arc<Minter> {
+        let sequenced = Arc::new(sequenced);
+        self.sequenced.push(Arc::clone(&sequenced));
+        Arc::new(Minter::sequenced(
+            sequenced,
+            Arc::clone(&self.clock),
+            Arc::clone(&self.state),
+        ))
+    }
+
+    /// Adds a random format, and returns its minter. The minter needs no session, but a plausible
+    /// clock.
+    pub fn add_random(&mut self, format: Arc<Format>, randomness: Randomness) -> Arc<Minter> {
+        let source = RandomMinter::new(format, Arc::clone(&self.clock), randomness);
+        Arc::new(Minter::random(
+            source,
+            Arc::clone(&self.clock),
+            Arc::clone(&self.state),
+        ))
+    }
+
+    /// Returns the clock that all minters use.
+    pub fn clock(&self) -> &Arc<Clock> {
+        &self.clock
+    }
+
+    /// Returns the settings that all minters share.
+    pub fn settings(&self) -> &MintSettings {
+        &self.settings
+    }
+
+    /// Prepares a session with permanent worker numbers. Pass the session to [`Mint::begin`] after
+    /// its first horizon was written to disk.
+    pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
+        self.prepare_with(start, None)
+    }
+
+    /// Prepares a session with the worker numbers of the leased slot `slot`.
+    ///
+    /// # Panics
+    /// Panics if the slot does not exist, or if the worker numbers of a format are permanent.
+    pub fn prepare_in_slot(&self, start: SessionStart, slot: u32) -> Arc<Session> {
+        self.prepare_with(start, Some(slot))
+    }
+
+    fn prepare_with(&self, start: SessionStart, slot: Option<u32>) -> Arc<Session> {
+        let MintSettings {
+            wait_max,
+            lead_max,
+            window,
+            shard,
+        } = self.settings;
+        let beginning = Beginning {
+            start,
+            slot,
+            now: self.clock.now(),
+            window,
+            lead_max,
+            wait_max,
+            shard,
+        };
+        Arc::new(Session::begin(&self.sequenced, &beginning))
+    }
+
+    /// Makes `session` the active session, in which sequenced ids are minted.
+    ///
+    /// # Panics
+    /// Panics if another session is active, because worker numbers would be used twice. Also panics
+    /// if the session's horizon was not raised, because the node would claim to be ready although
+    /// it cannot mint.
+    pub fn begin(&self, session: Arc<Session>) {
+        self.state.begin(session);
+    }
+
+    /// Ends the active session. Until the next session begins, requests are refused with `reason`.
+    ///
+    /// A request that is in progress can still get ids of the ended session. These ids are below
+    /// the session's horizon, which stays reserved on disk.
+    pub fn end(&self, reason: Refusal) {
+        self.state.end(reason);
+    }
+
+    /// Sets the reason with which requests are refused while no session is active.
+    pub fn wait_for(&self, reason: Refusal) {
+        self.state.wait_for(reason);
+    }
+
+    /// Returns the active session.
+    ///
+    /// # Errors
+    /// If no session is active, returns the reason with which new requests are refused.
+    pub fn session(&self) -> Result<Arc<Session>, Refusal> {
+        self.state.session()
+    }
+}
+
+#[cfg(test)]
+#[path = "mint_tests.rs"]
+mod tests;

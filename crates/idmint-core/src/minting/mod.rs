@@ -1,0 +1,30 @@
+//! Mints ids without any I/O. If state must survive a crash, this module returns a plan. The caller
+//! writes the plan to disk, and passes it back as [`Durable`].
+
+mod durable;
+mod horizon;
+mod refusal;
+
+mod batch;
+mod random;
+mod sequenced;
+
+mod mint;
+mod minter;
+mod session;
+mod session_start;
+mod session_state;
+
+pub use batch::{Batch, BatchRequest, CountedFormat, MintCounters, RequestError};
+pub use durable::Durable;
+pub use horizon::{HorizonPlan, Reservation};
+pub use mint::{Mint, MintSettings};
+pub use minter::{Denied, Granted, Minter};
+pub use random::Randomness;
+pub use refusal::{Refusal, SlotLack};
+pub(crate) use sequenced::StampLine;
+pub use sequenced::{
+    ExcludedIds, ExcludedTicks, ExclusionError, LaneCount, LaneError, LaneRule, Lanes, SlotLanes,
+};
+pub use session::Session;
+pub use session_start::SessionStart;

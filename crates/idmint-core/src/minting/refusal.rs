@@ -1,0 +1,198 @@
+//! The reasons why ids cannot be minted now, and what the caller can do.
+
+use std::time::Duration;
+
+use crate::time::{UnixNanos, UnixTime, format_seconds};
+
+/// The reason why a valid request got no ids. No id was minted or lost.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The sequence of every lane (worker number) is used up, and the next free ids are due later
+    /// than the caller may wait.
+    #[error("every sequence of `{format}` is used up for the next {} ms", .retry_after.as_millis())]
+    SequenceExhausted {
+        /// The name of the format.
+        format: String,
+        /// The time after which the requested number of ids is available.
+        retry_after: Duration,
+    },
+    /// The request is for more ids than this node can mint at once.
+    #[error("`{format}` mints at most {most} ids at once here, {count} were requested")]
+    TooMany {
+        /// The name of the format.
+        format: String,
+        /// The number of ids that the caller requested.
+        count: u64,
+        /// The greatest count that this node can grant at once.
+        most: u64,
+    },
+    /// The node may mint only up to its horizon. The ids would be above it, and it could not be
+    /// raised in time.
+    #[error("this node could not raise its horizon in time")]
+    HorizonReached {
+        /// The time after which the caller should try again.
+        retry_after: Duration,
+    },
+    /// The node found no record of earlier ids. It starts minting when all ids that may have been
+    /// issued before lie in the past.
+    #[error(
+        "no record of earlier ids was found, as at a first start: minting begins in {} ms, when any earlier ids lie \
+         in the past", .retry_after.as_millis()
+    )]
+    NoRecord {
+        /// The time after which minting starts.
+        retry_after: Duration,
+    },
+    /// The slot of this node (its place among all possible nodes) was used up to a time so far
+    /// ahead of the clock that no more time may be reserved now.
+    #[error(
+        "the slot of this node was used up to {start}; this node can reserve time in {} ms", .retry_after.as_millis()
+    )]
+    SlotAhead {
+        /// The instant from which ids of the slot may be minted again.
+        start: UnixNanos,
+        /// The time after which more time can be reserved for the slot.
+        retry_after: Duration,
+    },
+    /// The format may mint only from the beginning of its next whole tick, because ids of the
+    /// current tick may exist. Either the node began without a record of earlier ids or at a given
+    /// floor, or the format has a `start_after`.
+    #[error(
+        "`{format}` begins with its next whole tick, in {} ms: this node began without a record, at a floor or with \
+         start_after, so ids of the current tick may exist", .retry_after.as_millis()
+    )]
+    NotOpen {
+        /// The name of the format.
+        format: String,
+        /// The time after which the next whole tick begins.
+        retry_after: Duration,
+    },
+    /// Writing to disk failed, and the process is about to exit.
+    #[error("the store of this node failed; the node is restarting")]
+    StorageFailed,
+    /// The process is shutting down.
+    #[error("this node is shutting down")]
+    Draining,
+    /// The clock is behind the times of ids that were minted before the process started.
+    #[error("the clock is {} behind ids that were minted before", format_seconds(*.behind))]
+    ClockBehind {
+        /// The time by which the clock is behind these ids.
+        behind: Duration,
+    },
+    /// The clock of this node is behind the clocks of the other nodes in the fleet, most of which
+    /// agree with each other.
+    #[error("the clock is at least {:.1} s behind the median of the clocks of the fleet", .behind.as_secs_f64())]
+    ClockBehindFleet {
+        /// The minimum time by which the clock is behind the median of the fleet.
+        behind: Duration,
+    },
+    /// The clock of this node is ahead of the clocks of the other nodes in the fleet, most of which
+    /// agree with each other.
+    #[error("the clock is at least {:.1} s ahead of the median of the clocks of the fleet", .ahead.as_secs_f64())]
+    ClockAheadOfFleet {
+        /// The minimum time by which the clock is ahead of the median of the fleet.
+        ahead: Duration,
+    },
+    /// The clock shows a time before this program was built, which cannot be right.
+    #[error("the clock shows {shown}, which is before this program was built")]
+    ClockJumped {
+        /// The time that the clock shows.
+        shown: UnixTime,
+    },
+    /// The format has no ids left, because its time field is full or its ids have reached
+    /// `mint_below`.
+    #[error("`{format}` ended at {ended}")]
+    EpochEnded {
+        /// The name of the format.
+        format: String,
+        /// The first instant that the format cannot represent or mint.
+        ended: UnixTime,
+    },
+    /// This node has no worker slot now, for example because no slot was free, the slot was lost,
+    /// or the coordinator (etcd) was unreachable for too long.
+    #[error("this node has no worker slot: {}", .lack)]
+    NoWorkerSlot {
+        /// The reason why this node has no slot.
+        lack: SlotLack,
+        /// The time after which the caller should try again.
+        retry_after: Duration,
+    },
+    /// The current time is before the format's epoch.
+    #[error("`{format}` begins at {begins}")]
+    BeforeEpoch {
+        /// The name of the format.
+        format: String,
+        /// The epoch of the format.
+        begins: UnixTime,
+    },
+}
+
+impl Refusal {
+    /// `true` if the refusal only means that the node is starting, and the node will probably mint
+    /// within `max`.
+    pub fn ends_with_the_start(&self, max: Duration) -> bool {
+        match self {
+            Refusal::HorizonReached { retry_after } | Refusal::NoRecord { retry_after } => {
+                *retry_after <= max
+            }
+            Refusal::NoWorkerSlot { lack, retry_after } => {
+                let is_starting = matches!(
+                    lack,
+                    SlotLack::Asking | SlotLack::Founding | SlotLack::BeforeFloor { .. }
+                );
+                is_starting && *retry_after <= max
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The reason why a node of a fleet has no worker slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SlotLack {
+    /// The node has requested a slot, but has not received one yet.
+    #[error("it is requesting one")]
+    Asking,
+    /// No fleet exists yet, and this node is about to create it.
+    #[error("there is no fleet yet, and this node is about to found it")]
+    Founding,
+    /// No fleet exists yet, and the clocks of the nodes that could create it differ.
+    #[error(
+        "there is no fleet yet, and the clock of this node is at least {} s ahead of another founder's: one of the \
+         clocks is wrong, and the fleet would begin at this node's time", .ahead.as_secs()
+    )]
+    AheadOfFounder {
+        /// The minimum time by which the clock of this node is ahead of the clock of another node
+        /// that could create the fleet.
+        ahead: Duration,
+    },
+    /// The clock of this node has not reached the instant at which the fleet begins to mint.
+    #[error(
+        "the fleet begins at {floor}, because the node that founded or fenced it could not know earlier ids"
+    )]
+    BeforeFloor {
+        /// The instant at which the fleet begins to mint.
+        floor: UnixNanos,
+    },
+    /// Every slot is held by a node, or may still be in use by the last node that held it.
+    #[error("all slots are held by nodes, or may still be in use")]
+    NoneFree,
+    /// Another node now holds the slot that this node had.
+    #[error("it lost its slot and is requesting another one")]
+    Lost,
+    /// The coordinator (etcd) did not renew the lease of the slot in time.
+    #[error(
+        "the coordinator (etcd) did not renew its lease in time; it does not answer, has no quorum, is full or refuses this node"
+    )]
+    Overdue,
+    /// The coordinator (etcd) was restored from a backup, was erased, or is another one. A slot
+    /// that it considers free may be in use.
+    #[error(
+        "its coordinator (etcd) has lost acknowledged writes, as after a restore from a backup, or is another etcd: check \
+         etcd.endpoints, then run `idmint fleet fence-restore` to mint again"
+    )]
+    Regressed,
+    /// The node released the slot because it is shutting down.
+    #[error("it was released because this node is shutting down")]
+    Released,
+}

@@ -1,0 +1,391 @@
+//! Reads ids of another generator from text, and collects the ticks that these ids use.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::id::{FieldKind, Format};
+use crate::time::UnixNanos;
+
+/// Reads sorted ids of another generator from lines of text, and collects their ticks.
+///
+/// All lines must be in one encoding. If several encodings can read every line, the ticks of the
+/// ids in each of these encodings are excluded. The memory use depends on the number of ticks, not
+/// of ids.
+///
+/// ```
+/// use std::sync::Arc;
+/// use idmint_core::id::Format;
+/// use idmint_core::minting::ExcludedIds;
+/// use idmint_core::time::UnixNanos;
+///
+/// let payment = Arc::new(Format::built_in("payment").expect("a built-in format"));
+/// let from = UnixNanos::from_seconds(1_750_000_000);
+/// let mut ids = ExcludedIds::of(payment, Some(vec![0, 1]), from);
+/// // Two of one second, one of the next, and one of a worker number that this node does not have.
+/// for line in ["1I9ZC1000", "1I9ZC1002", "1I9ZC2100", "1I9ZC5300"] {
+///     ids.read_line(line)?;
+/// }
+/// assert_eq!(ids.ticks().ticks(), 2);
+/// # Ok::<(), idmint_core::minting::ExclusionError>(())
+/// ```
+#[derive(Debug)]
+pub struct ExcludedIds {
+    format: Arc<Format>,
+    /// The worker numbers for which ticks are collected, or `None` for all worker numbers.
+    workers: Option<Vec<u32>>,
+    from: UnixNanos,
+    from_tick: u128,
+    /// The ids read so far, for each encoding that could read every line.
+    readings: Vec<LinesRead>,
+    lines: u64,
+}
+
+/// The ids that one encoding reads from all lines so far.
+#[derive(Debug)]
+struct LinesRead {
+    encoding: usize,
+    last: u128,
+    ticks: BTreeMap<LaneOfVariant, TickRows>,
+}
+
+/// The reason why a line cannot belong to a sorted list of ids.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExclusionError {
+    /// No encoding can read both this line and all previous lines.
+    #[error(
+        "line {line}: `{text}` is not an id of `{format}`, or not in the encoding of the earlier lines"
+    )]
+    NoId {
+        /// The line number, counted from 1.
+        line: u64,
+        /// The text of the line, shortened to 80 characters.
+        text: String,
+        /// The name of the format.
+        format: String,
+    },
+    /// The id is smaller than the id in the previous line.
+    #[error("line {line}: `{text}` is below the line before it")]
+    NotSorted {
+        /// The line number, counted from 1.
+        line: u64,
+        /// The text of the line, shortened to 80 characters.
+        text: String,
+    },
+}
+
+/// The maximum number of characters of a line that an error message contains.
+const SHOWN_MAX: usize = 80;
+
+impl ExcludedIds {
+    /// Creates a reader to which no line has been passed yet.
+    ///
+    /// `workers` are the worker numbers with which this node may mint, or `None` for any worker
+    /// number. Earlier ticks than `from` are not collected, so every session must begin at or after
+    /// `from`.
+    pub fn of(format: Arc<Format>, workers: Option<Vec<u32>>, from: UnixNanos) -> ExcludedIds {
+        // If the epoch is in the future, the tick of `from` is negative. Use 0 in this case, so
+        // that the ticks of all ids are collected.
+        let from_tick = format
+            .tick
+            .map_or(0, |tick| tick.count(format.epoch, from.into()));
+        let reading = |encoding| LinesRead {
+            encoding,
+            last: 0,
+            ticks: BTreeMap::new(),
+        };
+        let readings = (0..format.encodings.len()).map(reading).collect();
+        ExcludedIds {
+            workers,
+            from,
+            from_tick: u128::try_from(from_tick).unwrap_or(0),
+            readings,
+            lines: 0,
+            format,
+        }
+    }
+
+    /// Reads one line. `text` must not include the line ending.
+    ///
+    /// # Errors
+    /// Returns an [`ExclusionError`] with the line number if the line is not the next id of a
+    /// sorted list. The reader cannot be used after an error.
+    pub fn read_line(&mut self, text: &str) -> Result<(), ExclusionError> {
+        self.lines += 1;
+        let ExcludedIds {
+            format,
+            workers,
+            from_tick,
+            readings,
+            ..
+        } = self;
+        let mut is_below = false;
+        readings.retain_mut(|reading| {
+            let read = format
+                .read_as(reading.encoding, text)
+                .ok()
+                .and_then(|id| Some((id, placed(format, id)?)));
+            let Some((id, place)) = read else {
+                return false;
+            };
+            if id < reading.last {
+                is_below = true;
+                return false;
+            }
+            reading.last = id;
+            let ((worker, _), tick) = place;
+            let matters = tick >= *from_tick
+                && workers
+                    .as_ref()
+                    .is_none_or(|workers| workers.contains(&worker));
+            // A tick that does not fit into 64 bits is later than every tick in which this node can
+            // mint.
+            if let (true, Ok(tick)) = (matters && tick < u64::MAX.into(), u64::try_from(tick)) {
+                reading.ticks.entry(place.0).or_default().add(tick);
+            }
+            true
+        });
+        if !self.readings.is_empty() {
+            return Ok(());
+        }
+        let (line, text) = (self.lines, text.chars().take(SHOWN_MAX).collect());
+        Err(match is_below {
+            true => ExclusionError::NotSorted { line, text },
+            false => ExclusionError::NoId {
+                line,
+                text,
+                format: self.format.name.clone(),
+            },
+        })
+    }
+
+    /// Returns the ticks that the ids of all lines use.
+    pub fn ticks(self) -> ExcludedTicks {
+        let mut lanes: BTreeMap<LaneOfVariant, TickRows> = BTreeMap::new();
+        for (lane, ticks) in self.readings.into_iter().flat_map(|reading| reading.ticks) {
+            lanes.entry(lane).or_default().append(ticks);
+        }
+        let lanes = lanes
+            .into_iter()
+            .map(|(lane, ticks)| (lane, ticks.in_order()))
+            .collect();
+        ExcludedTicks {
+            from: self.from,
+            lanes,
+            ids: self.lines,
+        }
+    }
+}
+
+/// Returns the tick of an id, and the lane that minted it: the worker number and the variant.
+/// Returns `None` if the number is not an id. If the format has no worker field, the worker number
+/// is 0.
+fn placed(format: &Format, id: u128) -> Option<(LaneOfVariant, u128)> {
+    let variant = format.variant_at(id);
+    let layout = &format.variants[variant].layout;
+    let values = layout.unpack(id).ok()?;
+    let worker = layout.sum_of(FieldKind::Worker, &values).unwrap_or(0);
+    // The conversion of the worker number never fails, because worker numbers have at most 32 bits.
+    Some((
+        (u32::try_from(worker).ok()?, variant),
+        layout.sum_of(FieldKind::Time, &values)?,
+    ))
+}
+
+/// A worker number and the index of a variant of the format. Each such pair has its own sequence.
+type LaneOfVariant = (u32, usize);
+
+/// The ticks in which another generator has issued ids of a format, for each worker number. This
+/// node mints no id in these ticks.
+///
+/// Unit: ticks since the epoch. Each range of neighbouring ticks takes 16 bytes of memory. Ticks
+/// before the earliest possible start of a session are not kept. [`ExcludedIds`] creates this set
+/// of ticks, and its documentation has an example.
+#[derive(Debug, Clone)]
+pub struct ExcludedTicks {
+    from: UnixNanos,
+    /// The excluded ranges of each lane (worker number and variant). The ranges ascend, and there
+    /// is at least one free tick between two of them.
+    lanes: BTreeMap<LaneOfVariant, Arc<[Range<u64>]>>,
+    ids: u64,
+}
+
+impl ExcludedTicks {
+    /// Returns the number of ids that were read from the other generator.
+    pub fn ids(&self) -> u64 {
+        self.ids
+    }
+
+    /// Returns the number of excluded ticks, summed over all worker numbers.
+    pub fn ticks(&self) -> u64 {
+        self.lanes
+            .values()
+            .flat_map(|rows| rows.iter())
+            .map(|row| row.end - row.start)
+            .sum()
+    }
+
+    /// Returns the excluded ticks of one worker number and variant, or `None` if that lane has no
+    /// excluded ticks.
+    ///
+    /// # Panics
+    /// Panics if the session begins at `start` before the instant from which excluded ticks are
+    /// kept.
+    pub(in crate::minting) fn of_lane(
+        &self,
+        worker: u32,
+        variant: usize,
+        start: UnixNanos,
+    ) -> Option<Arc<[Range<u64>]>> {
+        assert!(
+            start >= self.from,
+            "a session at {start} begins before {}, from where excluded ids are held",
+            self.from
+        );
+        self.lanes.get(&(worker, variant)).map(Arc::clone)
+    }
+}
+
+/// Collects the used ticks as ranges while ids are being read.
+#[derive(Debug, Default, Clone)]
+struct TickRows(Vec<Range<u64>>);
+
+impl TickRows {
+    /// Adds a tick to the ranges. Ticks may be added in any order, but ascending order is fastest.
+    fn add(&mut self, tick: u64) {
+        match self.0.last_mut() {
+            Some(last) if last.contains(&tick) => {}
+            Some(last) if last.end == tick => last.end = tick + 1,
+            _ => self.0.push(tick..tick + 1),
+        }
+    }
+
+    fn append(&mut self, other: TickRows) {
+        self.0.extend(other.0);
+    }
+
+    /// Returns the collected ranges in ascending order, with adjacent ranges merged.
+    fn in_order(mut self) -> Arc<[Range<u64>]> {
+        if !self.0.is_sorted_by(|row, next| row.end < next.start) {
+            self.0.sort_unstable_by_key(|row| row.start);
+            self.0.dedup_by(|next, row| {
+                let touches = next.start <= row.end;
+                if touches {
+                    row.end = row.end.max(next.end);
+                }
+                touches
+            });
+        }
+        self.0.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::preset;
+
+    const FROM: UnixNanos = UnixNanos::from_seconds(1_750_000_000);
+
+    fn reader(format: &str, workers: Option<Vec<u32>>) -> ExcludedIds {
+        ExcludedIds::of(Arc::new(preset(format)), workers, FROM)
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_encodings_is_left_out_in_both_until_a_line_decides() {
+        // A text of nine digits can be a base36 id of `payment`, and also the decimal number of
+        // another, much older id.
+        let rows = |lines: &[&str]| {
+            let mut ids = ExcludedIds::of(
+                Arc::new(preset("payment")),
+                None,
+                UnixNanos::from_seconds(0),
+            );
+            lines
+                .iter()
+                .for_each(|line| ids.read_line(line).expect("sorted"));
+            ids.ticks().ticks()
+        };
+        assert_eq!(rows(&["575021959"]), 2);
+        assert_eq!(
+            rows(&["575021959", "57502195A"]),
+            1,
+            "with a letter all of them are of base 36"
+        );
+        assert_eq!(
+            rows(&["575021959", "9575021959"]),
+            2,
+            "with ten digits all of them are decimal, and of two seconds"
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_no_id_is_named() {
+        let mut ids = reader("snowflake", None);
+        ids.read_line("1573542478315782144").expect("an id");
+        let error = ids.read_line("id").expect_err("a word").to_string();
+        assert!(
+            error.starts_with("line 2: `id` is not an id of `snowflake`"),
+            "{error}"
+        );
+        assert!(
+            reader("snowflake", None).read_line("").is_err(),
+            "an empty line is none"
+        );
+        let mut ids = reader("payment", None);
+        ["1I9ZC1001", "1I9ZC1001"]
+            .iter()
+            .for_each(|line| ids.read_line(line).expect("the same again is in order"));
+        let error = ids
+            .read_line("1I9ZC1000")
+            .expect_err("unsorted")
+            .to_string();
+        assert_eq!(error, "line 3: `1I9ZC1000` is below the line before it");
+    }
+
+    #[test]
+    fn what_is_before_every_session_or_of_another_worker_takes_no_memory() {
+        let payment = preset("payment");
+        let id = |seconds: u64, worker: u128| {
+            let tick = payment
+                .ticks_at(UnixNanos::from_seconds(seconds).into())
+                .expect("a tick");
+            payment.canonical().to_text(
+                payment.variants[0]
+                    .layout
+                    .pack(&[tick, worker, 7])
+                    .expect("fits"),
+            )
+        };
+        let mut ids = reader("payment", Some(vec![2]));
+        for (seconds, worker) in [
+            (1_749_999_998, 2),
+            (1_749_999_999, 2),
+            (1_750_000_000, 1),
+            (1_750_000_000, 2),
+            (1_750_000_001, 3),
+        ] {
+            ids.read_line(&id(seconds, worker)).expect("sorted");
+        }
+        let ticks = ids.ticks();
+        assert_eq!((ticks.ids(), ticks.ticks()), (5, 1));
+        assert!(ticks.of_lane(2, 0, FROM).is_some() && ticks.of_lane(1, 0, FROM).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "begins before")]
+    fn a_session_that_begins_before_what_is_held_is_a_bug() {
+        reader("payment", None)
+            .ticks()
+            .of_lane(0, 0, UnixNanos::new(FROM.get() - 1));
+    }
+
+    #[test]
+    fn ticks_in_any_order_make_rows_that_ascend() {
+        for ticks in [[3, 4, 5, 9, 9], [9, 3, 5, 4, 9], [5, 9, 4, 3, 3]] {
+            let mut rows = TickRows::default();
+            ticks.into_iter().for_each(|tick| rows.add(tick));
+            assert_eq!(*rows.in_order(), [3..6, 9..10], "{ticks:?}");
+        }
+    }
+}

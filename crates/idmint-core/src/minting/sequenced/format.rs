@@ -1,0 +1,283 @@
+//! A sequenced format on this node, with its worker numbers and the minter of the current session.
+
+use std::cell::RefCell;
+use std::ptr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::excluded_ids::{ExcludedIds, ExcludedTicks};
+use super::lanes::{Lanes, SlotLanes};
+use super::minter::{Beginning, SequencedMinter};
+use crate::id::Format;
+use crate::time::UnixNanos;
+
+/// A sequenced format, with the worker numbers that this node has for the format.
+#[derive(Debug)]
+pub(in crate::minting) struct SequencedFormat {
+    format: Arc<Format>,
+    holding: Holding,
+    /// The ticks that another generator used. Empty until the ids of that generator have been read.
+    excluded: OnceLock<ExcludedTicks>,
+}
+
+/// Says for how long this node has its worker numbers, and holds the current minter.
+#[derive(Debug)]
+enum Holding {
+    /// The node has the same worker numbers from the first session until the process exits.
+    ForGood {
+        lanes: Lanes,
+        /// The minter of the only session. Empty until the session begins.
+        in_session: OnceLock<Arc<SequencedMinter>>,
+    },
+    /// The node has the worker numbers for one session, which ends when the node loses its slot.
+    /// The next session uses the worker numbers of another slot.
+    Leased {
+        lanes: SlotLanes,
+        in_session: LeasedMinter,
+    },
+}
+
+impl SequencedFormat {
+    /// Creates a format whose worker numbers are permanent.
+    pub(in crate::minting) fn with_lanes(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
+        let holding = Holding::ForGood {
+            lanes,
+            in_session: OnceLock::new(),
+        };
+        SequencedFormat {
+            format,
+            holding,
+            excluded: OnceLock::new(),
+        }
+    }
+
+    /// Creates a format whose worker numbers depend on the slot of each session. `place` is the
+    /// index of the format in its [`Mint`](crate::minting::Mint).
+    pub(in crate::minting) fn with_slot_lanes(
+        format: Arc<Format>,
+        lanes: SlotLanes,
+        place: usize,
+    ) -> SequencedFormat {
+        let holding = Holding::Leased {
+            lanes,
+            in_session: LeasedMinter::at(place),
+        };
+        SequencedFormat {
+            format,
+            holding,
+            excluded: OnceLock::new(),
+        }
+    }
+
+    pub(in crate::minting) fn format(&self) -> &Arc<Format> {
+        &self.format
+    }
+
+    /// Returns the worker numbers of the format on this node, or `None` while the node has no slot.
+    pub(in crate::minting) fn lanes(&self) -> Option<Lanes> {
+        match &self.holding {
+            Holding::ForGood { lanes, .. } => Some(lanes.clone()),
+            Holding::Leased { in_session, .. } => {
+                in_session.get().map(|minter| minter.lanes().clone())
+            }
+        }
+    }
+
+    /// Returns the worker numbers of the slot that has the most of them.
+    pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
+        match &self.holding {
+            Holding::ForGood { lanes, .. } => lanes,
+            Holding::Leased { lanes, .. } => lanes.most(),
+        }
+    }
+
+    /// Returns a reader for the ids of another generator. It collects the ticks that sessions must
+    /// skip, and every session must begin at or after `from`.
+    pub(in crate::minting) fn excluded_ids(&self, from: UnixNanos) -> ExcludedIds {
+        let workers = match &self.holding {
+            Holding::ForGood { lanes, .. } => Some(lanes.workers().to_vec()),
+            // The node may lease any slot, so every worker number matters.
+            Holding::Leased { .. } => None,
+        };
+        ExcludedIds::of(Arc::clone(&self.format), workers, from)
+    }
+
+    /// Excludes these ticks, which another generator has used, from every later session.
+    ///
+    /// # Panics
+    /// Panics if this function was called before.
+    pub(in crate::minting) fn exclude(&self, ticks: ExcludedTicks) {
+        assert!(
+            self.excluded.set(ticks).is_ok(),
+            "what is left out is read once"
+        );
+    }
+
+    /// Creates a minter of the format for the session that `beginning` describes.
+    ///
+    /// # Panics
+    /// Panics if the session has a slot although the worker numbers are permanent, or has no slot
+    /// although they are leased. Also panics if the ids to exclude have not been read yet.
+    pub(in crate::minting) fn minter(&self, beginning: &Beginning) -> SequencedMinter {
+        let lanes = match (&self.holding, beginning.slot) {
+            (Holding::ForGood { lanes, .. }, None) => lanes.clone(),
+            (Holding::Leased { lanes, .. }, Some(slot)) => lanes.of_slot(&self.format, slot),
+            _ => panic!("a session has a slot exactly if worker numbers are leased"),
+        };
+        let excluded = self.excluded.get();
+        assert!(
+            excluded.is_some() || self.format.exclude.is_none(),
+            "`exclude` is read before a session begins"
+        );
+        SequencedMinter::new(&self.format, lanes, excluded, beginning)
+    }
+
+    /// Makes `minter` the current minter of the format.
+    ///
+    /// # Panics
+    /// Panics if the format has a minter already, because worker numbers would be used twice.
+    pub(in crate::minting) fn begin(&self, minter: Arc<SequencedMinter>) {
+        match &self.holding {
+            Holding::ForGood { in_session, .. } => {
+                assert!(
+                    in_session.set(minter).is_ok(),
+                    "numbers that are held for good have one session"
+                );
+            }
+            Holding::Leased { in_session, .. } => in_session.begin(minter),
+        }
+    }
+
+    /// Removes the current minter. Requests that are in progress can still finish.
+    ///
+    /// # Panics
+    /// Panics if the worker numbers are permanent.
+    pub(in crate::minting) fn end(&self) {
+        match &self.holding {
+            Holding::ForGood { .. } => panic!("numbers that are held for good have one session"),
+            Holding::Leased { in_session, .. } => in_session.end(),
+        }
+    }
+
+    /// Returns the minter of the only session if the worker numbers are permanent. Returns `None`
+    /// before that session begins, or if the worker numbers are leased.
+    #[inline]
+    pub(in crate::minting) fn held_for_good(&self) -> Option<&SequencedMinter> {
+        match &self.holding {
+            Holding::ForGood { in_session, .. } => in_session.get().map(AsRef::as_ref),
+            Holding::Leased { .. } => None,
+        }
+    }
+
+    /// Returns the current minter if this node leases its slot. Returns `None` if the node holds no
+    /// slot now, or if its worker numbers are permanent.
+    #[inline]
+    pub(in crate::minting) fn leased(&self) -> Option<KeptMinter> {
+        match &self.holding {
+            Holding::ForGood { .. } => None,
+            Holding::Leased { in_session, .. } => in_session.get(),
+        }
+    }
+
+    /// Calls `mint` with the current minter and returns the result, or returns `None` if no session
+    /// is active.
+    pub(in crate::minting) fn in_session<R>(
+        &self,
+        mint: impl FnOnce(&SequencedMinter) -> R,
+    ) -> Option<R> {
+        match &self.holding {
+            Holding::ForGood { .. } => self.held_for_good().map(mint),
+            Holding::Leased { .. } => self.leased().map(|minter| mint(&minter)),
+        }
+    }
+}
+
+/// A thread's own reference to a minter. Each thread counts its references separately, because
+/// threads that mint concurrently would contend for a shared count.
+pub(in crate::minting) type KeptMinter = Rc<Arc<SequencedMinter>>;
+
+thread_local! {
+    /// The minters that this thread used most recently, indexed by [`LeasedMinter::place`].
+    static KEPT: RefCell<Vec<Option<KeptMinter>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Holds the minter of the current session for a leased slot. Empty between sessions.
+#[derive(Debug)]
+pub(super) struct LeasedMinter {
+    /// The index of the format in its [`Mint`](crate::minting::Mint).
+    place: usize,
+    /// The address of the current minter. It is only compared and never dereferenced. While a
+    /// thread keeps a minter, no other minter can have the same address.
+    /// Written by: `begin` and `end`, by one thread at a time.
+    /// Read by: each mint.
+    /// Ordering: Relaxed. A thread that reads an outdated address continues with the worker
+    /// numbers, counters and ceiling of the previous session, like a suspended thread would. A
+    /// thread that reads a new address takes the minter under the lock.
+    /// Tested by: `who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved`.
+    current: AtomicPtr<SequencedMinter>,
+    minter: Mutex<Option<Arc<SequencedMinter>>>,
+}
+
+impl LeasedMinter {
+    /// Creates an empty holder. `place` is a number, starting at 0, that is unique among the
+    /// formats of a [`Mint`](crate::minting::Mint).
+    pub(super) fn at(place: usize) -> LeasedMinter {
+        LeasedMinter {
+            place,
+            current: AtomicPtr::default(),
+            minter: Mutex::default(),
+        }
+    }
+
+    /// Makes `minter` the current minter for the leased slot.
+    ///
+    /// # Panics
+    /// Panics if there already is a current minter.
+    pub(super) fn begin(&self, minter: Arc<SequencedMinter>) {
+        let mut current = self.minter.lock().expect("no holder of this lock panics");
+        assert!(
+            current.is_none(),
+            "a session begins after the one before has ended"
+        );
+        self.current
+            .store(Arc::as_ptr(&minter).cast_mut(), Ordering::Relaxed);
+        *current = Some(minter);
+    }
+
+    /// Removes the current minter, so that new requests find none.
+    pub(super) fn end(&self) {
+        let mut current = self.minter.lock().expect("no holder of this lock panics");
+        self.current.store(ptr::null_mut(), Ordering::Relaxed);
+        *current = None;
+    }
+
+    /// Returns the current minter, or `None` if no session is active.
+    #[inline]
+    pub(super) fn get(&self) -> Option<KeptMinter> {
+        let current = self.current.load(Ordering::Relaxed);
+        if current.is_null() {
+            return None;
+        }
+        KEPT.with_borrow_mut(|kept| match kept.get(self.place) {
+            Some(Some(minter)) if ptr::eq(Arc::as_ptr(minter), current) => Some(Rc::clone(minter)),
+            _ => self.keep(kept),
+        })
+    }
+
+    /// Adds the current minter to `kept`, which is the list of minters that this thread uses, and
+    /// returns the minter.
+    #[cold]
+    fn keep(&self, kept: &mut Vec<Option<KeptMinter>>) -> Option<KeptMinter> {
+        if kept.len() <= self.place {
+            kept.resize(self.place + 1, None);
+        }
+        let minter = self
+            .minter
+            .lock()
+            .expect("no holder of this lock panics")
+            .clone();
+        kept[self.place] = minter.map(Rc::new);
+        kept[self.place].clone()
+    }
+}

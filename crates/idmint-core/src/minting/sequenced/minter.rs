@@ -1,0 +1,513 @@
+//! Mints ids from time, worker number and sequence, and chooses the lanes (worker numbers) for each
+//! request.
+
+use std::time::Duration;
+
+use super::excluded_ids::ExcludedTicks;
+use super::lanes::Lanes;
+use super::sequencer::{CatchUp, Grant, Moment, Sequencer, Shortage, Spread};
+use super::stamps::{Run, Shape, StampLine};
+use crate::id::Format;
+use crate::minting::batch::{Batch, BatchRequest, MintCounters};
+use crate::minting::session_start::SessionStart;
+use crate::time::{Tick, UnixNanos};
+
+/// Formats with ticks of this length or longer have no lead: their ids are never ahead of the
+/// clock. A lead has at least one tick, and ids half a second in the future would be noticed.
+const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
+
+/// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
+#[derive(Debug)]
+pub(in crate::minting) struct SequencedMinter {
+    /// The amounts that the fields add to an id, for each variant of the format.
+    shapes: Vec<Shape>,
+    /// The greatest number of ids that one request can be granted, for each variant of the format.
+    counts_max: Vec<u64>,
+    /// The worker numbers. Lane `n` has the worker number at index `n`.
+    numbers: Lanes,
+    lanes: Vec<Lane>,
+    lead_ticks: u64,
+    wait_max: Duration,
+    /// `true` if one batch may contain ids of several lanes.
+    spreads: bool,
+    /// The instant at which the first ids may be sent. `None` if that is the start of the session.
+    opens_at: Option<UnixNanos>,
+    catch_up: CatchUp,
+}
+
+/// The start of a session, and the settings that the session needs.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::minting) struct Beginning {
+    /// The instant at which the session starts: the durable horizon or the clock, whichever is
+    /// later.
+    pub(in crate::minting) start: SessionStart,
+    /// The slot of the session, or `None` if the worker numbers are permanent.
+    pub(in crate::minting) slot: Option<u32>,
+    /// The time that the clock shows when the session begins.
+    pub(in crate::minting) now: UnixNanos,
+    /// The maximum time that one extension of the horizon may reserve.
+    pub(in crate::minting) window: Duration,
+    /// The maximum time by which the ids of a lane may be ahead of the clock.
+    pub(in crate::minting) lead_max: Duration,
+    /// The maximum time for which a response may be held until the clock reaches the time of its
+    /// ids.
+    pub(in crate::minting) wait_max: Duration,
+    /// The shard number from the configuration.
+    pub(in crate::minting) shard: u64,
+}
+
+impl Beginning {
+    /// Returns the rules for a session that begins ahead of the clock. They limit how fast the
+    /// session may mint until the clock has caught up.
+    pub(in crate::minting) fn catch_up(&self) -> CatchUp {
+        CatchUp::new(self.start.at, self.now)
+    }
+}
+
+/// One worker number, with one sequencer for each variant of the format.
+#[derive(Debug)]
+struct Lane {
+    /// The sum of the fields that all ids of this lane have in common, for each variant of the
+    /// format.
+    bases: Vec<u128>,
+    sequencers: Vec<Sequencer>,
+}
+
+/// The stamps (tick and sequence in one integer) that are reserved for one request.
+#[derive(Debug)]
+pub(in crate::minting) struct Placement {
+    shares: Shares,
+    /// The instant from which all ids of the request may be sent.
+    pub(in crate::minting) due: UnixNanos,
+    /// `true` if less than half of the time that the horizon reserves is left.
+    pub(in crate::minting) refill: bool,
+}
+
+/// The share of each lane in the stamps of one request. Nearly always, one lane has all of them.
+#[derive(Debug)]
+enum Shares {
+    Whole(Share),
+    Spread(Vec<Share>),
+}
+
+/// Consecutive stamps that one lane contributes to a request.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    lane: usize,
+    first: u64,
+    count: u64,
+}
+
+impl Placement {
+    #[inline]
+    fn whole(lane: usize, grant: Grant, count: u64) -> Placement {
+        let Grant { first, due, refill } = grant;
+        Placement {
+            shares: Shares::Whole(Share { lane, first, count }),
+            due,
+            refill,
+        }
+    }
+}
+
+impl SequencedMinter {
+    /// Creates a minter for one session. It mints nothing until its horizon is raised.
+    ///
+    /// # Panics
+    /// Panics if the session starts before the instant from which `excluded` has ticks.
+    pub(in crate::minting) fn new(
+        format: &Format,
+        lanes: Lanes,
+        excluded: Option<&ExcludedTicks>,
+        beginning: &Beginning,
+    ) -> SequencedMinter {
+        let Beginning {
+            start,
+            shard,
+            lead_max,
+            wait_max,
+            ..
+        } = *beginning;
+        let tick = format
+            .tick
+            .expect("a sequenced format has a tick, checked when it was made");
+        let end_tick = format
+            .end_tick()
+            .expect("a sequenced format has a time field");
+        let lead_ticks = lead_ticks(lead_max, tick.duration());
+        let shapes: Vec<Shape> = format
+            .variants
+            .iter()
+            .map(|variant| Shape::of(&variant.layout, shard))
+            .collect();
+        let sequencer = |worker: u32, variant: usize, shape: &Shape| {
+            let line = StampLine::new(tick, format.epoch, shape.steps.per_tick, start.at);
+            let sequencer = Sequencer::new(line, start, end_tick, lead_ticks);
+            let sequencer = sequencer.with_spread(Spread::over(format.sequence_spread));
+            let sequencer = match &format.start_after {
+                Some(id) => sequencer.after_tick(id.tick),
+                None => sequencer,
+            };
+            match excluded.and_then(|excluded| excluded.of_lane(worker, variant, start.at)) {
+                Some(ticks) => sequencer.around(ticks),
+                None => sequencer,
+            }
+        };
+        let lane = |worker: &u32| Lane {
+            bases: shapes
+                .iter()
+                .map(|shape| shape.fixed + u128::from(*worker) * shape.worker_stride)
+                .collect(),
+            sequencers: shapes
+                .iter()
+                .enumerate()
+                .map(|(at, shape)| sequencer(*worker, at, shape))
+                .collect(),
+        };
+        let numbers = lanes;
+        let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
+        // If ticks are excluded, the lanes may be free in different ticks. A batch therefore uses
+        // only one lane.
+        let has_exclusions = lanes
+            .iter()
+            .flat_map(|lane| &lane.sequencers)
+            .any(Sequencer::has_exclusions);
+        let spreads = numbers.share_a_batch(format) && !has_exclusions;
+        let lanes_at_once = if spreads { lanes.len() } else { 1 };
+        let count_max = |shape: &Shape| count_max(tick, lead_ticks, wait_max, shape, lanes_at_once);
+        let counts_max = shapes.iter().map(count_max).collect();
+        let opens_at = lanes[0]
+            .sequencers
+            .iter()
+            .filter_map(Sequencer::opens_at)
+            .max();
+        SequencedMinter {
+            shapes,
+            counts_max,
+            numbers,
+            lanes,
+            lead_ticks,
+            wait_max,
+            spreads,
+            opens_at,
+            catch_up: beginning.catch_up(),
+        }
+    }
+
+    /// Returns the worker numbers. Lane `n` has the worker number at index `n`.
+    pub(in crate::minting) fn lanes(&self) -> &Lanes {
+        &self.numbers
+    }
+
+    /// Returns the clock time `now` together with the instant that a session ahead of its clock has
+    /// reached.
+    #[inline]
+    pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
+        self.catch_up.at(now)
+    }
+
+    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately.
+    ///
+    /// If no lane has enough ids to send immediately, the request gets ids of the lane that is free
+    /// first, and waits. A request that is larger than one lane can ever send immediately, or would
+    /// wait longer than `wait_max`, is spread over all lanes.
+    #[inline]
+    pub(in crate::minting) fn reserve(
+        &self,
+        request: &BatchRequest,
+        moment: &Moment,
+        counters: &MintCounters,
+    ) -> Result<Placement, Shortage> {
+        match self.reserve_at_once(request, moment) {
+            Err(Shortage::Sequence { due }) => self.reserve_late(due, request, moment, counters),
+            outcome => outcome,
+        }
+    }
+
+    /// Reserves the ids of a request for which no lane has enough ids to send immediately. The
+    /// first lane has enough at `due`.
+    fn reserve_late(
+        &self,
+        due: UnixNanos,
+        request: &BatchRequest,
+        moment: &Moment,
+        counters: &MintCounters,
+    ) -> Result<Placement, Shortage> {
+        let whole_lane = self.shapes[request.variant()]
+            .steps
+            .per_tick
+            .saturating_mul(self.lead_ticks + 1);
+        if self.spreads && request.count() > whole_lane {
+            return self.spread(request, moment, counters);
+        }
+        if due.since(moment.now) <= self.wait_max {
+            // Another thread may reserve these stamps in the meantime. In that case try the lane
+            // that is now free first, at most once for each lane.
+            for _ in 0..=self.lanes.len() {
+                let lane = self.first_to_answer(request, moment);
+                match self.lanes[lane].sequencers[request.variant()].reserve(
+                    request.count(),
+                    moment,
+                    self.wait_max,
+                ) {
+                    Ok(grant) => {
+                        self.count_late(counters);
+                        return Ok(Placement::whole(lane, grant, request.count()));
+                    }
+                    Err(Shortage::Sequence { .. }) => {}
+                    Err(shortage) => return Err(shortage),
+                }
+            }
+        }
+        if self.spreads {
+            self.spread(request, moment, counters)
+        } else {
+            Err(self.exhausted(due, moment, counters))
+        }
+    }
+
+    /// Counts, for every lane, a request for which no lane had enough ids to send immediately.
+    pub(in crate::minting) fn count_late(&self, counters: &MintCounters) {
+        (0..self.lanes.len()).for_each(|lane| counters.count_exhausted(lane));
+    }
+
+    /// Returns the reason why a request cannot be filled before `due`. If the reason is that every
+    /// sequence is used up, counts the request for every lane.
+    fn exhausted(&self, due: UnixNanos, moment: &Moment, counters: &MintCounters) -> Shortage {
+        match self.opens_at {
+            Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
+            _ => {
+                self.count_late(counters);
+                Shortage::Sequence { due }
+            }
+        }
+    }
+
+    /// Returns the greatest number of ids that a request for this variant can be granted.
+    pub(in crate::minting) fn count_max(&self, variant: usize) -> u64 {
+        self.counts_max[variant]
+    }
+
+    /// Returns the sequencers of all lanes and variants.
+    pub(in crate::minting) fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
+        self.lanes.iter().flat_map(|lane| &lane.sequencers)
+    }
+
+    /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately. If there
+    /// is no such lane, the error has the earliest instant at which one has enough ids.
+    #[inline]
+    fn reserve_at_once(
+        &self,
+        request: &BatchRequest,
+        moment: &Moment,
+    ) -> Result<Placement, Shortage> {
+        let mut first_due = None;
+        for (at, lane) in self.lanes.iter().enumerate() {
+            match lane.sequencers[request.variant()].reserve(
+                request.count(),
+                moment,
+                Duration::ZERO,
+            ) {
+                Ok(grant) => return Ok(Placement::whole(at, grant, request.count())),
+                Err(Shortage::Sequence { due }) => {
+                    first_due = Some(first_due.map_or(due, |first: UnixNanos| first.min(due)))
+                }
+                Err(shortage) => return Err(shortage),
+            }
+        }
+        Err(Shortage::Sequence {
+            due: first_due.expect("a minter has a lane"),
+        })
+    }
+
+    fn first_to_answer(&self, request: &BatchRequest, moment: &Moment) -> usize {
+        let due = |lane: &Lane| {
+            lane.sequencers[request.variant()].due_for(request.count(), moment, self.wait_max)
+        };
+        let lanes = self.lanes.iter().enumerate();
+        lanes
+            .min_by_key(|(_, lane)| due(lane))
+            .map(|(at, _)| at)
+            .expect("a minter has a lane")
+    }
+
+    /// Spreads a request over all lanes, so that all of its ids can be sent as early as possible.
+    ///
+    /// All lanes use up a tick before any lane takes ids of the next tick. In the last tick, lower
+    /// lanes are filled first.
+    fn spread(
+        &self,
+        request: &BatchRequest,
+        moment: &Moment,
+        counters: &MintCounters,
+    ) -> Result<Placement, Shortage> {
+        let sequencers: Vec<_> = self
+            .lanes
+            .iter()
+            .map(|lane| &lane.sequencers[request.variant()])
+            .collect();
+        let (mut shares, mut missing) = (Vec::with_capacity(sequencers.len()), request.count());
+        let (mut due, mut refill) = (moment.now, false);
+        // The loop runs once, unless other threads take stamps between `check` and `take_until`.
+        while missing > 0 {
+            let free: Vec<_> = sequencers
+                .iter()
+                .map(|sequencer| sequencer.first_free(moment))
+                .collect();
+            // A session that is ahead of its clock releases stamps one by one, instead of whole
+            // ticks.
+            let together = if moment.catching_up.is_some() {
+                1
+            } else {
+                sequencers[0].line().per_tick()
+            };
+            let ends = spread_ends(&free, together, missing);
+            let parts = || {
+                sequencers
+                    .iter()
+                    .zip(free.iter().zip(&ends))
+                    .enumerate()
+                    .filter(|(_, (_, (free, end)))| free < end)
+            };
+            due = parts()
+                .map(|(_, (sequencer, (_, end)))| sequencer.due(*end, moment))
+                .fold(due, UnixNanos::max);
+            let checked = parts().try_for_each(|(_, (sequencer, (_, end)))| sequencer.check(*end));
+            let shortage = match checked {
+                _ if due.since(moment.now) > self.wait_max => {
+                    Some(self.exhausted(due, moment, counters))
+                }
+                Err(shortage) => Some(shortage),
+                Ok(()) => None,
+            };
+            if let Some(shortage) = shortage {
+                // Stamps that this request reserved in an earlier round of the loop remain unused.
+                return Err(shortage);
+            }
+            for (lane, (sequencer, (_, end))) in parts() {
+                let Some(taken) = sequencer.take_until(*end, moment) else {
+                    continue;
+                };
+                refill |= sequencer.needs_refill(taken.end);
+                missing -= taken.end - taken.start;
+                shares.push(Share {
+                    lane,
+                    first: taken.start,
+                    count: taken.end - taken.start,
+                });
+                if due > moment.now {
+                    counters.count_exhausted(lane);
+                }
+            }
+        }
+        Ok(Placement {
+            shares: Shares::Spread(shares),
+            due,
+            refill,
+        })
+    }
+
+    /// Returns the ids of the stamps that `placement` reserves.
+    #[inline]
+    pub(in crate::minting) fn batch(&self, request: &BatchRequest, placement: &Placement) -> Batch {
+        match &placement.shares {
+            Shares::Whole(share) => Batch::of_run(self.run(request, share)),
+            Shares::Spread(shares) => {
+                let mut shares = shares.clone();
+                shares.sort_by_key(|share| (share.lane, share.first));
+                Batch::of_lanes(
+                    shares
+                        .iter()
+                        .map(|share| self.run(request, share))
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    // Without `inline(always)`, the compiler does not inline this function, because it is called in
+    // two places. A reservation then takes 20 more instructions.
+    #[inline(always)]
+    fn run(&self, request: &BatchRequest, share: &Share) -> Run {
+        let shape = &self.shapes[request.variant()];
+        let lane = &self.lanes[share.lane];
+        let (tick, sequence) = lane.sequencers[request.variant()]
+            .line()
+            .tick_and_sequence(share.first);
+        let base = lane.bases[request.variant()]
+            + u128::from(request.domain().get()) * shape.object_stride;
+        Run {
+            steps: shape.steps,
+            base,
+            tick,
+            sequence,
+            count: share.count,
+        }
+    }
+}
+
+/// Divides `count` stamps among all lanes, and returns for each lane the stamp at which its share
+/// ends.
+///
+/// A row consists of the `together` stamps of a lane that become free at the same time. The stamps
+/// of all rows but the last are taken completely. In the last row, lower lanes are used first.
+/// `free` has the first free stamp of each lane.
+fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
+    let all_before = |row: u64| {
+        let end = row.saturating_mul(together);
+        free.iter()
+            .map(|first| end.saturating_sub(*first))
+            .fold(0, u64::saturating_add)
+    };
+    let lowest = free.iter().min().expect("a minter has a lane") / together;
+    // Up to the end of the row `beyond`, a single lane already has enough stamps.
+    let (mut last, mut beyond) = (
+        lowest,
+        lowest.saturating_add(count / together).saturating_add(2),
+    );
+    while beyond - last > 1 {
+        let middle = last + (beyond - last) / 2;
+        if all_before(middle) >= count {
+            beyond = middle
+        } else {
+            last = middle
+        }
+    }
+    let (begins, ends) = (
+        last.saturating_mul(together),
+        beyond.saturating_mul(together),
+    );
+    let mut missing = count.saturating_sub(all_before(last));
+    let end_of = |first: &u64| {
+        let first = begins.max(*first);
+        let taken = ends.saturating_sub(first).min(missing);
+        missing -= taken;
+        first + taken
+    };
+    free.iter().map(end_of).collect()
+}
+
+/// Returns the number of stamps that `lanes` lanes together have in the current tick, the lead, and
+/// the maximum wait. This is the greatest number of ids that one request can be granted.
+fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lanes: usize) -> u64 {
+    let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
+    let lanes = u128::try_from(lanes).expect("lanes are few");
+    let count = (waited + u128::from(lead_ticks) + 1)
+        .saturating_mul(u128::from(shape.steps.per_tick) * lanes);
+    // The count of a request has at most 64 bits, so a greater maximum makes no difference.
+    u64::try_from(count.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
+}
+
+/// Returns the number of whole ticks by which ids may be ahead of the clock. A short tick has a
+/// lead of at least one tick, and a long tick has none.
+fn lead_ticks(lead_max: Duration, tick: Duration) -> u64 {
+    if tick >= LEAD_TICK_MAX {
+        return 0;
+    }
+    let ticks = lead_max.as_nanos() / tick.as_nanos().max(1);
+    u64::try_from(ticks.clamp(1, u32::MAX.into())).expect("at most 32 bits")
+}
+
+#[cfg(test)]
+#[path = "minter_tests.rs"]
+mod tests;

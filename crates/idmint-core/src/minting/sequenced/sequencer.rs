@@ -1,0 +1,645 @@
+//! The sequencer of one worker number in one format. It hands out stamps (tick and sequence in one
+//! integer), and limits how far the stamps may be ahead of the clock.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::exclusion::{Exclusion, Placed};
+use super::stamps::StampLine;
+use crate::minting::session_start::SessionStart;
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::UnixNanos;
+
+/// Hands out runs of consecutive stamps. No stamp is handed out twice. A run of any length takes
+/// one compare-exchange.
+///
+/// Unit: stamps relative to the start, see [`StampLine`]. No stamp at or above the horizon is
+/// handed out. Only a [`Session`](crate::minting::Session) raises the horizon, and only after the
+/// new horizon was written to disk.
+#[derive(Debug)]
+pub(crate) struct Sequencer {
+    line: StampLine,
+    start: SessionStart,
+    /// The first stamp that this sequencer may hand out.
+    first: u64,
+    /// The first stamp that is too late for the format to mint.
+    end: u64,
+    /// The number of ticks by which stamps may be ahead of the clock without a wait (the lead).
+    lead_ticks: u64,
+    /// Determines the sequence at which the first run of each tick begins.
+    spread: Spread,
+    /// The excluded ticks, or `None` if no tick is excluded. They are looked at only when a run
+    /// reaches the ceiling, so that sequencers without excluded ticks are not slower.
+    exclusion: Option<Box<Exclusion>>,
+    state: CachePadded<StampState>,
+}
+
+#[derive(Debug)]
+struct StampState {
+    /// The next free stamp, relative to the sequencer's start.
+    /// Written by: `reserve`, `reserve_around` and `take_until`, by compare-exchange, and by
+    /// `after_tick` before the sequencer is shared.
+    /// Read by: these functions and `reached`.
+    /// Invariant: never decreases, so two reservations never overlap.
+    /// Ordering: Relaxed, because this word is the whole state, and a read-modify-write always sees
+    /// its newest value.
+    /// Tested by: `loom_two_reservations_never_overlap`,
+    /// `loom_a_share_of_a_batch_never_overlaps_a_reservation`.
+    next: AtomicU64,
+    /// The first stamp that must not be handed out: the first one that the horizon does not cover,
+    /// or the first one of the next excluded tick, whichever is lower.
+    /// Written by: `raise`, by one thread, after the horizon was written to disk. With excluded
+    /// ticks, also by `reserve_around`, after `next` has passed the tick. Both then hold the lock
+    /// of the exclusion.
+    /// Read by: `reserve`, `check`, `take_until`.
+    /// Invariant: never decreases, and every stamp that is handed out is below it.
+    /// Ordering: Release, which pairs with the Acquire in `reserve`. A thread that reads a value
+    /// knows that the horizon is on disk, and that `next` has passed every excluded tick below the
+    /// value. A compare-exchange from an earlier `next` therefore fails.
+    /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`,
+    /// `loom_no_run_touches_an_excluded_tick`.
+    ceiling: AtomicU64,
+    /// The stamp after which the horizon should be raised again. Ordering: Relaxed, because the
+    /// value is only a hint.
+    refill: AtomicU64,
+}
+
+/// A run of stamps that belongs to one caller, and the clock time from which its ids may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grant {
+    /// The first stamp of the run, relative to the sequencer's start.
+    pub first: u64,
+    /// The clock time before which the ids must not be sent.
+    pub due: UnixNanos,
+    /// `true` if less than half of the time that the horizon reserves is left.
+    pub refill: bool,
+}
+
+/// The reason why a run of stamps cannot be reserved. No stamp was reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// The sequence is used up until `due`, and waiting until then would take too long.
+    Sequence {
+        /// The clock time from which the ids of the run could be sent.
+        due: UnixNanos,
+    },
+    /// The run is above the horizon, which must first be raised to `needed`.
+    Horizon {
+        /// The lowest horizon with which the run can be reserved.
+        needed: UnixNanos,
+    },
+    /// The run would end after the last stamp that the format can mint.
+    Ended,
+    /// The format has not begun yet. It begins with its first whole tick after a floor or
+    /// `start_after`, which is later than the start of the session.
+    NotOpen {
+        /// The instant at which the format's first whole tick begins.
+        opens_at: UnixNanos,
+    },
+    /// The current time is before the format's epoch.
+    NotBegun,
+}
+
+impl Sequencer {
+    /// Creates the sequencer for a session. It hands out no stamps until its horizon is raised.
+    ///
+    /// `end_tick` is the first tick that the format cannot mint, in ticks since the epoch.
+    pub(crate) fn new(
+        line: StampLine,
+        start: SessionStart,
+        end_tick: u128,
+        lead_ticks: u64,
+    ) -> Sequencer {
+        let begins = line.first_stamp_at(start.at);
+        let first = begins.max(
+            start
+                .floor
+                .map_or(0, |floor| line.first_whole_tick_at(floor)),
+        );
+        let state = StampState {
+            next: AtomicU64::new(first),
+            ceiling: AtomicU64::new(begins),
+            refill: AtomicU64::new(begins),
+        };
+        let (end, spread, state) = (
+            line.stamp_of_tick(end_tick),
+            Spread::NONE,
+            CachePadded::new(state),
+        );
+        Sequencer {
+            end,
+            line,
+            start,
+            first,
+            lead_ticks,
+            spread,
+            exclusion: None,
+            state,
+        }
+    }
+
+    /// Sets the spread, which determines the sequence at which the first run of each tick begins.
+    #[must_use]
+    pub(crate) fn with_spread(self, spread: Spread) -> Sequencer {
+        Sequencer { spread, ..self }
+    }
+
+    /// Makes the first stamp of the sequencer come after `tick`, which is counted since the epoch.
+    #[must_use]
+    pub(in crate::minting) fn after_tick(self, tick: u128) -> Sequencer {
+        let first = self
+            .first
+            .max(self.line.stamp_of_tick(tick.saturating_add(1)));
+        // Relaxed is sufficient, because no other thread has the sequencer yet.
+        self.state.next.store(first, Ordering::Relaxed);
+        Sequencer { first, ..self }
+    }
+
+    /// Makes the sequencer skip `ticks`. These are ascending ranges of ticks since the epoch.
+    #[must_use]
+    pub(in crate::minting) fn around(self, ticks: Arc<[Range<u64>]>) -> Sequencer {
+        let exclusion = Exclusion::new(ticks, &self.line, self.first);
+        Sequencer {
+            exclusion: Some(Box::new(exclusion)),
+            ..self
+        }
+    }
+
+    /// `true` if the sequencer skips ticks that another generator has used.
+    pub(in crate::minting) fn has_exclusions(&self) -> bool {
+        self.exclusion.is_some()
+    }
+
+    /// Returns the line that converts the stamps of this sequencer to ticks and instants.
+    pub(crate) fn line(&self) -> &StampLine {
+        &self.line
+    }
+
+    /// Reserves `count` consecutive stamps, at least one, whose ids can be sent after at most
+    /// `wait_max`.
+    ///
+    /// The run begins at the first free stamp. The first run of the current tick may begin a few
+    /// stamps later, see [`Spread`].
+    ///
+    /// # Errors
+    /// Returns a [`Shortage`] with the reason if no stamp was reserved.
+    #[inline]
+    pub(crate) fn reserve(
+        &self,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> Result<Grant, Shortage> {
+        if moment.now < self.line.base() && moment.reference() < self.line.base() {
+            return Err(Shortage::NotBegun);
+        }
+        let tick = self.line.tick_at(moment.now);
+        let floor = tick.saturating_mul(self.line.per_tick());
+        let free_until = self.free_until(tick, moment);
+        let mut next = self.state.next.load(Ordering::Relaxed);
+        loop {
+            let end = next.max(floor).checked_add(count);
+            let mut end = end.filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
+            let mut due = moment.now;
+            if next < floor {
+                // Stamps that the spread skips remain unused. Skip none if the run would have to
+                // wait because of the skipped stamps.
+                let spread = end.checked_add(self.spread.of_tick(tick));
+                end = spread
+                    .filter(|spread| *spread <= free_until.min(self.end))
+                    .unwrap_or(end);
+            }
+            if end > free_until {
+                due = self.due(end, moment);
+                if due.since(moment.now) > wait_max {
+                    return Err(Shortage::Sequence { due });
+                }
+            }
+            // Acquire: pairs with the Release in raise_ceiling(). If a thread sees a ceiling, the
+            // horizon of that ceiling is on disk.
+            if end > self.state.ceiling.load(Ordering::Acquire) {
+                return match &self.exclusion {
+                    None => Err(Shortage::Horizon {
+                        needed: self.line.instant_covering(end),
+                    }),
+                    Some(exclusion) => self.reserve_around(exclusion, count, moment, wait_max),
+                };
+            }
+            match self.state.next.compare_exchange_weak(
+                next,
+                end,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    return Ok(Grant {
+                        first: end - count,
+                        due,
+                        refill: self.needs_refill(end),
+                    });
+                }
+                Err(newer) => next = newer,
+            }
+        }
+    }
+
+    /// Reserves `count` consecutive stamps that are in no excluded tick. Skips as many excluded
+    /// ticks as necessary to find such a run.
+    ///
+    /// ```text
+    ///   next -----|excluded tick|-- count --|--------|excluded tick|
+    ///           ceiling                       then the ceiling, once next is behind the run
+    /// ```
+    #[cold]
+    fn reserve_around(
+        &self,
+        exclusion: &Exclusion,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> Result<Grant, Shortage> {
+        let mut gate = exclusion.gate();
+        let mut next = self.state.next.load(Ordering::Relaxed);
+        loop {
+            let from = next.max(self.first_free(moment));
+            let Placed {
+                first,
+                free_to,
+                due,
+            } = self.place_around(exclusion, from, count, moment, wait_max)?;
+            let end = first + count;
+            if end > gate.horizon {
+                return Err(Shortage::Horizon {
+                    needed: self.line.instant_covering(end),
+                });
+            }
+            match self
+                .state
+                .next
+                .compare_exchange(next, end, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => {
+                    gate.barrier = free_to;
+                    self.raise_ceiling(gate.horizon.min(gate.barrier));
+                    return Ok(Grant {
+                        first,
+                        due,
+                        refill: self.needs_refill(end),
+                    });
+                }
+                Err(newer) => next = newer,
+            }
+        }
+    }
+
+    /// Finds the first position at or after `from` with `count` consecutive stamps that are in no
+    /// excluded tick.
+    ///
+    /// # Errors
+    /// Returns [`Shortage::Ended`] if the format has no such stamps left. Returns
+    /// [`Shortage::Sequence`] with the due time of a position as soon as that position would have
+    /// to wait longer than `wait_max`.
+    fn place_around(
+        &self,
+        exclusion: &Exclusion,
+        from: u64,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> Result<Placed, Shortage> {
+        let free_until = self.free_until(self.line.tick_at(moment.now), moment);
+        for free in exclusion.free_from(&self.line, from) {
+            let end = free
+                .start
+                .checked_add(count)
+                .filter(|end| *end <= self.end)
+                .ok_or(Shortage::Ended)?;
+            let due = if end > free_until {
+                self.due(end, moment)
+            } else {
+                moment.now
+            };
+            if due.since(moment.now) > wait_max {
+                return Err(Shortage::Sequence { due });
+            }
+            if end <= free.end {
+                return Ok(Placed {
+                    first: free.start,
+                    free_to: free.end,
+                    due,
+                });
+            }
+        }
+        Err(Shortage::Ended)
+    }
+
+    /// Returns the first stamp that can still be reserved at this moment. Stamps of earlier ticks
+    /// are not reserved anymore.
+    pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
+        let floor = self
+            .line
+            .tick_at(moment.now)
+            .saturating_mul(self.line.per_tick());
+        self.state.next.load(Ordering::Relaxed).max(floor)
+    }
+
+    /// Returns the clock time from which the ids of a run of `count` stamps could be sent. With
+    /// excluded ticks, the search stops at the first position whose wait exceeds `wait_max`.
+    pub(in crate::minting) fn due_for(
+        &self,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> UnixNanos {
+        let from = self.first_free(moment);
+        match &self.exclusion {
+            None => self.due(from.saturating_add(count), moment),
+            Some(exclusion) => match self.place_around(exclusion, from, count, moment, wait_max) {
+                Ok(Placed { due, .. }) | Err(Shortage::Sequence { due }) => due,
+                Err(_) => UnixNanos::new(u64::MAX),
+            },
+        }
+    }
+
+    /// Checks that all stamps below `end` may be handed out.
+    ///
+    /// # Errors
+    /// Returns [`Shortage::Ended`] if `end` is after the last stamp of the format, or
+    /// [`Shortage::Horizon`] if it is above the horizon.
+    pub(in crate::minting) fn check(&self, end: u64) -> Result<(), Shortage> {
+        if end > self.end {
+            return Err(Shortage::Ended);
+        }
+        // Acquire: pairs with the Release in raise_ceiling(). If a thread sees a ceiling, the
+        // horizon of that ceiling is on disk.
+        if end > self.state.ceiling.load(Ordering::Acquire) {
+            return Err(Shortage::Horizon {
+                needed: self.line.instant_covering(end),
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes all free stamps below `until`. The caller must have checked `until` with
+    /// [`check`](Self::check). Returns `None` if no stamp below `until` is free.
+    pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
+        assert_eq!(
+            self.check(until),
+            Ok(()),
+            "what is taken is below the horizon and the format's end"
+        );
+        let floor = self
+            .line
+            .tick_at(moment.now)
+            .saturating_mul(self.line.per_tick());
+        let mut next = self.state.next.load(Ordering::Relaxed);
+        loop {
+            let first = next.max(floor);
+            if first >= until {
+                return None;
+            }
+            match self.state.next.compare_exchange_weak(
+                next,
+                until,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(first..until),
+                Err(newer) => next = newer,
+            }
+        }
+    }
+
+    /// `true` if the horizon should be raised soon after the stamps below `end` are handed out.
+    #[inline]
+    pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
+        end > self.state.refill.load(Ordering::Relaxed)
+    }
+
+    /// Returns the instant of the first stamp if a floor or a `start_after` makes it later than the
+    /// start of the session. Returns `None` otherwise.
+    pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
+        let is_later = self.first > self.line.first_stamp_at(self.start.at);
+        is_later.then(|| self.line.tick_start(self.first / self.line.per_tick()))
+    }
+
+    /// Allows minting up to `horizon`. When minting reaches the instant `refill`, the horizon
+    /// should be raised again.
+    ///
+    /// The horizon must be on disk. [`Session::raise`](crate::minting::Session::raise) guarantees
+    /// this.
+    pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
+        let ceiling = self.line.first_stamp_at(horizon);
+        self.state
+            .refill
+            .store(self.line.first_stamp_at(refill), Ordering::Relaxed);
+        match &self.exclusion {
+            None => self.raise_ceiling(ceiling),
+            Some(exclusion) => {
+                let mut gate = exclusion.gate();
+                gate.horizon = ceiling;
+                self.raise_ceiling(gate.horizon.min(gate.barrier));
+            }
+        }
+    }
+
+    /// Allows stamps below `ceiling` to be handed out.
+    fn raise_ceiling(&self, ceiling: u64) {
+        // Release: pairs with the Acquire in reserve() and check(). If a thread sees a ceiling, the
+        // horizon of that ceiling is on disk. This is a swap instead of a load and a store, because
+        // the load would hide a missing Release from the model checker.
+        let before = self.state.ceiling.swap(ceiling, Ordering::Release);
+        assert!(ceiling >= before, "a horizon is never lowered");
+    }
+
+    /// `true` if stamps at or above the hint `refill` have been handed out.
+    pub(in crate::minting) fn is_running_low(&self) -> bool {
+        let next = self.state.next.load(Ordering::Relaxed);
+        // If `next` is still the first stamp, no stamp was handed out, even if the first stamp is
+        // above `refill`.
+        next != self.first && self.needs_refill(next)
+    }
+
+    /// Returns an instant that is later than all stamps handed out so far, or the start of the
+    /// session if no stamp was handed out.
+    pub(crate) fn reached(&self) -> UnixNanos {
+        match self.state.next.load(Ordering::Relaxed) {
+            // Do not return the instant of the first stamp. It may be years ahead if the epoch is
+            // in the future.
+            next if next == self.first => self.start.at,
+            next => self.line.instant_covering(next),
+        }
+    }
+
+    /// Returns the first stamp whose id must not be sent at this moment. `tick` is the tick that
+    /// contains `moment.now`.
+    ///
+    /// As soon as the clock reaches a tick, all stamps of that tick and of the lead after the tick
+    /// are free. Before the clock reaches the start, no stamps are free. While a session that began
+    /// ahead of its clock is catching up, stamps become free one by one: the stamps that the
+    /// catch-up has passed, and the stamps of the lead.
+    #[inline]
+    fn free_until(&self, tick: u64, moment: &Moment) -> u64 {
+        let by_clock = if moment.now < self.line.base() {
+            0
+        } else {
+            let ticks = tick.saturating_add(self.lead_ticks).saturating_add(1);
+            ticks.saturating_mul(self.line.per_tick())
+        };
+        match moment.catching_up {
+            None => by_clock,
+            Some(reached) => by_clock.max(self.line.first_stamp_at(reached.after(self.lead()))),
+        }
+    }
+
+    /// Returns the clock time from which the ids of all stamps below `end` may be sent.
+    pub(in crate::minting) fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
+        let last_tick = (end - 1) / self.line.per_tick();
+        let by_clock = self
+            .line
+            .tick_start(last_tick.saturating_sub(self.lead_ticks));
+        match moment.catching_up {
+            None => by_clock,
+            Some(_) => by_clock
+                .min(moment.catches_up_to(self.line.instant_covering(end).before(self.lead()))),
+        }
+    }
+
+    fn lead(&self) -> Duration {
+        self.line.ticks_last(self.lead_ticks)
+    }
+}
+
+/// The start of a session, and the clock time at which the session began. If the session began
+/// ahead of its clock, it advances at half speed until the clock has caught up.
+///
+/// At full speed, a process that is killed and restarted again and again would get ever further
+/// ahead of its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CatchUp {
+    start: UnixNanos,
+    began_at: UnixNanos,
+    /// The clock time at which the session is no longer ahead of its clock.
+    caught_up_at: UnixNanos,
+}
+
+/// The clock time of one request, which is read only once, and the instant that a session ahead of
+/// its clock has reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// The clock time, which is an estimate of the true time.
+    pub now: UnixNanos,
+    /// The instant that the session has reached if it is ahead of its clock, or `None` if it is
+    /// not.
+    pub catching_up: Option<UnixNanos>,
+    catch_up: CatchUp,
+}
+
+impl CatchUp {
+    /// Creates the rules for a session that starts at `start` while the clock shows `now`.
+    pub(crate) fn new(start: UnixNanos, now: UnixNanos) -> CatchUp {
+        CatchUp {
+            start,
+            began_at: now,
+            caught_up_at: now.after(2 * start.since(now)),
+        }
+    }
+
+    /// Returns the clock time `now` together with the instant that the session has reached at that
+    /// time.
+    #[inline]
+    pub(crate) fn at(&self, now: UnixNanos) -> Moment {
+        if now >= self.caught_up_at {
+            return Moment {
+                now,
+                catching_up: None,
+                catch_up: *self,
+            };
+        }
+        let reached = self.start.after(now.since(self.began_at) / 2);
+        Moment {
+            now,
+            catching_up: (reached > now).then_some(reached),
+            catch_up: *self,
+        }
+    }
+}
+
+impl Moment {
+    /// Returns the clock time, or the instant that the session has reached if the session is ahead
+    /// of its clock.
+    pub(crate) fn reference(&self) -> UnixNanos {
+        self.catching_up.unwrap_or(self.now)
+    }
+
+    /// Returns the clock time at which a session ahead of its clock reaches `instant` at half
+    /// speed.
+    pub(crate) fn catches_up_to(&self, instant: UnixNanos) -> UnixNanos {
+        self.catch_up
+            .began_at
+            .after(instant.since(self.catch_up.start).saturating_mul(2))
+    }
+}
+
+/// Determines the sequence at which the first run of a tick begins. It is one of the first `N`
+/// sequences, and depends only on the tick.
+///
+/// `N` is a power of two, 1 to 2^30. Neighbouring ticks, and ticks with a constant distance, begin
+/// at sequences that are far apart.
+///
+/// Source: multiplicative hashing with the golden ratio, D. Knuth, The Art of Computer Programming,
+/// volume 3, section 6.4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spread {
+    /// The multiplier of the hash, or zero if every tick begins at sequence 0.
+    factor: u64,
+    /// The number of bits by which the product is shifted right, so that the top log2(`N`) bits
+    /// remain.
+    shift: u32,
+}
+
+impl Spread {
+    /// The spread with which every tick begins at sequence 0.
+    pub(super) const NONE: Spread = Spread {
+        factor: 0,
+        shift: 0,
+    };
+
+    /// 2^64 divided by the golden ratio, rounded to an odd number.
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+    /// Creates a spread over the first `sequences` sequences of a tick.
+    ///
+    /// # Panics
+    /// Panics if `sequences` is not a power of two.
+    pub(crate) fn over(sequences: u32) -> Spread {
+        assert!(
+            sequences.is_power_of_two(),
+            "{sequences} is a power of two, checked when the format was made"
+        );
+        match sequences {
+            1 => Spread::NONE,
+            _ => Spread {
+                factor: Spread::GOLDEN,
+                shift: u64::BITS - sequences.ilog2(),
+            },
+        }
+    }
+
+    /// Returns the sequence at which the first run of `tick` begins.
+    #[inline]
+    pub(crate) fn of_tick(self, tick: u64) -> u64 {
+        tick.wrapping_mul(self.factor).wrapping_shr(self.shift)
+    }
+}
+
+#[cfg(test)]
+#[path = "sequencer_tests.rs"]
+mod tests;
+
+#[cfg(all(test, idmint_loom))]
+#[path = "sequencer_models.rs"]
+mod models;

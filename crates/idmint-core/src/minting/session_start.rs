@@ -1,0 +1,37 @@
+//! The instant at which a session may begin to mint, and the floor of the node.
+
+use crate::time::UnixNanos;
+
+/// The instant at which a session begins, and the floor (a time below which nobody mints) of the
+/// node.
+///
+/// A horizon is exact: stamps before it may have been handed out, but no stamp at or after it has
+/// been. A floor is less precise, because it refers to the times in ids. An operator gives the
+/// floor, or it is read from a clock if there is no record of earlier ids.
+///
+/// All ids of a tick carry the time at which the tick begins. The tick that contains the floor may
+/// therefore already be used up to its end. For this reason, each format begins with its first
+/// whole tick after the floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionStart {
+    pub(super) at: UnixNanos,
+    pub(super) floor: Option<UnixNanos>,
+}
+
+impl SessionStart {
+    /// Returns the start of a session at `instant`, without a floor (an operator's lower bound). The caller must know that no stamp at or
+    /// after `instant` was used before.
+    pub fn at(instant: UnixNanos) -> SessionStart {
+        SessionStart {
+            at: instant,
+            floor: None,
+        }
+    }
+
+    /// Sets the floor at which the node began when it was first started, or `None` if it had no
+    /// floor.
+    #[must_use]
+    pub fn above_floor(self, floor: Option<UnixNanos>) -> SessionStart {
+        SessionStart { floor, ..self }
+    }
+}

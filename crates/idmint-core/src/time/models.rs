@@ -1,0 +1,40 @@
+//! Runs loom models, and checks that each model reaches the situation that it is meant to test.
+//!
+//! Each model counts how often the situation occurs, prints this count and the number of
+//! iterations, and asserts that the count is not zero.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Counts how often the situation of interest occurred, over all iterations of a model.
+#[derive(Clone, Default)]
+pub(crate) struct Tally {
+    iterations: Arc<AtomicUsize>,
+    times: Arc<AtomicUsize>,
+}
+
+impl Tally {
+    /// Adds occurrences of the situation.
+    pub(crate) fn count(&self, times: usize) {
+        self.times.fetch_add(times, Ordering::Relaxed);
+    }
+}
+
+/// Runs a model. Asserts that it has several interleavings, and that the situation `subject` occurs
+/// in at least one of them.
+pub(crate) fn explore(subject: &str, model: impl Fn(&Tally) + Send + Sync + 'static) {
+    let tally = Tally::default();
+    let counted = tally.clone();
+    loom::model(move || {
+        counted.iterations.fetch_add(1, Ordering::Relaxed);
+        model(&counted);
+    });
+    let [iterations, times] =
+        [&tally.iterations, &tally.times].map(|count| count.load(Ordering::Relaxed));
+    println!("{iterations} iterations, {times} times {subject}");
+    assert!(
+        iterations > 2,
+        "a model of {iterations} interleavings models nothing"
+    );
+    assert!(times > 0, "never {subject}");
+}

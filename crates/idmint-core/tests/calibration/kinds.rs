@@ -1,0 +1,416 @@
+//! Texts of known kinds, as other programs write them, spread over the years of their use.
+
+use idmint_core::id::Format;
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt};
+use uuid::{Builder, Uuid};
+
+/// The year in which all texts are read: 2027-01-15.
+pub(crate) const NOW: u64 = 1_800_000_000;
+
+const YEAR: u64 = 31_556_952;
+
+/// A kind of text.
+pub(crate) struct Kind {
+    pub name: &'static str,
+    /// The format that reads it, or `None` if the text is not an id of any format.
+    pub format: Option<&'static str>,
+    pub class: Class,
+    /// The first year of its use.
+    since: u64,
+    write: fn(&mut Maker<'_>) -> String,
+}
+
+/// How the ids of a kind look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The text alone determines the format.
+    Unmistakable,
+    /// A decimal number of up to 64 bits.
+    Decimal,
+    /// Another id.
+    Other,
+    /// Not an id of any format.
+    NoId,
+}
+
+/// The state of a generator.
+pub(crate) struct Maker<'a> {
+    pub random: &'a mut StdRng,
+    /// The moment of the text, in nanoseconds since 1970.
+    nanos: u64,
+    /// Numbers of the machine that makes all texts of a column.
+    machine: u64,
+    /// The number of texts before this one.
+    at: u64,
+}
+
+impl Maker<'_> {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random.random_range(0..bound)
+    }
+
+    fn bytes<const LEN: usize>(&mut self) -> [u8; LEN] {
+        let mut bytes = [0; LEN];
+        self.random.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    fn letters(&mut self, alphabet: &[u8], len: usize) -> String {
+        (0..len)
+            .map(|_| char::from(alphabet[self.random.random_range(0..alphabet.len())]))
+            .collect()
+    }
+
+    fn millis(&self) -> u64 {
+        self.nanos / 1_000_000
+    }
+
+    fn seconds(&self) -> u64 {
+        self.nanos / 1_000_000_000
+    }
+
+    fn millis_since(&self, epoch: u64) -> u64 {
+        self.millis() - epoch
+    }
+
+    /// Returns a counter that mostly starts at 0 in each tick.
+    fn counter(&mut self, bound: u64) -> u64 {
+        match self.below(4) {
+            0 => self.below(bound),
+            1 => self.below(16.min(bound)),
+            _ => 0,
+        }
+    }
+
+    fn hex(&mut self, bytes: usize) -> String {
+        self.letters(b"0123456789abcdef", 2 * bytes)
+    }
+
+    /// Returns the text of an id with this time and random other fields.
+    fn id_of(&mut self, name: &str, encoding: &str, own: &[(&str, u128)]) -> String {
+        let format = Format::built_in(name).expect("a built-in format");
+        let layout = &format.variants[0].layout;
+        let ticks = format
+            .ticks_at(idmint_core::time::UnixNanos::new(self.nanos).into())
+            .expect("a time of the format");
+        let values: Vec<u128> = layout
+            .fields()
+            .iter()
+            .map(|field| match field.constant {
+                Some(value) => value,
+                None if field.name == "time" => ticks,
+                None => own
+                    .iter()
+                    .find(|(name, _)| *name == field.name)
+                    .map_or_else(
+                        || self.random.random_range(0..=field.max),
+                        |(_, value)| *value,
+                    ),
+            })
+            .collect();
+        let id = layout.pack(&values).expect("values of the fields");
+        format.encoding(encoding).expect("an encoding").to_text(id)
+    }
+}
+
+const BASE62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const NANOID: &[u8] = b"useandom-26T198340PX75pxJACKVERYMINDBUSHWOLF_GQZbfghjklqvwyzrict";
+const DIGITS: &[u8] = b"0123456789";
+const CROCKFORD: &[u8] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+fn ulid(maker: &mut Maker<'_>) -> ulid::Ulid {
+    let random = maker.random.random::<u128>();
+    ulid::Ulid::from_parts(maker.millis(), random)
+}
+
+/// Returns a UUID with this version, a random rest, and these leading bytes.
+fn uuid(maker: &mut Maker<'_>, version: uuid::Version, head: &[u8]) -> Uuid {
+    let mut bytes = maker.bytes::<16>();
+    bytes[..head.len()].copy_from_slice(head);
+    Builder::from_bytes(bytes)
+        .with_variant(uuid::Variant::RFC4122)
+        .with_version(version)
+        .into_uuid()
+}
+
+/// Returns 100 ns since 1582.
+fn gregorian(maker: &Maker<'_>) -> u64 {
+    maker.nanos / 100 + 0x01b2_1dd2_1381_4000
+}
+
+fn uuid1(maker: &mut Maker<'_>) -> Uuid {
+    let ticks = gregorian(maker) + maker.below(10_000);
+    let sequence = u16::try_from(maker.machine & 0x3fff).expect("14 bits");
+    let node = (maker.machine | 2 << 40).to_be_bytes();
+    let (low, mid, high) = (
+        ticks as u32,
+        (ticks >> 32) as u16,
+        (ticks >> 48) as u16 & 0xfff,
+    );
+    let mut rest = [0; 8];
+    rest[..2].copy_from_slice(&(0x8000 | sequence).to_be_bytes());
+    rest[2..].copy_from_slice(&node[2..]);
+    Uuid::from_fields(low, mid, high | 0x1000, &rest)
+}
+
+fn uuid6(maker: &mut Maker<'_>) -> Uuid {
+    let ticks = gregorian(maker) + maker.below(10_000);
+    let (high, mid, low) = (
+        (ticks >> 28) as u32,
+        (ticks >> 12) as u16,
+        ticks as u16 & 0xfff,
+    );
+    let mut rest = maker.bytes::<8>();
+    rest[0] = 0x80 | rest[0] & 0x3f;
+    Uuid::from_fields(high, mid, low | 0x6000, &rest)
+}
+
+fn luhn(digits: &str) -> char {
+    let sum: u32 = digits
+        .chars()
+        .rev()
+        .enumerate()
+        .map(|(at, digit)| {
+            let digit = digit.to_digit(10).expect("a digit");
+            let twice = if at % 2 == 0 { 2 * digit } else { digit };
+            twice / 10 + twice % 10
+        })
+        .sum();
+    char::from_digit((10 - sum % 10) % 10, 10).expect("a digit")
+}
+
+const fn kind(
+    name: &'static str,
+    format: &'static str,
+    class: Class,
+    since: u64,
+    write: fn(&mut Maker<'_>) -> String,
+) -> Kind {
+    Kind {
+        name,
+        format: Some(format),
+        class,
+        since,
+        write,
+    }
+}
+
+const fn other(name: &'static str, write: fn(&mut Maker<'_>) -> String) -> Kind {
+    Kind {
+        name,
+        format: None,
+        class: Class::NoId,
+        since: 2010,
+        write,
+    }
+}
+
+use Class::{Decimal, Other, Unmistakable};
+
+/// Every kind.
+pub(crate) const KINDS: &[Kind] = &[
+    kind("UUIDv1", "uuid1", Unmistakable, 1996, |maker| {
+        uuid1(maker).to_string()
+    }),
+    kind("UUIDv3", "uuid3", Unmistakable, 2000, |maker| {
+        uuid(maker, uuid::Version::Md5, &[]).to_string()
+    }),
+    kind("UUIDv4", "uuid4", Unmistakable, 2000, |maker| {
+        uuid(maker, uuid::Version::Random, &[]).to_string()
+    }),
+    kind("UUIDv5", "uuid5", Unmistakable, 2000, |maker| {
+        uuid(maker, uuid::Version::Sha1, &[]).to_string()
+    }),
+    kind("UUIDv6", "uuid6", Unmistakable, 2021, |maker| {
+        uuid6(maker).to_string()
+    }),
+    kind("UUIDv7", "uuid7", Unmistakable, 2022, |maker| {
+        let head = (maker.millis() << 16).to_be_bytes();
+        uuid(maker, uuid::Version::SortRand, &head[..6]).to_string()
+    }),
+    kind("UUIDv8", "uuid8", Unmistakable, 2022, |maker| {
+        uuid(maker, uuid::Version::Custom, &[]).to_string()
+    }),
+    // The package `uuid6` of PyPI begins UUIDs of version 8 with the time in milliseconds.
+    kind("UUIDv8 with time", "uuid8", Unmistakable, 2022, |maker| {
+        let head = (maker.millis() << 16).to_be_bytes();
+        uuid(maker, uuid::Version::Custom, &head[..6]).to_string()
+    }),
+    kind("ULID", "ulid", Unmistakable, 2016, |maker| {
+        ulid(maker).to_string()
+    }),
+    kind("ULID, hex", "ulid", Other, 2016, |maker| {
+        format!("{:032x}", ulid(maker).0)
+    }),
+    kind("ULID as UUID", "ulid", Other, 2016, |maker| {
+        Uuid::from_u128(ulid(maker).0).to_string()
+    }),
+    kind("Discord", "snowflake", Decimal, 2015, |maker| {
+        let time = maker.millis_since(1_420_070_400_000);
+        let (worker, sequence) = (maker.below(1024), maker.counter(4096));
+        (time << 22 | worker << 12 | sequence).to_string()
+    }),
+    kind("Twitter", "twitter", Decimal, 2011, |maker| {
+        let time = maker.millis_since(1_288_834_974_657);
+        let (worker, sequence) = (maker.below(1024), maker.counter(4096));
+        (time << 22 | worker << 12 | sequence).to_string()
+    }),
+    kind("Instagram", "instagram", Decimal, 2012, |maker| {
+        let time = maker.millis_since(1_314_220_021_721);
+        let (shard, sequence) = (maker.below(4000), maker.below(1024));
+        (time << 23 | shard << 10 | sequence).to_string()
+    }),
+    kind("Mastodon", "mastodon", Decimal, 2017, |maker| {
+        (maker.millis() << 16 | maker.below(1 << 16)).to_string()
+    }),
+    kind("Sonyflake", "sonyflake", Decimal, 2015, |maker| {
+        let time = maker.millis_since(1_409_529_600_000) / 10;
+        let (machine, sequence) = (maker.below(1 << 16), maker.counter(256));
+        (time << 24 | sequence << 16 | machine).to_string()
+    }),
+    kind(
+        "Sonyflake, one machine",
+        "sonyflake",
+        Decimal,
+        2015,
+        |maker| {
+            let time = maker.millis_since(1_409_529_600_000) / 10;
+            let sequence = maker.counter(256);
+            (time << 24 | sequence << 16 | maker.machine & 0xffff).to_string()
+        },
+    ),
+    kind("TSID", "tsid", Other, 2021, |maker| {
+        maker.id_of("tsid", "crockford", &[])
+    }),
+    kind("TSID, decimal", "tsid", Decimal, 2021, |maker| {
+        maker.id_of("tsid", "decimal", &[])
+    }),
+    kind("KSUID", "ksuid", Unmistakable, 2017, |maker| {
+        let mut bytes = maker.bytes::<20>();
+        let seconds = u32::try_from(maker.seconds() - 1_400_000_000).expect("32 bits");
+        bytes[..4].copy_from_slice(&seconds.to_be_bytes());
+        let mut text = Vec::new();
+        for _ in 0..27 {
+            let mut rest = 0;
+            for byte in &mut bytes {
+                let value = rest * 256 + u32::from(*byte);
+                *byte = u8::try_from(value / 62).expect("a byte");
+                rest = value % 62;
+            }
+            text.push(BASE62[rest as usize]);
+        }
+        text.reverse();
+        String::from_utf8(text).expect("letters")
+    }),
+    kind("XID", "xid", Unmistakable, 2015, |maker| {
+        let machine = u128::from(maker.machine);
+        let own = [
+            ("machine", machine & 0xff_ffff),
+            ("process", machine & 0xffff),
+        ];
+        maker.id_of("xid", "base32hex", &own)
+    }),
+    kind("ObjectId", "objectid", Unmistakable, 2009, |maker| {
+        format!(
+            "{:08x}{:010x}{:06x}",
+            maker.seconds(),
+            maker.below(1 << 40),
+            maker.below(1 << 24)
+        )
+    }),
+    kind("Firebase", "firebase", Other, 2012, |maker| {
+        maker.id_of("firebase", "base64_lex", &[])
+    }),
+    kind("TypeID", "typeid", Unmistakable, 2023, |maker| {
+        let head = (maker.millis() << 16).to_be_bytes();
+        let uuid = uuid(maker, uuid::Version::SortRand, &head[..6]);
+        format!(
+            "user_{}",
+            ulid::Ulid(uuid.as_u128()).to_string().to_lowercase()
+        )
+    }),
+    kind("payment", "payment", Other, 2024, |maker| {
+        let sequence = maker.counter(1296);
+        maker.id_of(
+            "payment",
+            "base36",
+            &[("sequence", sequence.into()), ("worker", 0)],
+        )
+    }),
+    kind("SIQ", "siq", Other, 2019, |maker| {
+        let serial = maker.counter(32);
+        maker.id_of(
+            "siq",
+            "hex_padded",
+            &[("domain", 0), ("serial", serial.into())],
+        )
+    }),
+    kind("Flax", "flax", Other, 2015, |maker| {
+        maker.id_of("flax", "base64_lex", &[])
+    }),
+    kind("Evently", "evently", Other, 2020, |maker| {
+        maker.id_of("evently", "hex_padded", &[])
+    }),
+    kind("conjunction", "conjunction", Other, 2020, |maker| {
+        let [primary, secondary] = [maker.below(70_000), maker.below(70_000)];
+        let own = [("primary", primary.into()), ("secondary", secondary.into())];
+        maker.id_of("conjunction", "hashids", &own)
+    }),
+    other("NanoID", |maker| maker.letters(NANOID, 21)),
+    other("Stripe-like", |maker| {
+        format!("ch_{}", maker.letters(BASE62, 24))
+    }),
+    other("numbers of a sequence", |maker| {
+        (1 + maker.at * 3).to_string()
+    }),
+    other("large numbers of a sequence", |maker| {
+        (8_000_000_000 + maker.at).to_string()
+    }),
+    other("Unix time, s", |maker| maker.seconds().to_string()),
+    other("Unix time, ms", |maker| maker.millis().to_string()),
+    other("Unix time, us", |maker| (maker.nanos / 1000).to_string()),
+    other("Unix time, ns", |maker| maker.nanos.to_string()),
+    other("phone number", |maker| {
+        let len = 9 + maker.random.random_range(0..3_usize);
+        format!("4{}", maker.letters(DIGITS, len))
+    }),
+    other("card number", |maker| {
+        let digits = format!("4{}", maker.letters(DIGITS, 14));
+        let check = luhn(&digits);
+        format!("{digits}{check}")
+    }),
+    other("IBAN", |maker| match maker.below(3) {
+        0 => format!("DE{}", maker.letters(DIGITS, 20)),
+        1 => format!(
+            "GB{}NWBK{}",
+            maker.letters(DIGITS, 2),
+            maker.letters(DIGITS, 14)
+        ),
+        _ => format!("FR{}", maker.letters(DIGITS, 25)),
+    }),
+    other("MD5", |maker| maker.hex(16)),
+    other("SHA-1", |maker| maker.hex(20)),
+    other("SHA-256", |maker| maker.hex(32)),
+    other("xxHash64", |maker| maker.hex(8)),
+    other("CRC-32", |maker| maker.hex(4)),
+    other("coupon", |maker| maker.letters(CROCKFORD, 12)),
+];
+
+/// Returns texts of one kind, at random moments of the years of its use.
+pub(crate) fn spread(kind: &Kind, count: usize, random: &mut StdRng) -> Vec<String> {
+    let from = (kind.since - 1970) * YEAR + YEAR / 2;
+    let machine = random.random_range(0..1_u64 << 40);
+    (0..count)
+        .map(|at| {
+            let nanos = random.random_range(from * 1_000_000_000..NOW * 1_000_000_000);
+            let at = u64::try_from(at).expect("a count");
+            (kind.write)(&mut Maker {
+                random,
+                nanos,
+                machine,
+                at,
+            })
+        })
+        .collect()
+}

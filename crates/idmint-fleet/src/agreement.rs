@@ -1,0 +1,370 @@
+//! Compares this node's slots and formats with the fleet's agreement.
+
+use super::fleet_keys::FleetKeys;
+use super::nonce::Nonce;
+use super::stored::{FleetMeta, StoredInstant};
+use crate::{AgreedMeta, Compare, FleetEra, KeyValue, Range, Revision, Transaction, Write};
+use idmint_core::time::UnixNanos;
+use idmint_storage::{FormatsError, KeptFormat, StoreError};
+use idmint_storage::{SlotRange, SlotShare};
+
+/// The slots and formats in this node's configuration.
+#[derive(Debug, Clone)]
+pub(super) struct OwnLayout {
+    /// The fleet's slots, according to this node's configuration.
+    pub(super) share: SlotShare,
+    /// The formats of this node. The fleet's agreement lists those of them that are minted.
+    pub(super) formats: Vec<KeptFormat>,
+}
+
+/// The parts of the fleet's agreement that this node relies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Agreed {
+    /// The revision at which the agreement was read. Every write about a slot compares this
+    /// revision.
+    pub(super) revision: Revision,
+    /// The fleet's current name. Every fence changes the name.
+    pub(super) fleet: Nonce,
+    /// The fleet's first name, which no fence changes.
+    pub(super) origin: Nonce,
+    /// The count of fences so far.
+    pub(super) fences: u32,
+    /// The floor: no slot is used below this instant.
+    pub(super) floor: UnixNanos,
+    /// The lowest floor that a later fence may set, or `None` if there is no such bound. Adopted
+    /// nodes have minted up to this instant.
+    pub(super) least: Option<StoredInstant>,
+    /// `true` if nodes neither read nor write records until the next fence.
+    pub(super) lacks_records: bool,
+}
+
+impl Agreed {
+    /// Returns the parts of the agreement that the record store uses.
+    pub(super) fn meta(&self) -> AgreedMeta {
+        AgreedMeta {
+            revision: self.revision,
+            fleet: self.fleet.bits(),
+            era: self.era(),
+            lacks_records: self.lacks_records,
+        }
+    }
+
+    pub(super) fn era(&self) -> FleetEra {
+        FleetEra {
+            fences: self.fences,
+            floor: self.floor,
+            origin: self.origin.bits(),
+        }
+    }
+}
+
+/// The result of comparing this node's slots and formats with the stored agreement.
+#[derive(Debug)]
+pub(super) enum Agreement {
+    /// The fleet's agreement includes everything that this node mints.
+    Agreed(Agreed),
+    /// The agreement must be changed first, by committing this transaction. Either the fleet lacks
+    /// some of this node's formats, the fleet's floor is too low, or the fleet does not exist yet.
+    ToWrite(Transaction),
+}
+
+impl OwnLayout {
+    /// Compares this node's slots and formats with the fleet's agreement. If no fleet exists yet,
+    /// the new fleet is named `fleet` and has the floor `floor`.
+    ///
+    /// # Errors
+    /// Returns [`FormatsError`] if this node may not mint in this fleet.
+    pub(super) fn compare(
+        &self,
+        keys: &FleetKeys,
+        found: Option<&KeyValue>,
+        floor: UnixNanos,
+        fleet: Nonce,
+    ) -> Result<Agreement, FormatsError> {
+        self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
+    }
+
+    /// Compares like [`compare`](Self::compare), and also requires that no slot is ever used below
+    /// `least`, not even after later fences. If necessary, the returned transaction records `least`
+    /// and raises the floor to it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`compare`](Self::compare).
+    pub(super) fn compare_above(
+        &self,
+        least: UnixNanos,
+        keys: &FleetKeys,
+        found: Option<&KeyValue>,
+        floor: UnixNanos,
+        fleet: Nonce,
+    ) -> Result<Agreement, FormatsError> {
+        let (revision, mut meta) = match found {
+            None => (Revision::ABSENT, FleetMeta::new(fleet, self.share, floor)),
+            Some(entry) => (entry.modified, read(entry)?),
+        };
+        compare_share(self.share, &meta)?;
+        let least = (least > UnixNanos::default()).then(|| StoredInstant::ceil(least));
+        let mut is_whole =
+            found.is_some() && meta.least >= least && Some(StoredInstant(meta.floor)) >= least;
+        meta.least = meta.least.max(least);
+        meta.floor = least.map_or(meta.floor, |least| meta.floor.max(least.0));
+        for format in &self.formats {
+            match meta.formats.get(&format.name) {
+                Some(kept) => format.compare(kept)?,
+                None if format.is_minted => {
+                    meta.formats
+                        .insert(format.name.clone(), format.description.clone());
+                    is_whole = false;
+                }
+                None => {}
+            }
+        }
+        if is_whole {
+            return Ok(Agreement::Agreed(Agreed {
+                revision,
+                fleet: meta.fleet,
+                origin: meta.origin(),
+                fences: meta.fences,
+                floor: meta.floor,
+                least: meta.least,
+                lacks_records: meta.lacks_records,
+            }));
+        }
+        Ok(Agreement::ToWrite(Transaction {
+            compare: vec![Compare::Modified(keys.meta(), revision)],
+            write: vec![Write::put(keys.meta(), meta.to_bytes())],
+            otherwise: vec![Range::one(keys.meta())],
+            ..Transaction::default()
+        }))
+    }
+}
+
+/// Compares the slots in this node's configuration with those of the fleet.
+///
+/// # Errors
+/// Returns [`FormatsError`] if the configured slots differ from those of the fleet.
+pub(super) fn compare_share(share: SlotShare, meta: &FleetMeta) -> Result<(), FormatsError> {
+    let slots = share.slots();
+    if meta.slots != slots {
+        return Err(FormatsError::SlotsChanged {
+            kept: meta.slots.get(),
+            now: slots.get(),
+        });
+    }
+    if meta.share == share.as_part() {
+        return Ok(());
+    }
+    let text =
+        |range: Option<SlotRange>| range.unwrap_or(SlotShare::all(slots).range()).to_string();
+    Err(FormatsError::ShareChanged {
+        kept: text(meta.share),
+        now: text(share.as_part()),
+    })
+}
+
+pub(super) fn read(entry: &KeyValue) -> Result<FleetMeta, FormatsError> {
+    FleetMeta::from_bytes(&entry.value).map_err(|error| {
+        let text = format!(
+            "cannot read the agreement of the fleet at {}: {error}",
+            entry.key
+        );
+        FormatsError::Store(StoreError::new(error.failure_kind(), text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::{Coordinator, MemoryCoordinator, Outcome};
+    use idmint_storage::FailureKind;
+
+    fn format(name: &str, tick: &str, is_minted: bool) -> KeptFormat {
+        let description = BTreeMap::from([("tick".to_owned(), tick.to_owned())]);
+        KeptFormat {
+            name: name.to_owned(),
+            description,
+            is_minted,
+        }
+    }
+
+    fn layout(slots: u32, formats: &[KeptFormat]) -> OwnLayout {
+        OwnLayout {
+            share: SlotShare::all(NonZeroU32::new(slots).expect("not zero")),
+            formats: formats.to_vec(),
+        }
+    }
+
+    fn keys() -> FleetKeys {
+        FleetKeys::below("/idmint/v1/test/")
+    }
+
+    /// Compares the layout with the stored agreement, and commits the transaction if one is needed.
+    fn join(store: &MemoryCoordinator, layout: &OwnLayout) -> Result<Agreed, FormatsError> {
+        let found = store
+            .read(&[Range::one(keys().meta())])
+            .expect("memory answers")
+            .ranges
+            .remove(0);
+        match layout.compare(
+            &keys(),
+            found.first(),
+            UnixNanos::from_seconds(7),
+            Nonce::new(1),
+        )? {
+            Agreement::Agreed(agreed) => Ok(agreed),
+            Agreement::ToWrite(transaction) => {
+                let outcome = store.commit(&transaction).expect("memory answers");
+                assert!(matches!(outcome, Outcome::Committed(_)));
+                join(store, layout)
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_node_founds_the_fleet_and_later_ones_bring_their_formats() {
+        let store = MemoryCoordinator::default();
+        let first =
+            join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
+        assert_eq!(
+            (first.fleet, first.floor),
+            (Nonce::new(1), UnixNanos::from_seconds(7))
+        );
+        let read_only = format("c", "1s", false);
+        let both = [format("a", "1ms", true), format("b", "1s", true), read_only];
+        let second = join(&store, &layout(8, &both)).expect("a new name joins");
+        assert!(second.revision > first.revision);
+        assert_eq!(
+            join(&store, &layout(8, &both[..1])).expect("it lacks one"),
+            second
+        );
+        join(&store, &layout(8, &[format("c", "1ms", true)]))
+            .expect("what was only read is not kept");
+    }
+
+    #[test]
+    fn a_node_that_differs_is_refused_with_the_difference_and_writes_nothing() {
+        let store = MemoryCoordinator::default();
+        let agreed =
+            join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
+        let refused = join(
+            &store,
+            &layout(8, &[format("b", "1ms", true), format("a", "1s", false)]),
+        );
+        let text = refused.expect_err("another tick").to_string();
+        assert!(
+            text.contains("format \"a\"") && text.contains("tick: kept 1ms, now 1s"),
+            "{text}"
+        );
+        let refused = join(&store, &layout(9, &[]));
+        assert!(matches!(
+            refused,
+            Err(FormatsError::SlotsChanged { kept: 8, now: 9 })
+        ));
+        assert_eq!(join(&store, &layout(8, &[])).expect("unchanged"), agreed);
+    }
+
+    #[test]
+    fn a_node_of_another_share_is_refused_with_the_difference() {
+        let of = |text: &str| {
+            let (slots, range) = (
+                NonZeroU32::new(8).expect("not zero"),
+                SlotRange::parse(text).expect("a range"),
+            );
+            OwnLayout {
+                share: SlotShare::part(slots, range).expect("within"),
+                formats: Vec::new(),
+            }
+        };
+        let store = MemoryCoordinator::default();
+        let agreed = join(&store, &of("0-3")).expect("the first one is right");
+        let refused = join(&store, &of("4-7")).expect_err("another share");
+        assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
+        let text = refused.to_string();
+        assert!(
+            text.contains("the slots 0-3") && text.contains("one of 4-7"),
+            "{text}"
+        );
+        let text = join(&store, &layout(8, &[]))
+            .expect_err("all of them")
+            .to_string();
+        assert!(
+            text.contains("the slots 0-3") && text.contains("one of 0-7"),
+            "{text}"
+        );
+        assert_eq!(join(&store, &of("0-3")).expect("unchanged"), agreed);
+
+        let whole = MemoryCoordinator::default();
+        let agreed = join(&whole, &layout(8, &[])).expect("the first one is right");
+        assert_eq!(
+            join(&whole, &of("0-7")).expect("a share of everything is no share"),
+            agreed
+        );
+        assert!(matches!(
+            join(&whole, &of("0-3")),
+            Err(FormatsError::ShareChanged { .. })
+        ));
+    }
+
+    #[test]
+    fn a_floor_is_raised_for_all_slots_and_never_lowered() {
+        let store = MemoryCoordinator::default();
+        let layout = layout(8, &[format("a", "1ms", true)]);
+        let raise = |least: u64| {
+            let found = store
+                .read(&[Range::one(keys().meta())])
+                .expect("memory answers")
+                .ranges
+                .remove(0);
+            let (least, floor) = (UnixNanos::new(least), UnixNanos::from_seconds(7));
+            let compared =
+                layout.compare_above(least, &keys(), found.first(), floor, Nonce::new(1));
+            match compared.expect("it is alike") {
+                Agreement::Agreed(_) => false,
+                Agreement::ToWrite(write) => {
+                    matches!(store.commit(&write), Ok(Outcome::Committed(_)))
+                }
+            }
+        };
+        let floor = || join(&store, &layout).expect("it is alike").floor;
+        assert!(raise(5));
+        assert_eq!(
+            floor(),
+            UnixNanos::from_seconds(7),
+            "a fleet that begins is not below its clock"
+        );
+        assert!(raise(9_000_000_001));
+        assert_eq!(
+            floor(),
+            UnixNanos::new(9_001_000_000),
+            "whole milliseconds, above what was minted"
+        );
+        assert!(
+            !raise(9_001_000_000) && !raise(8_000_000_000),
+            "it is high enough"
+        );
+        assert_eq!(floor(), UnixNanos::new(9_001_000_000));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_damage_and_is_not_written_over() {
+        let store = MemoryCoordinator::default();
+        let put = |value: &[u8]| Transaction {
+            write: vec![Write::put(keys().meta(), value.to_vec())],
+            ..Transaction::default()
+        };
+        for value in [&b"{\"v\":2}"[..], b"{}", b"{\"v\":1,\"slots\":0}"] {
+            store.commit(&put(value)).expect("memory answers");
+            let refused = join(&store, &layout(8, &[])).expect_err("unreadable");
+            assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
+        }
+        store
+            .commit(&put(b"{\"v\":3,\"more\":0}"))
+            .expect("memory answers");
+        let refused = join(&store, &layout(8, &[])).expect_err("of a later version");
+        assert_eq!(refused.failure_kind(), FailureKind::Disagrees, "{refused}");
+        assert!(refused.to_string().contains("a later version"), "{refused}");
+    }
+}

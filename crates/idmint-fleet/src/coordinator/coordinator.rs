@@ -1,0 +1,82 @@
+//! The operations of a coordinator, and how they fail.
+
+use std::fmt::Debug;
+use std::thread;
+use std::time::Duration;
+
+use super::member::Member;
+use super::transaction::{Lease, Outcome, Range, Snapshot, Transaction};
+use idmint_core::time::since_boot;
+
+/// A store that several nodes share. Each call blocks until the response arrives, for about a
+/// second at most.
+pub trait Coordinator: Debug + Send + Sync {
+    /// Checks the comparisons of a transaction and does its writes in one atomic step. If a
+    /// comparison fails, nothing is written, and the ranges in `otherwise` are read in the same
+    /// step.
+    ///
+    /// # Errors
+    /// Returns [`CoordinatorError`] if the transaction was not done, or if its outcome is unknown.
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError>;
+
+    /// Reads several ranges at a single revision.
+    ///
+    /// # Errors
+    /// Returns [`CoordinatorError`] if there is no response.
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError>;
+
+    /// Creates a lease that expires unless it is kept alive within the duration `lasts`. When the
+    /// lease expires, the keys under it are deleted.
+    ///
+    /// # Errors
+    /// Returns [`CoordinatorError`] if there is no response. The lease may exist nevertheless. It
+    /// then expires by itself, because no node keeps it alive.
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError>;
+
+    /// Extends a lease by its full duration, counted from now. Returns `false` if the lease no
+    /// longer exists.
+    ///
+    /// # Errors
+    /// Returns [`CoordinatorError`] if there is no response.
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError>;
+
+    /// Waits for `pause` before the caller retries a request. A simulated coordinator does not
+    /// wait.
+    fn wait(&self, pause: Duration) {
+        thread::sleep(pause);
+    }
+
+    /// Returns the time since boot, from which callers compute the age of a response. This time
+    /// also advances while the process is suspended.
+    fn time(&self) -> Duration {
+        since_boot()
+    }
+
+    /// Returns the state of each member, or an empty list if the coordinator has no members. The
+    /// call may take one second for each member that does not respond.
+    fn members(&self) -> Vec<Member> {
+        Vec::new()
+    }
+}
+
+/// The reason why a request to a coordinator was not done, or why its outcome is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CoordinatorError {
+    /// No response arrived in time. The request may have been done, or may still be done later.
+    #[error("no answer from the coordinator: {0}")]
+    NoAnswer(String),
+    /// The request was not sent to any member, or no quorum was available. It was certainly not
+    /// done.
+    #[error("the coordinator cannot be reached: {0}")]
+    NotSent(String),
+    /// The request was refused because no space is left. It was not done.
+    #[error("the coordinator is full: {0}")]
+    Full(String),
+    /// The request was refused because of its size or content. It was not done.
+    #[error("the coordinator refuses: {0}")]
+    Refused(String),
+    /// The request was refused because of the user, the password or missing permissions. It was not
+    /// done.
+    #[error("the coordinator refuses the credentials: {0}")]
+    Denied(String),
+}

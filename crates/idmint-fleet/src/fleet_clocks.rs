@@ -1,0 +1,454 @@
+//! The clocks of the other nodes, as seen in their records, and whether this node's clock is
+//! plausible.
+//!
+//! Each horizon that a node writes contains its clock reading. The exact age of a record is
+//! unknown, because the record may have been in transit for long. But its writer had seen the
+//! previous record of the slot. So the record is younger than the last read that did not return
+//! that previous record yet:
+//!
+//! ```text
+//! look at   5 s   10 s   15 s   20 s
+//! shown     -     A      A      B = 18.0 s     made after 5 s, so its clock shows 18.0 s to 33.0 s now
+//! ```
+//!
+//! A process that loses a slot takes another one, and the horizon of the former slot keeps its old
+//! clock reading. So only one horizon of each process counts: the latest one whose slot the process
+//! holds.
+//!
+//! So the current reading of every other node's clock is known to lie between two instants. Either
+//! this node's clock provably differs from the median of all clocks, or it may be right. One wrong
+//! clock of three is outvoted and cannot stop the others. With fewer than three clocks there is no
+//! majority.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::slot_lease::{NodeName, RENEW_EVERY};
+use super::stored::{HorizonRecord, SlotRecord};
+use crate::{Key, KeyValue, Revision};
+use idmint_core::time::UnixNanos;
+
+/// The smallest number of clocks of which the majority is right if one clock is wrong.
+const CLOCKS_MIN: usize = 3;
+
+/// How long a node's clock counts after the first read of its record, if the node writes nothing
+/// new. The node may have ended before that first read.
+const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
+
+/// The minimum difference between a clock and the median of the fleet's clocks, as far as it is
+/// proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Skew {
+    /// No difference is proven.
+    #[default]
+    None,
+    /// The clock is ahead by at least this much.
+    Ahead(Duration),
+    /// The clock is behind by at least this much.
+    Behind(Duration),
+}
+
+impl Skew {
+    /// `true` if the clock is proven to be off by more than `most`, in either direction.
+    pub(super) fn exceeds(self, most: Duration) -> bool {
+        match self {
+            Skew::None => false,
+            Skew::Ahead(by) | Skew::Behind(by) => by > most,
+        }
+    }
+
+    /// Returns the skew in seconds, negative if the clock is behind.
+    pub(super) fn seconds(self) -> f64 {
+        match self {
+            Skew::None => 0.0,
+            Skew::Ahead(by) => by.as_secs_f64(),
+            Skew::Behind(by) => -by.as_secs_f64(),
+        }
+    }
+}
+
+/// The observed clocks of all other nodes. All instants are readings of this node's own clock.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FleetClocks {
+    seen: BTreeMap<Key, Seen>,
+    last_look: Option<UnixNanos>,
+}
+
+/// The latest horizon record under one key, and when it was observed.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    revision: Revision,
+    /// The writer's clock reading.
+    clock: UnixNanos,
+    /// The time of the first read that returned the record.
+    at: UnixNanos,
+    /// The time of the last read that did not return the record, or `None` if the first read
+    /// returned it.
+    missing_at: Option<UnixNanos>,
+    /// An instant before the record was written, or `None` if no such instant is known.
+    made_after: Option<UnixNanos>,
+    /// `true` if the writer still holds the slot, and has written no later record for another slot
+    /// that it holds.
+    is_current: bool,
+}
+
+impl FleetClocks {
+    /// Records a read of all horizons and all slot holders. The read was sent at `asked_at`, and
+    /// its response arrived at `now`.
+    pub(super) fn look(
+        &mut self,
+        (asked_at, now): (UnixNanos, UnixNanos),
+        horizons: &[KeyValue],
+        holders: &[KeyValue],
+        node: &NodeName,
+    ) {
+        let others = holders_except(holders, node);
+        let records: Vec<(&KeyValue, HorizonRecord)> = horizons
+            .iter()
+            .filter_map(|entry| Some((entry, HorizonRecord::from_bytes(&entry.value).ok()?)))
+            .collect();
+        let mut latest: BTreeMap<(&str, &str), Revision> = BTreeMap::new();
+        let holder_of = |entry: &KeyValue, record: &HorizonRecord| {
+            let holder = others.get(slot_of(&entry.key))?;
+            (holder.instance == record.instance).then_some((&*holder.node, &*holder.addr))
+        };
+        for (entry, record) in &records {
+            if let Some(process) = holder_of(entry, record) {
+                let revision = latest.entry(process).or_default();
+                *revision = entry.modified.max(*revision);
+            }
+        }
+        for (entry, record) in records {
+            let is_current =
+                holder_of(entry, &record).is_some_and(|process| latest[&process] == entry.modified);
+            let seen = match self.seen.get(&entry.key).copied() {
+                // The response of a slow read may be older than the previous response.
+                Some(known) if entry.modified <= known.revision => Seen {
+                    is_current,
+                    ..known
+                },
+                known => Seen {
+                    revision: entry.modified,
+                    clock: record.clock,
+                    at: now,
+                    missing_at: self.last_look,
+                    made_after: known.and_then(|known| known.missing_at),
+                    is_current,
+                },
+            };
+            self.seen.insert(entry.key.clone(), seen);
+        }
+        self.last_look = Some(asked_at);
+    }
+
+    /// Returns the skew of a clock that shows `clock`. It is measured against the median of that
+    /// clock and the clocks of all slot holders. Returns `None` if there are fewer than three
+    /// clocks.
+    pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
+        let own = (clock, clock);
+        let bounds = self
+            .seen
+            .values()
+            .filter_map(|seen| seen.bounds(now))
+            .chain([own]);
+        let (mut least, mut most): (Vec<UnixNanos>, Vec<UnixNanos>) = bounds.unzip();
+        if least.len() < CLOCKS_MIN {
+            return None;
+        }
+        least.sort_unstable();
+        most.sort_unstable();
+        // An even number of clocks has two middle ones. A clock between the two is not contradicted
+        // by a majority.
+        let (least, most) = (least[(least.len() - 1) / 2], most[most.len() / 2]);
+        Some(match (clock.since(most), least.since(clock)) {
+            (Duration::ZERO, Duration::ZERO) => Skew::None,
+            (ahead, Duration::ZERO) => Skew::Ahead(ahead),
+            (_, behind) => Skew::Behind(behind),
+        })
+    }
+}
+
+impl Seen {
+    /// Returns bounds for what the writer's clock shows now, or `None` if the writer may have
+    /// ended.
+    fn bounds(&self, now: UnixNanos) -> Option<(UnixNanos, UnixNanos)> {
+        let since_shown = now.since(self.at);
+        let age_max = match self.made_after {
+            Some(made_after) => self.at.since(made_after),
+            // A node that renews its slot has a record of at most this age. An older record belongs
+            // to a node that no longer renews.
+            None if since_shown < SILENT_AFTER => RENEW_EVERY,
+            None => return None,
+        };
+        let least = self.clock.after(since_shown);
+        self.is_current.then_some((least, least.after(age_max)))
+    }
+}
+
+/// Returns the holder of each slot, except slots that this process or an earlier process of the
+/// same node and address holds.
+fn holders_except<'h>(holders: &'h [KeyValue], node: &NodeName) -> BTreeMap<&'h str, SlotRecord> {
+    let holders = holders.iter().filter_map(|entry| {
+        let holder = SlotRecord::from_bytes(&entry.value).ok()?;
+        Some((slot_of(&entry.key), holder))
+    });
+    let others = holders.filter(|(_, holder)| {
+        holder.instance != node.instance && (holder.node != node.node || holder.addr != node.addr)
+    });
+    others.collect()
+}
+
+/// Returns the slot number, as text, from the key of a horizon or a holder.
+fn slot_of(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nonce::Nonce;
+
+    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+    const MAX: Duration = Duration::from_secs(5);
+
+    fn at(seconds: i64) -> UnixNanos {
+        let apart = Duration::from_secs(seconds.unsigned_abs());
+        if seconds < 0 {
+            NOON.before(apart)
+        } else {
+            NOON.after(apart)
+        }
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// The node under test, which is process 9 at its own address.
+    fn node() -> NodeName {
+        NodeName {
+            instance: Nonce::new(9),
+            node: "node-9".to_owned(),
+            addr: String::new(),
+        }
+    }
+
+    fn entry(key: String, revision: u64, value: Vec<u8>) -> KeyValue {
+        KeyValue {
+            key,
+            value,
+            created: Revision(1),
+            modified: Revision(revision),
+        }
+    }
+
+    /// A horizon written by `process` at `revision`, with `clock` as its clock reading.
+    fn horizon(process: u64, revision: u64, clock: UnixNanos) -> KeyValue {
+        horizon_of_slot(process, process, revision, clock)
+    }
+
+    fn horizon_of_slot(slot: u64, process: u64, revision: u64, clock: UnixNanos) -> KeyValue {
+        let record = HorizonRecord::new(NOON, Nonce::new(process.into()), Nonce::new(0), clock);
+        entry(format!("hz/{slot}"), revision, record.to_bytes())
+    }
+
+    fn holder(process: u64, place: u64) -> KeyValue {
+        holder_of_slot(process, process, place)
+    }
+
+    fn holder_of_slot(slot: u64, process: u64, place: u64) -> KeyValue {
+        let record = SlotRecord::new(
+            Nonce::new(process.into()),
+            &format!("node-{place}"),
+            "",
+            NOON,
+        );
+        entry(format!("slot/{slot}"), 1, record.to_bytes())
+    }
+
+    /// Lets the node read `horizons`, while eight processes hold one slot each.
+    fn show(clocks: &mut FleetClocks, now: UnixNanos, horizons: &[KeyValue]) {
+        let holders: Vec<KeyValue> = (0..8).map(|process| holder(process, process)).collect();
+        clocks.look((now, now), horizons, &holders, &node());
+    }
+
+    /// Observations of other nodes whose clocks are this many seconds after noon, first read at
+    /// noon.
+    fn seen(peers: &[i64]) -> FleetClocks {
+        let mut clocks = FleetClocks::default();
+        let horizons = peers
+            .iter()
+            .zip(0..)
+            .map(|(peer, process)| horizon(process, 2, at(*peer)));
+        show(&mut clocks, NOON, &horizons.collect::<Vec<_>>());
+        clocks
+    }
+
+    #[test]
+    fn one_bad_clock_of_three_is_outvoted() {
+        let good = seen(&[0, 0]);
+        assert_eq!(good.skew_of(NOON, NOON), Some(Skew::None));
+        assert_eq!(
+            good.skew_of(at(3), NOON),
+            Some(Skew::None),
+            "the records may be as old as that"
+        );
+        assert_eq!(good.skew_of(at(30), NOON), Some(Skew::Ahead(seconds(25))));
+        assert_eq!(good.skew_of(at(-30), NOON), Some(Skew::Behind(seconds(30))));
+        for bad in [-3600, 3600] {
+            assert_eq!(
+                seen(&[0, bad]).skew_of(NOON, NOON),
+                Some(Skew::None),
+                "{bad}"
+            );
+        }
+        assert!(Skew::Ahead(seconds(6)).exceeds(MAX) && !Skew::Behind(MAX).exceeds(MAX));
+        assert_eq!(
+            [Skew::None, Skew::Ahead(MAX), Skew::Behind(MAX)].map(Skew::seconds),
+            [0.0, 5.0, -5.0]
+        );
+    }
+
+    #[test]
+    fn without_a_majority_nobody_is_refused() {
+        assert_eq!(seen(&[]).skew_of(at(30), NOON), None);
+        assert_eq!(seen(&[0]).skew_of(at(30), NOON), None);
+        let two_of_four = seen(&[0, 30, 30]);
+        assert_eq!(two_of_four.skew_of(NOON, NOON), Some(Skew::None));
+        assert_eq!(two_of_four.skew_of(at(30), NOON), Some(Skew::None));
+    }
+
+    #[test]
+    fn only_nodes_that_hold_a_slot_count_and_none_that_was_here_before() {
+        let horizons = [horizon(0, 2, NOON), horizon(1, 2, NOON)];
+        let skew_with = |holders: &[KeyValue]| {
+            let mut clocks = FleetClocks::default();
+            clocks.look((NOON, NOON), &horizons, holders, &node());
+            clocks.skew_of(at(30), NOON)
+        };
+        assert_eq!(
+            skew_with(&[holder(0, 0), holder(1, 1)]),
+            Some(Skew::Ahead(seconds(25)))
+        );
+        assert_eq!(
+            skew_with(&[holder(0, 0)]),
+            None,
+            "the slot of the other is free"
+        );
+        assert_eq!(
+            skew_with(&[holder(0, 0), holder(2, 1)]),
+            None,
+            "another process has taken it"
+        );
+        assert_eq!(
+            skew_with(&[holder(0, 0), holder(1, 9)]),
+            None,
+            "it ran in this place"
+        );
+        let damaged = entry("hz/1".to_owned(), 2, b"{}".to_vec());
+        let mut clocks = FleetClocks::default();
+        show(&mut clocks, NOON, &[horizon(0, 2, NOON), damaged]);
+        assert_eq!(clocks.skew_of(at(30), NOON), None);
+    }
+
+    /// Process 1 took slot 2 after slot 1, when its clock was set right.
+    #[test]
+    fn a_process_that_has_held_several_slots_counts_once_by_its_latest_horizon() {
+        let skew = |horizons: &[KeyValue], holders: &[KeyValue]| {
+            let mut clocks = FleetClocks::default();
+            clocks.look((NOON, NOON), horizons, holders, &node());
+            clocks.skew_of(NOON, NOON)
+        };
+        let ahead = [
+            horizon(1, 2, at(30)),
+            horizon_of_slot(2, 1, 3, at(30)),
+            horizon_of_slot(3, 1, 4, at(30)),
+        ];
+        let of_slot = |slot| holder_of_slot(slot, 1, 1);
+        assert_eq!(
+            skew(&ahead, &[of_slot(3)]),
+            None,
+            "its former slots are held by nobody"
+        );
+        assert_eq!(
+            skew(&ahead, &[of_slot(1), of_slot(2), of_slot(3)]),
+            None,
+            "the leases of its former slots last a while"
+        );
+        let others = [holder_of_slot(1, 2, 2), holder_of_slot(2, 3, 3), of_slot(3)];
+        assert_eq!(skew(&ahead, &others), None, "others have them");
+        let three = [
+            holder(1, 1),
+            holder_of_slot(2, 1, 2),
+            holder_of_slot(3, 1, 3),
+        ];
+        assert_eq!(
+            skew(&ahead, &three),
+            Some(Skew::Behind(seconds(30))),
+            "the control is three nodes"
+        );
+        let corrected = [
+            &ahead[..],
+            &[horizon_of_slot(4, 1, 5, NOON), horizon(5, 6, NOON)],
+        ]
+        .concat();
+        let held = [of_slot(1), of_slot(2), of_slot(3), of_slot(4), holder(5, 5)];
+        assert_eq!(
+            skew(&corrected, &held),
+            Some(Skew::None),
+            "it does not count as what it was before it was set right"
+        );
+    }
+
+    #[test]
+    fn a_clock_runs_on_between_its_records_and_a_silent_one_counts_no_more() {
+        let clocks = seen(&[-30, -30]);
+        let later = |seconds: i64| clocks.skew_of(at(seconds), at(seconds));
+        assert_eq!(later(0), Some(Skew::Ahead(seconds(25))));
+        assert_eq!(
+            later(9),
+            Some(Skew::Ahead(seconds(25))),
+            "they may be live, and right"
+        );
+        assert_eq!(
+            later(10),
+            None,
+            "these ended half a minute ago and only their leases are left"
+        );
+    }
+
+    #[test]
+    fn a_record_is_as_old_as_the_time_since_the_one_before_it_was_not_there() {
+        let mut clocks = FleetClocks::default();
+        for (revision, now) in [(2, 0), (4, 5), (6, 10), (8, 15)] {
+            show(
+                &mut clocks,
+                at(now),
+                &[
+                    horizon(0, revision, at(now - 20)),
+                    horizon(1, revision + 1, at(now - 20)),
+                ],
+            );
+        }
+        // The record was written after the read at 5 s, so it was at most 10 s old when it was
+        // read.
+        assert_eq!(
+            clocks.skew_of(at(15), at(15)),
+            Some(Skew::Ahead(seconds(10)))
+        );
+        // No read succeeded for half a minute, and these records were in transit all that time.
+        show(
+            &mut clocks,
+            at(45),
+            &[horizon(0, 10, at(17)), horizon(1, 11, at(17))],
+        );
+        assert_eq!(clocks.skew_of(at(45), at(45)), Some(Skew::None));
+        // The response of a read that is older than the last one changes nothing.
+        show(
+            &mut clocks,
+            at(46),
+            &[horizon(0, 6, at(-3600)), horizon(1, 7, at(-3600))],
+        );
+        assert_eq!(clocks.skew_of(at(46), at(46)), Some(Skew::None));
+    }
+}

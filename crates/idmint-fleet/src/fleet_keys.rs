@@ -1,0 +1,134 @@
+//! The keys under which a fleet stores its slots in the coordinator.
+
+use super::nonce::Nonce;
+use super::slot_lease::NodeName;
+use crate::{Key, Lease, Range};
+
+/// The coordinator's keys for the slots and the agreement of one namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetKeys {
+    prefix: String,
+}
+
+impl FleetKeys {
+    /// Creates the keys of a namespace. All keys begin with `prefix`, which must end with `/`.
+    ///
+    /// # Panics
+    /// Panics if `prefix` does not end with `/`.
+    pub fn below(prefix: impl Into<String>) -> FleetKeys {
+        let prefix = prefix.into();
+        assert!(
+            prefix.ends_with('/'),
+            "a prefix of keys ends with /: {prefix:?}"
+        );
+        FleetKeys { prefix }
+    }
+
+    /// Returns the key of the fleet's agreement: the slots, the floor and the formats of all nodes.
+    pub(super) fn meta(&self) -> Key {
+        format!("{}meta", self.prefix)
+    }
+
+    /// Returns the key of the hold on numbers, which a fence sets if numbers may be lost.
+    pub(super) fn number_hold(&self) -> Key {
+        format!("{}number-hold", self.prefix)
+    }
+
+    /// Returns the key that names the holder of a slot. The key is deleted when the holder's lease
+    /// expires.
+    pub(super) fn slot(&self, slot: u32) -> Key {
+        format!("{}{slot:05}", self.slots())
+    }
+
+    /// Returns the key under which a process announces the [rows](crate::stored::KNOWN_ROWS) that
+    /// it can read. The key is under the lease of the process's slot. The name of the key is never
+    /// used again.
+    pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
+        format!("{}{:016x}", self.known_rows_of(instance), lease.0)
+    }
+
+    /// Returns the prefix of the keys under which one process announces the rows that it can read.
+    pub(super) fn known_rows_of(&self, instance: Nonce) -> Key {
+        format!("{}{instance}/", self.all_known_rows())
+    }
+
+    /// Returns the prefix of the keys under which all processes announce the rows that they can
+    /// read.
+    pub(super) fn all_known_rows(&self) -> Key {
+        format!("{}knows/", self.prefix)
+    }
+
+    /// Returns the key of a slot's horizon. The horizon never moves back, and the key is never
+    /// deleted.
+    pub(super) fn horizon(&self, slot: u32) -> Key {
+        format!("{}{slot:05}", self.horizons())
+    }
+
+    /// Returns the key under which a process announces its clock reading before it founds the
+    /// fleet. The key is deleted when the lease of the process expires.
+    pub(super) fn founder(&self, instance: Nonce) -> Key {
+        format!("{}{instance}", self.founders())
+    }
+
+    /// Returns the ranges that a node reads before it founds the fleet: `meta`, in case the fleet
+    /// was already founded, and the announcements of all nodes that want to found it.
+    pub(super) fn founding(&self) -> Vec<Range> {
+        vec![Range::one(self.meta()), Range::prefix(self.founders())]
+    }
+
+    /// Returns the slot number in the key of a horizon, or `None` for any other key.
+    pub(super) fn slot_of_horizon(&self, key: &str) -> Option<u32> {
+        key.strip_prefix(&self.horizons())?.parse().ok()
+    }
+
+    /// Returns the ranges that a node reads before it takes a slot: `meta`, all horizons, all
+    /// holders, and the keys of nodes without a slot.
+    pub fn all_slots(&self) -> Vec<Range> {
+        vec![
+            Range::one(self.meta()),
+            Range::prefix(self.horizons()),
+            Range::prefix(self.slots()),
+            Range::prefix(self.waiting_nodes()),
+        ]
+    }
+
+    /// Returns the key that a node rewrites while it has no slot. The revision of the key shows
+    /// whether the store still has all data that this node has seen. The key is never deleted, and
+    /// a later process of the node reuses it.
+    pub(super) fn waiting(&self, node: &NodeName) -> Key {
+        format!("{}{}/{}", self.waiting_nodes(), node.node, node.addr)
+    }
+
+    /// Returns the ranges that contain the clock readings of all nodes: the horizons, and the
+    /// holders that wrote them.
+    pub(super) fn clocks(&self) -> Vec<Range> {
+        vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
+    }
+
+    /// Returns the ranges that show why the renewal of a slot was refused: `meta`, the slot's
+    /// horizon and the slot's holder.
+    pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
+        vec![
+            Range::one(self.meta()),
+            Range::one(self.horizon(slot)),
+            Range::one(self.slot(slot)),
+        ]
+    }
+
+    fn founders(&self) -> Key {
+        format!("{}founder/", self.prefix)
+    }
+
+    /// Returns the prefix of the holders of all slots.
+    pub(super) fn slots(&self) -> Key {
+        format!("{}slot/", self.prefix)
+    }
+
+    fn waiting_nodes(&self) -> Key {
+        format!("{}waiting/", self.prefix)
+    }
+
+    fn horizons(&self) -> Key {
+        format!("{}hz/", self.prefix)
+    }
+}

@@ -1,0 +1,379 @@
+//! Connects leased slots with the mint's sessions, which are periods of minting with the worker
+//! numbers of one slot. Each slot that this process takes begins a session, and without a slot
+//! there is no session.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fleet_clocks::Skew;
+use super::high_water::{HighWater, Regression};
+use super::nonce::Entropy;
+use super::slot_lease::{
+    Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want,
+};
+use crate::KnownFleet;
+use idmint_core::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
+use idmint_core::time::UnixNanos;
+use idmint_storage::FormatsError;
+
+/// The retry delay for callers that are refused because this node has no slot, if a slot may become
+/// available at any time.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The minimum time from one renewal until the next one counts as overdue, so that callers stop
+/// waiting for it.
+const OVERDUE: Duration = Duration::from_secs(2);
+
+/// The slots that one process leases one after the other, with the sessions that mint in them.
+#[derive(Debug)]
+pub(super) struct LeasedSlots {
+    pub(super) mint: Arc<Mint>,
+    pub(super) lease: SlotLease,
+    pub(super) entropy: Entropy,
+    pub(super) held: Option<HeldSlot>,
+    /// `true` once this process has taken a slot. From then on the clock must not move back.
+    pub(super) has_minted: bool,
+    /// This node's knowledge of the fleet. Reads and writes of records use it and extend it.
+    pub(super) known: Arc<KnownFleet>,
+    /// The number of inconsistent responses that `known` had counted when the last request was
+    /// sent.
+    pub(super) doubts: u64,
+}
+
+/// A slot that this node holds, with the session that mints with the slot's worker numbers.
+#[derive(Debug)]
+pub(super) struct HeldSlot {
+    pub(super) slot: u32,
+    pub(super) session: Arc<Session>,
+    pub(super) reserved_at: UnixNanos,
+    /// `false` while no id may be minted. Either the renewal is overdue, the clock is wrong, or the
+    /// slot was already used further ahead than this node may reserve.
+    pub(super) is_minting: bool,
+}
+
+/// The change that the last reply caused.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// Nothing to report.
+    None,
+    /// This node founded a fleet whose floor is this instant.
+    Founded(UnixNanos),
+    /// This node has no slot yet, for this reason.
+    Waiting(Refusal),
+    /// A renewal reserved more time.
+    Renewed,
+    /// This node took this slot.
+    Acquired(u32),
+    /// This node lost this slot.
+    Fenced(u32),
+    /// The coordinator has lost acknowledged data.
+    Regressed(Regression),
+    /// This node may not mint in this fleet.
+    Disagrees(FormatsError),
+}
+
+impl LeasedSlots {
+    pub(super) fn new(
+        mint: Arc<Mint>,
+        rule: LeaseRule,
+        high_water: HighWater,
+        known: Arc<KnownFleet>,
+        entropy: Entropy,
+    ) -> LeasedSlots {
+        mint.wait_for(without(SlotLack::Asking, SOON));
+        let lease = SlotLease::new(rule, high_water);
+        LeasedSlots {
+            mint,
+            lease,
+            entropy,
+            held: None,
+            has_minted: false,
+            known,
+            doubts: 0,
+        }
+    }
+
+    /// Returns the next step of the thread at `now`: send a request, wait or end. `needed` is the
+    /// horizon that waiting callers need, if there are any.
+    pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
+        self.stop_if_overdue(now);
+        self.wait_for_start(now);
+        // Do this before the request is sent. The response is then compared with everything that
+        // was seen up to that point.
+        self.lease.high_water.see(self.known.highest());
+        self.lease.high_water.see_term(self.known.term());
+        let doubts = self.known.doubts();
+        if doubts != self.doubts {
+            self.doubts = doubts;
+            self.lease.look_anew(now);
+        }
+        let want = match &self.held {
+            None => Want {
+                horizon: now,
+                at_once: false,
+            },
+            Some(held) => {
+                let is_short = needed > held.session.horizon() && needed <= now.after(DEADLINE);
+                let needed = if is_short { needed } else { now };
+                let at_once = is_short || (!held.session.is_open() && now >= held.opens_at());
+                Want {
+                    horizon: held.session.plan_extension(now, needed).horizon(),
+                    at_once,
+                }
+            }
+        };
+        let step = self.lease.next(now, want, &mut self.entropy);
+        // Do this before the request is sent. This request may cause a concurrent write of records
+        // to be refused, and that refusal may arrive first.
+        self.known.hold(self.lease.own_key());
+        match step {
+            Step::WaitUntil(until) => {
+                let wakes_at = self.held.as_ref().and_then(|held| held.wakes_at(now));
+                Step::WaitUntil(wakes_at.map_or(until, |wakes_at| until.min(wakes_at)))
+            }
+            step => step,
+        }
+    }
+
+    /// Handles the reply to the last request, and returns what the reply changed.
+    pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
+        let event = self.take_in(now, reply);
+        self.mint
+            .clock()
+            .refute(match self.lease.clock_check().refusal() {
+                Some(Refusal::ClockAheadOfFleet { ahead }) => ahead,
+                _ => Duration::ZERO,
+            });
+        self.follow_wall_clock(now);
+        self.tell_known();
+        event
+    }
+
+    /// Passes the result of the last response on to the readers and writers of records, if the
+    /// response is conclusive.
+    fn tell_known(&self) {
+        self.known.hold(self.lease.own_key());
+        if self.lease.is_regressed() {
+            self.known.withdraw();
+        } else if let Some(agreed) = self.lease.confirmed() {
+            self.known
+                .agree(agreed.meta(), self.lease.high_water.revision(), self.doubts);
+        }
+    }
+
+    fn take_in(&mut self, now: UnixNanos, reply: Reply) -> Event {
+        match self.lease.answer(now, reply, &mut self.entropy) {
+            Change::None | Change::Released => Event::None,
+            Change::Founded(floor) => Event::Founded(floor),
+            Change::StillWithout(refusal) => {
+                self.mint.wait_for(refusal.clone());
+                Event::Waiting(refusal)
+            }
+            Change::Acquired(acquired) => {
+                self.acquired(&acquired, now);
+                Event::Acquired(acquired.slot)
+            }
+            Change::Extended(reserved) => {
+                self.extended(reserved, now);
+                Event::Renewed
+            }
+            Change::Fenced => Event::Fenced(
+                self.give_up(SlotLack::Lost)
+                    .expect("a slot that was lost was held"),
+            ),
+            Change::Regressed(regression) => {
+                self.give_up(SlotLack::Regressed);
+                Event::Regressed(regression)
+            }
+            Change::Disagrees(error) => {
+                self.give_up(SlotLack::Lost);
+                Event::Disagrees(error)
+            }
+        }
+    }
+
+    /// `true` if the last response confirmed that this node agrees with its fleet and that no data
+    /// was lost.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.lease.confirmed().is_some()
+    }
+
+    /// Returns the highest values that this node has seen from the coordinator.
+    pub(super) fn high_water(&self) -> &HighWater {
+        &self.lease.high_water
+    }
+
+    /// Returns the number of the slot that this node holds, or `None` if it holds none.
+    pub(super) fn slot(&self) -> Option<u32> {
+        self.held.as_ref().map(|held| held.slot)
+    }
+
+    /// Returns the proven difference between this node's clock and the fleet's clocks at the last
+    /// read.
+    pub(super) fn skew(&self) -> Skew {
+        self.lease.clock_check().skew()
+    }
+
+    /// Returns the reason to mint no id by this node's clock, or `None` if the fleet's clocks do
+    /// not contradict it.
+    pub(super) fn clock_refusal(&self) -> Option<Refusal> {
+        self.lease.clock_check().refusal()
+    }
+
+    /// Returns the reason why no sequenced ids are minted, or `None` if they are.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        self.mint.session().err()
+    }
+
+    /// Returns the horizon up to which ids can be minted at the moment, or `None` if no id can be
+    /// minted.
+    pub(super) fn usable_until(&self) -> Option<UnixNanos> {
+        self.held
+            .as_ref()
+            .filter(|held| held.is_minting)
+            .map(|held| held.session.horizon())
+    }
+
+    /// Stops minting and releases the slot, or stops looking for one.
+    pub(super) fn release(&mut self) {
+        self.give_up(SlotLack::Released);
+        self.lease.release();
+    }
+
+    /// Pauses minting if a renewal is overdue. Callers are then refused at once instead of waiting.
+    fn stop_if_overdue(&mut self, now: UnixNanos) {
+        if self
+            .held
+            .as_ref()
+            .is_some_and(|held| held.is_minting && held.is_overdue(now))
+        {
+            self.pause(without(SlotLack::Overdue, SOON));
+        }
+    }
+
+    /// Refuses callers while the time that is reserved for the slot ends before the session's
+    /// start. The refusal says when to retry.
+    fn wait_for_start(&self, now: UnixNanos) {
+        let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
+            return;
+        };
+        if self.lease.clock_check().refusal().is_some() {
+            return;
+        }
+        let (start, retry_after) = (held.session.start(), held.opens_at().since(now).max(SOON));
+        self.mint.wait_for(match held.is_overdue(now) {
+            true => without(SlotLack::Overdue, SOON),
+            false => Refusal::SlotAhead { start, retry_after },
+        });
+    }
+
+    /// Stops minting for this reason, but keeps the slot.
+    fn pause(&mut self, reason: Refusal) {
+        self.held
+            .as_mut()
+            .expect("whoever mints has a slot")
+            .is_minting = false;
+        self.mint.end(reason);
+    }
+
+    /// Adjusts this node's clock to a wall clock that was set by more than a single node would
+    /// accept.
+    ///
+    /// Before the first slot is taken, the clock is adjusted in either direction. That is safe
+    /// because the clocks of other nodes are read before this node mints. Later the clock only
+    /// moves ahead, and only once the fleet's clocks confirm the new time.
+    fn follow_wall_clock(&mut self, now: UnixNanos) {
+        let clock = self.mint.clock();
+        let wall = clock.wall();
+        if !self.lease.clock_check().is_step(wall, now) {
+            return;
+        }
+        if self.has_minted && wall > now && self.lease.clock_check().confirms(wall, now) {
+            clock.step_ahead_to_wall();
+        } else if !self.has_minted && self.lease.is_looking() && !clock.is_before_build() {
+            clock.anchor_to_wall();
+        } else {
+            return;
+        }
+        self.lease.clock_was_set();
+    }
+
+    fn acquired(&mut self, acquired: &Acquired, now: UnixNanos) {
+        let Acquired {
+            slot,
+            start,
+            floor,
+            reserved,
+        } = *acquired;
+        assert!(self.held.is_none(), "a slot is taken when there is none");
+        self.has_minted = true;
+        let start = SessionStart::at(start).above_floor(Some(floor));
+        let session = self.mint.prepare_in_slot(start, slot);
+        self.held = Some(HeldSlot {
+            slot,
+            session,
+            reserved_at: now,
+            is_minting: false,
+        });
+        self.extended(reserved, now);
+    }
+
+    fn extended(&mut self, reserved: Reserved, now: UnixNanos) {
+        let held = self.held.as_mut().expect("a slot that is renewed is held");
+        let durable = Durable::write(reserved.plan(), |_acknowledged| Ok::<(), Infallible>(()));
+        held.session
+            .raise(&durable.unwrap_or_else(|never| match never {}), now);
+        held.reserved_at = now;
+        if let Some(refusal) = self.lease.clock_check().refusal() {
+            self.pause(refusal);
+        } else if !held.is_minting && held.session.is_open() && !held.is_overdue(now) {
+            held.is_minting = true;
+            self.mint.begin(Arc::clone(&held.session));
+        }
+        self.wait_for_start(now);
+    }
+
+    /// Ends the session and returns the number of its slot, or `None` if there was no slot. The
+    /// time that was reserved for the slot remains valid, so a request that is being minted may
+    /// finish.
+    fn give_up(&mut self, lack: SlotLack) -> Option<u32> {
+        self.mint.end(without(lack, SOON));
+        self.held.take().map(|held| held.slot)
+    }
+}
+
+impl HeldSlot {
+    /// `true` if no id can be minted and the next renewal is overdue.
+    fn is_overdue(&self, now: UnixNanos) -> bool {
+        now >= self.overdue_at()
+    }
+
+    fn overdue_at(&self) -> UnixNanos {
+        self.session.horizon().max(self.reserved_at.after(OVERDUE))
+    }
+
+    /// Returns the earliest instant at which a renewal reserves time after the session's start.
+    /// Reserved time may be used until [`DEADLINE`] after its renewal was sent.
+    fn opens_at(&self) -> UnixNanos {
+        self.session
+            .start()
+            .before(DEADLINE)
+            .after(Duration::from_nanos(1))
+    }
+
+    /// Returns the next instant at which minting in this slot may have to be paused or started, or
+    /// `None` if there is no such instant.
+    fn wakes_at(&self, now: UnixNanos) -> Option<UnixNanos> {
+        match self.is_minting {
+            true => Some(self.overdue_at()),
+            false => {
+                Some(self.opens_at()).filter(|opens_at| !self.session.is_open() && *opens_at > now)
+            }
+        }
+    }
+}
+
+fn without(lack: SlotLack, retry_after: Duration) -> Refusal {
+    Refusal::NoWorkerSlot { lack, retry_after }
+}

@@ -1,0 +1,501 @@
+//! One run of an adoption, in which a fleet takes over the folder of a single node. A run continues
+//! where an earlier one stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::adoption_error::AdoptionError;
+use crate::agreement::{self, Agreed, Agreement, OwnLayout};
+use crate::fleet_keys::FleetKeys;
+use crate::nonce::{Entropy, Nonce};
+use crate::operation::restore_fence::FAR;
+use crate::slot_lease::Founding;
+use crate::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
+use crate::{
+    AdoptedCount, AgreedMeta, Compare, Coordinator, CoordinatorError, KeyValue, KnownFleet, Range,
+    RecordAdopter, Revision, Transaction, Write,
+};
+use idmint_core::time::UnixNanos;
+use idmint_records::conjunction::Pair;
+use idmint_records::ledger::{EventTime, LedgerId, SeriesName};
+use idmint_storage::SlotShare;
+use idmint_storage::{
+    AdoptedFolder, AdoptionNote, AdoptionProgress, FormatsError, KeptFormat, LedgerSummary,
+    Namespace, NumberStore, SeriesSummary, remembered_among,
+};
+
+/// The maximum number of attempts to raise the floor while nodes of the fleet write their formats.
+const TRIES_MAX: usize = 20;
+
+/// The number of ledgers, series or pairs of objects that are read from the folder at once.
+const PAGE_LEN: usize = 100;
+
+/// The parameters of an adoption.
+pub struct Adoption {
+    /// The store that the nodes of the fleet share.
+    pub coordinator: Arc<dyn Coordinator>,
+    /// The namespace of the fleet that adopts the folder.
+    pub namespace: Namespace,
+    /// The endpoints of the fleet's etcd. They are only shown to people.
+    pub endpoints: Vec<String>,
+    /// The slots of the fleet.
+    pub share: SlotShare,
+    /// The configured formats of the fleet's nodes.
+    pub formats: Vec<KeptFormat>,
+    /// The current reading of this machine's clock.
+    pub now: UnixNanos,
+    /// How far ahead of the clock a node may have minted without leaving a record.
+    pub ahead_max: Duration,
+    /// What the operator knows about the namespace, if it has no fleet yet.
+    pub founding: Founding,
+}
+
+/// A completed step of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdoptionStep {
+    /// An earlier run had begun. This run continues it.
+    Resumed,
+    /// The folder is marked, so no node can start on it any more.
+    Marked,
+    /// The fleet's floor was raised. No slot is used below this instant.
+    FloorRaised(UnixNanos),
+    /// This slot alone is not used below this instant, because the adopted node was far ahead of
+    /// the clock.
+    SlotRests(u32, UnixNanos),
+    /// The records that have been adopted so far.
+    Records(AdoptedRecords),
+}
+
+/// The result of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopted {
+    /// The whole folder has been adopted.
+    Done {
+        /// The fleet's floor. No slot is used below this instant.
+        floor: UnixNanos,
+        /// The adopted records.
+        records: AdoptedRecords,
+    },
+    /// An earlier run had already adopted the whole folder. This run changed nothing.
+    Before,
+}
+
+/// The counts of the folder's records that the fleet now has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AdoptedRecords {
+    /// The number of formats in the folder.
+    pub formats: usize,
+    /// The counts of ledgers, their appends, and the request keys of their last day.
+    pub ledgers: AdoptedCount,
+    /// The counts of pairs of objects, and their conjunctions.
+    pub pairs: AdoptedCount,
+    /// The counts of series, their numbers, and the keys of their requests.
+    pub series: AdoptedCount,
+}
+
+impl Adoption {
+    /// Adopts the folder. Calls `tell` after each completed step.
+    ///
+    /// # Errors
+    /// Returns [`AdoptionError`] if the folder cannot be adopted, now or at all. If the reason is a
+    /// difference between the folder and the fleet, and no adoption had begun, the folder is
+    /// unchanged.
+    pub fn run(
+        &self,
+        folder: &mut AdoptedFolder,
+        entropy: &mut Entropy,
+        tell: &mut dyn FnMut(AdoptionStep),
+    ) -> Result<Adopted, AdoptionError> {
+        let keys = FleetKeys::below(self.namespace.key_prefix());
+        let layout = self.layout(folder)?;
+        let found = self.read_meta(&keys)?;
+        let meta = found.as_ref().map(agreement::read).transpose()?;
+        match self.progress(folder, meta.as_ref())? {
+            Some(AdoptionProgress::Done(_)) => return Ok(Adopted::Before),
+            Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
+                // An earlier run may have stopped after writing the note but before marking the
+                // horizon.
+                self.note(folder, progress)?;
+                tell(AdoptionStep::Resumed);
+            }
+            None => {
+                // Compare everything before changing the folder or the fleet, because a difference
+                // that is found later could not be undone.
+                let far = self.far_slot(folder, &keys)?;
+                self.plan(folder, far, &layout, &keys, found.as_ref(), entropy.nonce())?;
+                let known = Arc::<KnownFleet>::default();
+                let trial =
+                    RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known)
+                        .on_trial();
+                self.adopt_records(folder, &trial, &mut |_| {})?;
+                let (namespace, endpoints) = (self.namespace.to_string(), self.endpoints.clone());
+                folder.write_note(AdoptionNote::begun(namespace, endpoints))?;
+                tell(AdoptionStep::Marked);
+            }
+        }
+        let far = self.far_slot(folder, &keys)?;
+        if let Some((slot, horizon)) = far {
+            self.raise_slot(slot, horizon, &keys, entropy)?;
+            tell(AdoptionStep::SlotRests(slot, horizon));
+        }
+        let agreed = self.raise_floor(folder, far, &layout, &keys, entropy)?;
+        let fleet = agreed.fleet.to_string();
+        self.note(folder, AdoptionProgress::FloorRaised(fleet.clone()))?;
+        tell(AdoptionStep::FloorRaised(agreed.floor));
+        // Nodes refuse records while `lacks_records` is set. An adoption writes records all the
+        // same, because it brings missing ones back.
+        let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
+            lacks_records: false,
+            ..agreed.meta()
+        }));
+        let adopter = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
+        let records = self.adopt_records(folder, &adopter, &mut |so_far| {
+            tell(AdoptionStep::Records(*so_far))
+        })?;
+        self.note(folder, AdoptionProgress::Done(fleet))?;
+        Ok(Adopted::Done {
+            floor: agreed.floor,
+            records,
+        })
+    }
+
+    /// Returns the configured slots of the fleet and the formats of the folder. Checks first that
+    /// the configured formats with the same names are identical.
+    fn layout(&self, folder: &AdoptedFolder) -> Result<OwnLayout, AdoptionError> {
+        let format = |(name, description)| KeptFormat {
+            name,
+            description,
+            is_minted: true,
+        };
+        let formats: Vec<KeptFormat> = folder.formats().into_iter().map(format).collect();
+        for format in &formats {
+            if let Some(configured) = self
+                .formats
+                .iter()
+                .find(|configured| configured.name == format.name)
+            {
+                let compared = format.compare(&configured.description);
+                compared.map_err(|error| differs("the configuration", error))?;
+            }
+        }
+        Ok(OwnLayout {
+            share: self.share,
+            formats,
+        })
+    }
+
+    /// Returns how far this fleet's adoption of the folder has come, or `None` if it has not begun.
+    fn progress(
+        &self,
+        folder: &AdoptedFolder,
+        meta: Option<&FleetMeta>,
+    ) -> Result<Option<AdoptionProgress>, AdoptionError> {
+        let Some(AdoptionNote {
+            namespace,
+            endpoints,
+            progress,
+            ..
+        }) = folder.note()
+        else {
+            return Ok(None);
+        };
+        let here = meta.map(|meta| meta.fleet.to_string());
+        let is_same = match progress {
+            AdoptionProgress::Begun => true,
+            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet) => {
+                here.as_ref() == Some(fleet)
+            }
+        };
+        let is_here = *namespace == self.namespace.to_string();
+        if is_here && is_same {
+            return Ok(Some(progress.clone()));
+        }
+        let was_before = |fleet: &String| {
+            meta.is_some_and(|meta| {
+                meta.former
+                    .iter()
+                    .any(|former| former.to_string() == *fleet)
+            })
+        };
+        match progress {
+            // The fleet was restored from a backup after the folder noted this progress. The backup
+            // may contain all, some or none of the records.
+            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet)
+                if is_here && was_before(fleet) =>
+            {
+                return Ok(Some(AdoptionProgress::Begun));
+            }
+            AdoptionProgress::Begun
+            | AdoptionProgress::FloorRaised(_)
+            | AdoptionProgress::Done(_) => {}
+        }
+        let kept = match progress {
+            AdoptionProgress::Begun => format!("{namespace} at {}", endpoints.join(", ")),
+            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet) => {
+                format!("{namespace} at {}, fleet {fleet}", endpoints.join(", "))
+            }
+        };
+        let here = here.map_or("no fleet yet".to_owned(), |fleet| format!("fleet {fleet}"));
+        let here = format!(
+            "{} at {}, {here}",
+            self.namespace,
+            self.endpoints.join(", ")
+        );
+        Err(AdoptionError::OtherFleet { kept, here })
+    }
+
+    fn read_meta(&self, keys: &FleetKeys) -> Result<Option<KeyValue>, CoordinatorError> {
+        let mut found = self.coordinator.read(&[Range::one(keys.meta())])?;
+        Ok(found.ranges.pop().and_then(|mut meta| meta.pop()))
+    }
+
+    /// If the horizon of the adopted node is far ahead of the clock, returns the one slot that has
+    /// the node's worker numbers, with that horizon. Otherwise returns `None`.
+    ///
+    /// # Errors
+    /// Returns [`AdoptionError::FarAhead`] if more than one slot would have a horizon far ahead, or
+    /// if the fleet has no other slot.
+    fn far_slot(
+        &self,
+        folder: &AdoptedFolder,
+        keys: &FleetKeys,
+    ) -> Result<Option<(u32, UnixNanos)>, AdoptionError> {
+        let (now, horizon) = (self.now, ceil_to_millis(folder.horizon()));
+        let far_from = now.after(FAR);
+        if horizon <= far_from {
+            return Ok(None);
+        }
+        let refused = |why: String| Err(AdoptionError::FarAhead { horizon, now, why });
+        let Some(slot) = folder.slot_of(self.share.slots().get()) else {
+            return refused("its worker numbers are those of several slots".to_owned());
+        };
+        if self.share.iter().eq([slot]) {
+            return refused("the fleet has no other slot".to_owned());
+        }
+        for entry in self.slots_of(keys)? {
+            let other = keys
+                .slot_of_horizon(&entry.key)
+                .filter(|other| *other != slot);
+            let record = HorizonRecord::from_bytes(&entry.value);
+            if let (Some(other), Ok(record)) = (other, record)
+                && record.horizon > far_from
+            {
+                return refused(format!("so has slot {other} of the fleet"));
+            }
+        }
+        Ok(Some((slot, horizon)))
+    }
+
+    /// Raises the horizon of one slot, so that no node uses the slot before that instant.
+    fn raise_slot(
+        &self,
+        slot: u32,
+        horizon: UnixNanos,
+        keys: &FleetKeys,
+        entropy: &mut Entropy,
+    ) -> Result<(), AdoptionError> {
+        let key = keys.horizon(slot);
+        for _ in 0..TRIES_MAX {
+            let found = self
+                .slots_of(keys)?
+                .into_iter()
+                .find(|entry| entry.key == key);
+            let record = found
+                .as_ref()
+                .map(|entry| HorizonRecord::from_bytes(&entry.value));
+            if record.is_some_and(|record| record.is_ok_and(|record| record.horizon >= horizon)) {
+                return Ok(());
+            }
+            let revision = found.map_or(Revision::ABSENT, |entry| entry.modified);
+            let record = HorizonRecord::new(horizon, entropy.nonce(), entropy.nonce(), self.now);
+            let transaction = Transaction {
+                compare: vec![Compare::Modified(key.clone(), revision)],
+                write: vec![Write::put(key.clone(), record.to_bytes())],
+                ..Transaction::default()
+            };
+            match self.coordinator.commit(&transaction) {
+                Ok(_) | Err(CoordinatorError::NoAnswer(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(AdoptionError::Overtaken)
+    }
+
+    /// Returns the horizons of all slots.
+    fn slots_of(&self, keys: &FleetKeys) -> Result<Vec<KeyValue>, CoordinatorError> {
+        let found = self.coordinator.read(&keys.clocks())?;
+        Ok(found.ranges.into_iter().next().unwrap_or_default())
+    }
+
+    /// Compares the folder's formats and horizon with the fleet's agreement. Returns the agreement,
+    /// or the transaction that must change it first. If `far` is set, this slot alone takes over
+    /// the folder's horizon.
+    fn plan(
+        &self,
+        folder: &AdoptedFolder,
+        far: Option<(u32, UnixNanos)>,
+        layout: &OwnLayout,
+        keys: &FleetKeys,
+        found: Option<&KeyValue>,
+        fleet: Nonce,
+    ) -> Result<Agreement, AdoptionError> {
+        // Use the same margin as a node that starts without a record of its horizon. Any other node
+        // that minted before was at most this far ahead.
+        let begins_at = self.founding.floor(self.now, self.ahead_max);
+        let least = far.map_or(folder.horizon(), |_| UnixNanos::default());
+        let compared = layout.compare_above(least, keys, found, begins_at, fleet);
+        compared.map_err(|error| differs("the fleet", error))
+    }
+
+    /// Raises the floor to the folder's horizon, so that no slot is used below it, unless the slot
+    /// `far` alone takes over that horizon. Adds the folder's formats to the fleet.
+    fn raise_floor(
+        &self,
+        folder: &AdoptedFolder,
+        far: Option<(u32, UnixNanos)>,
+        layout: &OwnLayout,
+        keys: &FleetKeys,
+        entropy: &mut Entropy,
+    ) -> Result<Agreed, AdoptionError> {
+        for _ in 0..TRIES_MAX {
+            let found = self.read_meta(keys)?;
+            match self.plan(folder, far, layout, keys, found.as_ref(), entropy.nonce())? {
+                // No fence lowers a floor below the horizon of an adopted folder, so the floor that
+                // was read still holds.
+                Agreement::Agreed(agreed) => {
+                    assert!(
+                        far.is_some() || agreed.floor >= folder.horizon(),
+                        "no slot is used below what the folder minted"
+                    );
+                    return Ok(agreed);
+                }
+                // The next read shows whether the write was done, even if it was refused or got no
+                // response.
+                Agreement::ToWrite(transaction) => match self.coordinator.commit(&transaction) {
+                    Ok(_) | Err(CoordinatorError::NoAnswer(_)) => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+        Err(AdoptionError::Overtaken)
+    }
+
+    fn note(
+        &self,
+        folder: &mut AdoptedFolder,
+        progress: AdoptionProgress,
+    ) -> Result<(), AdoptionError> {
+        let note = folder
+            .note()
+            .expect("it was written when the adoption began")
+            .clone();
+        Ok(folder.write_note(note.at(progress))?)
+    }
+
+    /// Adopts all records. If the adopter is on trial, only checks that they can be adopted.
+    fn adopt_records(
+        &self,
+        folder: &AdoptedFolder,
+        adopter: &RecordAdopter,
+        tell: &mut dyn FnMut(&AdoptedRecords),
+    ) -> Result<AdoptedRecords, AdoptionError> {
+        let mut records = AdoptedRecords {
+            formats: count_formats(folder),
+            ..AdoptedRecords::default()
+        };
+        let since = remembered_since(folder)?;
+        for_each_ledger(folder, |ledger| {
+            let read = |after, count_max| folder.appends(ledger.head.id.ledger(), after, count_max);
+            records.ledgers += adopter.adopt_ledger(ledger, since, &read)?;
+            tell(&records);
+            Ok(())
+        })?;
+        for_each_series(folder, |numbers, series| {
+            records.series += adopter.adopt_series(series, numbers)?;
+            tell(&records);
+            Ok(())
+        })?;
+        let mut after: Option<(String, Pair)> = None;
+        loop {
+            let page = folder.pairs(
+                after
+                    .as_ref()
+                    .map(|(format, pair)| (format.as_str(), *pair)),
+                PAGE_LEN,
+            )?;
+            let Some(last) = page.last() else {
+                return Ok(records);
+            };
+            after = Some((last.format.clone(), last.pair));
+            records.pairs += adopter.adopt_pairs(&page)?;
+            tell(&records);
+        }
+    }
+}
+
+/// Returns the recording time from which request keys are adopted. The time is computed from the
+/// last append of each ledger. These appends are a subset of all appends, so the result is never
+/// later than if all appends were used.
+fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
+    let mut last = Vec::new();
+    for_each_ledger(folder, |ledger| {
+        last.push(ledger.head.recorded);
+        Ok(())
+    })?;
+    Ok(remembered_among(last))
+}
+
+fn for_each_ledger(
+    folder: &AdoptedFolder,
+    mut see: impl FnMut(&LedgerSummary) -> Result<(), AdoptionError>,
+) -> Result<(), AdoptionError> {
+    let mut after: Option<LedgerId> = None;
+    loop {
+        let page = folder.ledgers(after, PAGE_LEN)?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = Some(last.head.id.ledger());
+        page.iter().try_for_each(&mut see)?;
+    }
+}
+
+fn for_each_series(
+    folder: &AdoptedFolder,
+    mut see: impl FnMut(&dyn NumberStore, &SeriesSummary) -> Result<(), AdoptionError>,
+) -> Result<(), AdoptionError> {
+    let Some(numbers) = folder.numbers() else {
+        return Ok(());
+    };
+    let mut after: Option<SeriesName> = None;
+    loop {
+        let page = numbers.series(after.as_ref(), PAGE_LEN)?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = Some(last.series.clone());
+        page.iter().try_for_each(|series| see(numbers, series))?;
+    }
+}
+
+/// Returns the number of formats that a folder stores, not counting their encodings.
+fn count_formats(folder: &AdoptedFolder) -> usize {
+    folder
+        .formats()
+        .keys()
+        .filter(|name| KeptFormat::is_name_of_format(name))
+        .count()
+}
+
+/// Converts a difference between formats to [`AdoptionError::FormatDiffers`]. Other errors are
+/// passed on unchanged.
+fn differs(place: &'static str, error: FormatsError) -> AdoptionError {
+    match error {
+        FormatsError::Changed { name, differences } => AdoptionError::FormatDiffers {
+            name,
+            place,
+            differences,
+        },
+        other => other.into(),
+    }
+}

@@ -1,0 +1,90 @@
+//! The errors of an adoption.
+
+use crate::{AdoptError, CoordinatorError};
+use idmint_core::time::UnixNanos;
+use idmint_storage::{Difference, FailureKind, FormatsError, StoreError};
+
+/// The error of an adoption that failed or has to wait. Completed steps are kept, and the next run
+/// continues after them.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptionError {
+    /// Another fleet is adopting the folder, or has adopted it.
+    #[error(
+        "this folder belongs to another fleet: {kept}; this is {here}. Use the configuration of that fleet"
+    )]
+    OtherFleet {
+        /// The fleet that is named in the folder.
+        kept: String,
+        /// The fleet that is named in the configuration.
+        here: String,
+    },
+    /// A format or encoding in the folder differs from the one with the same name in the fleet or
+    /// the configuration.
+    #[error("\"{name}\" differs between the folder and {place}: {}", texts(.differences))]
+    FormatDiffers {
+        /// The name of the format, or `format/encoding`.
+        name: String,
+        /// Where the other definition is: in the fleet or the configuration.
+        place: &'static str,
+        /// The differences, sorted by key. There is at least one. `now` is the value in the folder.
+        differences: Vec<Difference>,
+    },
+    /// The node was far ahead of the clock, and more than one slot would have to rest until then.
+    #[error(
+        "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that adopts it would \
+         stand still until then. Set this clock right if it is behind; else adopt the folder then, or by a fleet in another \
+         etcd.namespace"
+    )]
+    FarAhead {
+        /// The horizon of the folder.
+        horizon: UnixNanos,
+        /// The clock reading of this machine.
+        now: UnixNanos,
+        /// The reason why more than one slot is affected.
+        why: String,
+    },
+    /// The fleet's agreement contradicts the configuration, or cannot be read.
+    #[error(transparent)]
+    Fleet(#[from] FormatsError),
+    /// A record differs from the fleet's record, or cannot be read or written.
+    #[error(transparent)]
+    Record(#[from] AdoptError),
+    /// The folder cannot be read or written.
+    #[error(transparent)]
+    Folder(#[from] StoreError),
+    /// The coordinator does not respond, or refuses the request.
+    #[error("{0}; run it again when it answers")]
+    Coordinator(#[from] CoordinatorError),
+    /// Every attempt to raise the floor failed because other nodes changed the agreement first.
+    #[error("nodes of the fleet keep storing their formats; run this again")]
+    Overtaken,
+}
+
+impl AdoptionError {
+    /// Returns the kind of failure.
+    pub fn failure_kind(&self) -> FailureKind {
+        match self {
+            AdoptionError::OtherFleet { .. } | AdoptionError::FarAhead { .. } => {
+                FailureKind::Disagrees
+            }
+            AdoptionError::FormatDiffers { .. } => FailureKind::Damaged,
+            AdoptionError::Fleet(error) => error.failure_kind(),
+            AdoptionError::Record(error) => error.failure_kind(),
+            AdoptionError::Folder(error) => error.failure_kind(),
+            AdoptionError::Coordinator(CoordinatorError::Full(_)) => FailureKind::Full,
+            AdoptionError::Coordinator(_) | AdoptionError::Overtaken => FailureKind::Unreachable,
+        }
+    }
+}
+
+fn texts(differences: &[Difference]) -> String {
+    let text = |difference: &Difference| {
+        let [there, here] =
+            [&difference.kept, &difference.now].map(|text| text.as_deref().unwrap_or("(nothing)"));
+        format!(
+            "{} is {here} in the folder and {there} there",
+            difference.key
+        )
+    };
+    differences.iter().map(text).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,857 @@
+//! Tests of the fleet's state after an adoption that was interrupted at any step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{Adopted, Adoption, AdoptionError, AdoptionStep};
+use crate::fleet_keys::FleetKeys;
+use crate::nonce::{Entropy, Nonce};
+use crate::operation::{FenceRule, fence_restored};
+use crate::slot_lease::{Founding, UnseenNodes};
+use crate::stored::{FleetMeta, HorizonRecord};
+use crate::{
+    AgreedMeta, Coordinator, CoordinatorError, FleetRecords, KeyValue, KnownFleet,
+    MemoryCoordinator, Range, Transaction, Write,
+};
+use idmint_core::minting::HorizonPlan;
+use idmint_core::time::UnixNanos;
+use idmint_records::conjunction::{ExternalId, Pair, ReportCount, Seen, Tca};
+use idmint_records::ledger::{AppendPlan, GivenNumbers, VoidPlan};
+use idmint_storage::SlotShare;
+use idmint_storage::samples::{
+    NOW, anchor, anchor_of, append, at, create, give, links, near, plan, ready, series,
+    void_request, write, write_ledger,
+};
+use idmint_storage::{
+    AdoptedFolder, AdoptionProgress, AnchorKey, ConjunctionStore, FailureKind, KeptFormat,
+    LedgerStore, ListRange, Namespace, NumberStore, Opened, OwnEngine, RecordPlan, RequestStore,
+    StoreError,
+};
+
+const DAY_MICROS: u64 = 86_400_000_000;
+const CLOCK: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+
+/// A horizon ahead of the clock that is not a whole number of milliseconds.
+const HORIZON: UnixNanos = UnixNanos::new(1_800_000_033_000_000_001);
+
+/// A store that fails once `left` commits are done. If `loses_answer` is set, it instead does one
+/// more commit without a response, and then works normally.
+fn unreliable(
+    left: &Arc<AtomicUsize>,
+    loses_answer: bool,
+    store: &Arc<MemoryCoordinator>,
+) -> Arc<dyn Coordinator> {
+    let commits_left = Arc::clone(left);
+    store.committed_by(move |store, transaction| {
+        let left = commits_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        });
+        match left {
+            Ok(_) => store.commit(transaction),
+            Err(_) if loses_answer => {
+                commits_left.store(usize::MAX, Ordering::Relaxed);
+                store.commit(transaction)?;
+                Err(CoordinatorError::NoAnswer("lost".to_owned()))
+            }
+            Err(_) => Err(CoordinatorError::NotSent("killed".to_owned())),
+        }
+    })
+}
+
+/// A store that fails after this number of commits.
+fn lost_after(commits: usize, store: &Arc<MemoryCoordinator>) -> Arc<dyn Coordinator> {
+    unreliable(&Arc::new(AtomicUsize::new(commits)), false, store)
+}
+
+fn format(tick: &str) -> KeptFormat {
+    let description = BTreeMap::from([("tick".to_owned(), tick.to_owned())]);
+    KeptFormat {
+        name: "snowflake".to_owned(),
+        description,
+        is_minted: true,
+    }
+}
+
+/// The folder of a node that has minted, with the records that the node acknowledged.
+struct Node {
+    folder: TempDir,
+    ledgers: Vec<Vec<AppendPlan>>,
+    given: Vec<GivenNumbers>,
+}
+
+impl Node {
+    fn new() -> Node {
+        // No test simulates a power loss here. Every node syncs about ten times, so a folder in
+        // memory is faster.
+        let folder = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .expect("a temporary folder");
+        let store = ready(
+            open(folder.path()).expect("it is new"),
+            HORIZON,
+            &[format("1ms")],
+        );
+        let records = store.records().expect("the store works");
+        // The adoption takes the request keys of the last three days, because the last day may come
+        // from a clock that was ahead.
+        let of_days = [("old", 90, 4), ("before", 91, 2), ("ahead", 92, 1)]
+            .map(|(name, key, days)| plan(&create(name, key), None, NOW - days * DAY_MICROS));
+        of_days
+            .iter()
+            .for_each(|plan| write(&*records, std::slice::from_ref(plan)));
+        let mut long = vec![plan(&create("long", 100), None, NOW)];
+        for key in 101..600 {
+            let (ledger, head) = (long[0].ledger(), long.last().map(AppendPlan::head));
+            long.push(plan(&append(ledger, &["a", "b", "c"], key), head, NOW + 5));
+        }
+        write(&*records, &long);
+        let mut ledgers: Vec<Vec<AppendPlan>> = of_days.map(|plan| vec![plan]).into();
+        ledgers.extend([write_ledger(&*records, "genesis", 10).to_vec(), long]);
+        let anchors = [
+            anchor(5_000_000, 0),
+            anchor(6_500_000, 1),
+            anchor_of("other", (1, 2), 5_000_000, 0),
+        ];
+        records
+            .write(&anchors)
+            .expect("nothing was written meanwhile");
+        let many: Vec<RecordPlan> = (1..=150)
+            .map(|second| anchor_of("conjunction", (7, 100 + second), 9, 0))
+            .collect();
+        records.write(&many).expect("nothing was written meanwhile");
+        records
+            .add_reports(&[(tallied(), tally())])
+            .expect("the store works");
+        records
+            .add_externals(&externals().map(|external| (tallied(), external)))
+            .expect("the store works");
+        let order = |at: u32| {
+            give(
+                &*records,
+                &series("acme-2026"),
+                1 + at % 3,
+                &format!("order-{at}"),
+            )
+        };
+        let mut given: Vec<GivenNumbers> = (0..250).map(order).collect();
+        given.push(give(&*records, &series("acme"), 1, "order-1"));
+        for given in [&given[1], &given[249]] {
+            let request = void_request(&given.series, given.last, "cancelled");
+            let plan = VoidPlan::make(&request, Some(given), at(NOW)).expect("it was given");
+            records
+                .write(&[RecordPlan::Void(plan)])
+                .expect("it is not void");
+        }
+        Node {
+            folder,
+            ledgers,
+            given,
+        }
+    }
+
+    fn adopted(&self) -> Result<AdoptedFolder, StoreError> {
+        AdoptedFolder::open(self.folder.path())
+    }
+
+    /// Starts a node on the folder. Returns the reason if it does not start.
+    fn start(&self) -> Result<(), StoreError> {
+        open(self.folder.path()).map(drop)
+    }
+}
+
+fn tallied() -> AnchorKey {
+    AnchorKey {
+        format: "conjunction".to_owned(),
+        pair: Pair {
+            primary: 1,
+            secondary: 2,
+        },
+        tca: Tca(5_000_000),
+    }
+}
+
+fn externals() -> [ExternalId; 2] {
+    ["20240201T00hz", "A/7"].map(|text| ExternalId::new(text).expect("short"))
+}
+
+fn tally() -> ReportCount {
+    ReportCount::of(Seen {
+        at: CLOCK,
+        tca: Tca(5_000_001),
+    })
+}
+
+fn open(dir: &Path) -> Result<idmint_storage::Opened, StoreError> {
+    OwnEngine::Embedded {
+        data_dir: dir.to_owned(),
+    }
+    .open(0, None)
+}
+
+fn keys() -> FleetKeys {
+    FleetKeys::below(Namespace::default().key_prefix())
+}
+
+fn adoption(coordinator: Arc<dyn Coordinator>) -> Adoption {
+    Adoption {
+        coordinator,
+        namespace: Namespace::default(),
+        endpoints: vec!["http://etcd-0:2379".to_owned()],
+        share: share(8),
+        formats: vec![format("1ms")],
+        now: CLOCK,
+        ahead_max: Duration::from_secs(5),
+        founding: Founding::First,
+    }
+}
+
+fn run(adoption: &Adoption, node: &Node) -> Result<(Adopted, Vec<AdoptionStep>), AdoptionError> {
+    let mut steps = Vec::new();
+    let mut folder = node.adopted()?;
+    let done = adoption.run(&mut folder, &mut Entropy::new(|| 7), &mut |step| {
+        steps.push(step)
+    })?;
+    Ok((done, steps))
+}
+
+/// Returns the whole content of the fleet.
+fn content(store: &MemoryCoordinator) -> Vec<KeyValue> {
+    store
+        .read(&[Range::prefix(Namespace::default().key_prefix())])
+        .expect("memory answers")
+        .ranges
+        .remove(0)
+}
+
+fn share(slots: u32) -> SlotShare {
+    SlotShare::all(NonZeroU32::new(slots).expect("not zero"))
+}
+
+fn values(store: &MemoryCoordinator) -> BTreeMap<String, Vec<u8>> {
+    content(store)
+        .into_iter()
+        .map(|entry| (entry.key, entry.value))
+        .collect()
+}
+
+fn meta(store: &MemoryCoordinator) -> Option<FleetMeta> {
+    let found = store
+        .read(&[Range::one(keys().meta())])
+        .expect("memory answers")
+        .ranges
+        .remove(0);
+    found
+        .first()
+        .map(|entry| FleetMeta::from_bytes(&entry.value).expect("it is whole"))
+}
+
+fn records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
+    let known = Arc::<KnownFleet>::default();
+    FleetRecords::new(
+        Arc::clone(store) as Arc<dyn Coordinator>,
+        &Namespace::default(),
+        known,
+        Arc::default(),
+        1,
+    )
+}
+
+fn assert_all_is_there(node: &Node, store: &Arc<MemoryCoordinator>) {
+    let meta = meta(store).expect("there is a fleet");
+    assert!(meta.floor >= HORIZON, "{} is below {HORIZON}", meta.floor);
+    assert_eq!(
+        meta.formats,
+        BTreeMap::from([("snowflake".to_owned(), format("1ms").description)])
+    );
+    let records = records(store);
+    let listed = records.ledgers(None, 100).expect("reads");
+    assert_eq!(listed.len(), node.ledgers.len());
+    for plans in &node.ledgers {
+        let (ledger, head) = (plans[0].ledger(), plans.last().expect("not empty").head());
+        assert!(
+            listed
+                .iter()
+                .any(|listed| (listed.genesis, listed.head) == (plans[0].head().id, head))
+        );
+        assert_eq!(
+            records.chain(ledger, None, 10_000).expect("reads"),
+            links(plans)
+        );
+        for plan in plans {
+            let (stored, links) = records
+                .append(plan.head().id)
+                .expect("reads")
+                .expect("it is there");
+            assert_eq!((stored.mark, &stored.entries), (plan.mark, &plan.entries));
+            assert_eq!(links, plan.links().collect::<Vec<_>>());
+            let key = plan.mark.expect("each has one").key;
+            let done = records.request(key).expect("reads");
+            let is_of_the_last_days = plan.recorded > at(NOW - 3 * DAY_MICROS);
+            assert_eq!(
+                done.map(|done| done.last),
+                is_of_the_last_days.then(|| plan.head().id)
+            );
+        }
+    }
+    assert_eq!(near(&records, 5_500_000), [(5_000_000, 0), (6_500_000, 1)]);
+    let all = |format: &str| ListRange {
+        format: format.to_owned(),
+        times: Tca(i64::MIN)..=Tca(i64::MAX),
+        after: None,
+        latest_first: false,
+    };
+    let conjunctions = records
+        .conjunctions(&all("conjunction"), 1_000)
+        .expect("reads");
+    assert_eq!(conjunctions.len(), 152);
+    let of_tallied = conjunctions
+        .iter()
+        .find(|one| (one.pair, one.anchor.tca) == (tallied().pair, tallied().tca));
+    assert_eq!(of_tallied.expect("it is there").report_count, Some(tally()));
+    assert_eq!(
+        records
+            .conjunctions(&all("other"), 10)
+            .expect("reads")
+            .len(),
+        1
+    );
+    assert_eq!(
+        records.externals(&[tallied()]).expect("reads"),
+        [externals()]
+    );
+    let listed = records.series(None, 9).expect("reads");
+    assert_eq!(
+        listed
+            .iter()
+            .map(|one| (one.first, one.last))
+            .collect::<Vec<_>>(),
+        [(1, 1), (1, 499)]
+    );
+    assert_eq!(
+        records.given(&series("acme-2026"), 0, 999).expect("reads"),
+        node.given[..250]
+    );
+    for given in &node.given {
+        let of_key = records
+            .given_to(&[(given.series.clone(), given.mark.key)])
+            .expect("reads");
+        assert_eq!(of_key, [Some(given.clone())]);
+    }
+    let voids = records.voids(&series("acme-2026"), 0..=999).expect("reads");
+    assert_eq!(
+        voids.iter().map(|void| void.number).collect::<Vec<_>>(),
+        [3, 499]
+    );
+    for external in externals() {
+        assert_eq!(
+            records
+                .anchors_of_external("conjunction", &external, 9)
+                .expect("reads"),
+            [tallied()]
+        );
+    }
+}
+
+#[test]
+fn a_fleet_has_all_of_a_folder_and_no_node_starts_there_any_more() {
+    let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+    let adoption = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+    let (done, steps) = run(&adoption, &node).expect("nothing is in the way");
+    assert_all_is_there(&node, &store);
+    let Adopted::Done { floor, records } = done else {
+        panic!("{done:?}")
+    };
+    assert_eq!(
+        floor,
+        UnixNanos::new(1_800_000_033_001_000_000),
+        "the horizon, in whole milliseconds"
+    );
+    assert_eq!(
+        (
+            records.formats,
+            records.ledgers.written,
+            records.ledgers.parts
+        ),
+        (1, 5, 506)
+    );
+    assert_eq!(
+        (records.ledgers.requests, records.ledgers.found),
+        (505, 0),
+        "one key is older than three days"
+    );
+    assert_eq!(
+        (
+            records.pairs.written,
+            records.pairs.parts,
+            records.pairs.found
+        ),
+        (152, 153, 0)
+    );
+    assert_eq!(
+        (
+            records.series.written,
+            records.series.parts,
+            records.series.requests
+        ),
+        (2, 500, 251)
+    );
+    assert_eq!(
+        steps[..2],
+        [AdoptionStep::Marked, AdoptionStep::FloorRaised(floor)]
+    );
+    let refused = node.start().expect_err("its ids go on in the fleet");
+    assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
+    assert!(
+        refused
+            .to_string()
+            .contains("fleet default at http://etcd-0:2379"),
+        "{refused}"
+    );
+    let floored = OwnEngine::Embedded {
+        data_dir: node.folder.path().to_owned(),
+    }
+    .open(0, Some(HORIZON));
+    assert_eq!(
+        floored
+            .map(drop)
+            .expect_err("no floor helps")
+            .failure_kind(),
+        FailureKind::Disagrees
+    );
+
+    let before = content(&store);
+    assert_eq!(
+        run(&adoption, &node).expect("it is known").0,
+        Adopted::Before
+    );
+    assert_eq!(content(&store), before);
+}
+
+#[test]
+fn broken_off_anywhere_it_goes_on_and_ends_the_same() {
+    let (whole, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+    run(
+        &adoption(Arc::clone(&store) as Arc<dyn Coordinator>),
+        &whole,
+    )
+    .expect("nothing is in the way");
+    let expected = values(&store);
+    let (mut broken_off, mut resumed) = (0, 0);
+    for loses_answer in [false, true] {
+        for commits in 0.. {
+            let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+            let commits_left = Arc::new(AtomicUsize::new(commits));
+            let outcome = run(
+                &adoption(unreliable(&commits_left, loses_answer, &store)),
+                &node,
+            );
+            assert!(
+                node.start().is_err(),
+                "its horizon may be what the fleet goes by"
+            );
+            // No record may be visible in part.
+            assert!(
+                meta(&store).is_some() || content(&store).is_empty(),
+                "the floor comes first"
+            );
+            let records = records(&store);
+            for ledger in records.ledgers(None, 10).expect("reads") {
+                let chain = records
+                    .chain(ledger.head.id.ledger(), None, 10_000)
+                    .expect("reads");
+                assert_eq!(
+                    chain.last().map(|link| (link.id, link.place)),
+                    Some((ledger.head.id, ledger.head.place))
+                );
+            }
+            if outcome.is_err() {
+                broken_off += 1;
+                let reliable = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+                let (_, steps) = run(&reliable, &node).expect("nothing is in the way");
+                resumed += usize::from(steps[0] == AdoptionStep::Resumed);
+            }
+            assert_all_is_there(&node, &store);
+            assert_eq!(values(&store), expected);
+            if outcome.is_ok() && commits_left.load(Ordering::Relaxed) < 1_000 {
+                break;
+            }
+        }
+    }
+    assert!(
+        broken_off > 5 && resumed == broken_off,
+        "{resumed} of {broken_off}"
+    );
+}
+
+#[test]
+fn a_run_that_ended_between_the_two_marks_of_the_folder_is_gone_on_with_by_the_second() {
+    let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+    let horizon = node.folder.path().join("horizon");
+    let unmarked = std::fs::read(&horizon).expect("it is there");
+    run(&adoption(lost_after(0, &store)), &node).expect_err("it is broken off");
+    let version = || std::fs::read(&horizon).expect("it is there")[11];
+    assert_eq!((unmarked[11], version()), (2, 3));
+    std::fs::write(&horizon, unmarked).expect("the folder is writable");
+    run(&adoption(lost_after(0, &store)), &node).expect_err("it is broken off");
+    assert_eq!(
+        (version(), content(&store).len()),
+        (3, 0),
+        "no floor is raised before"
+    );
+}
+
+#[test]
+fn what_the_fleet_has_otherwise_is_named_and_the_folder_stays_as_it_was() {
+    let put = |store: &MemoryCoordinator, key: &str, value: Vec<u8>| {
+        let write = vec![Write::put(key.to_owned(), value)];
+        store
+            .commit(&Transaction {
+                write,
+                ..Transaction::default()
+            })
+            .expect("memory answers");
+    };
+    let of_fleet = {
+        let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+        run(&adoption(Arc::clone(&store) as Arc<dyn Coordinator>), &node)
+            .expect("nothing is in the way");
+        values(&store)
+    };
+    let node = Node::new();
+    let mut names = BTreeSet::new();
+    for (key, value) in &of_fleet {
+        let Some(kind) = key
+            .strip_prefix(&Namespace::default().key_prefix())
+            .and_then(|key| key.split('/').next())
+        else {
+            panic!("{key} is another's")
+        };
+        // Test one row of each kind. The sound row of another record of that kind also counts as a
+        // difference.
+        if !["ledger", "event", "request", "conj"].contains(&kind) || !names.insert(kind) {
+            continue;
+        }
+        let store = Arc::new(MemoryCoordinator::default());
+        let mut other = value.clone();
+        *other.last_mut().expect("a row has bytes") ^= 1;
+        put(&store, key, other);
+        let before = content(&store);
+        let refused = run(&adoption(Arc::clone(&store) as Arc<dyn Coordinator>), &node)
+            .expect_err("it differs");
+        assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
+        assert!(refused.to_string().contains(key.as_str()), "{refused}");
+        assert_eq!(content(&store), before, "nothing is written over");
+        node.start().expect("the folder was not begun with");
+    }
+    assert_eq!(names.len(), 4);
+}
+
+#[test]
+fn a_format_that_differs_is_named_with_the_difference() {
+    let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+    let sound = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+    let configured = Adoption {
+        formats: vec![format("1s")],
+        ..adoption(Arc::clone(&store) as Arc<dyn Coordinator>)
+    };
+    let refused = run(&configured, &node)
+        .expect_err("another tick")
+        .to_string();
+    assert!(
+        refused.contains("the configuration")
+            && refused.contains("tick is 1ms in the folder and 1s"),
+        "{refused}"
+    );
+
+    let mut other = FleetMeta::new(Nonce::new(1), sound.share, UnixNanos::default());
+    other
+        .formats
+        .insert("snowflake".to_owned(), format("1s").description);
+    let value = other.to_bytes();
+    let write = vec![Write::put(keys().meta(), value)];
+    store
+        .commit(&Transaction {
+            write,
+            ..Transaction::default()
+        })
+        .expect("memory answers");
+    let refused = run(&sound, &node).expect_err("another tick");
+    assert_eq!(refused.failure_kind(), FailureKind::Damaged);
+    assert!(
+        refused
+            .to_string()
+            .contains("tick is 1ms in the folder and 1s there"),
+        "{refused}"
+    );
+    let fewer = Adoption {
+        share: share(1),
+        ..adoption(Arc::clone(&store) as Arc<dyn Coordinator>)
+    };
+    assert_eq!(
+        run(&fewer, &node).expect_err("fewer slots").failure_kind(),
+        FailureKind::Disagrees
+    );
+    assert_eq!(content(&store).len(), 1, "nothing was written");
+    node.start().expect("the folder was not begun with");
+}
+
+#[test]
+fn a_folder_goes_to_one_fleet_alone() {
+    let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+    run(&adoption(lost_after(1, &store)), &node).expect_err("it is broken off");
+    let note = node
+        .adopted()
+        .expect("it is whole")
+        .note()
+        .cloned()
+        .expect("it has begun");
+    assert!(matches!(note.progress, AdoptionProgress::FloorRaised(_)));
+    for elsewhere in [
+        adoption(Arc::new(MemoryCoordinator::default())),
+        Adoption {
+            namespace: Namespace::parse("other").expect("a name"),
+            ..adoption(Arc::clone(&store) as Arc<dyn Coordinator>)
+        },
+    ] {
+        let refused = run(&elsewhere, &node).expect_err("another fleet");
+        assert!(
+            matches!(refused, AdoptionError::OtherFleet { .. }),
+            "{refused}"
+        );
+        assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
+    }
+    run(&adoption(Arc::clone(&store) as Arc<dyn Coordinator>), &node).expect("its own fleet");
+    assert_all_is_there(&node, &store);
+}
+
+#[test]
+fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name() {
+    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
+    let (node, store) = half_adopted(&founded);
+    let (adoption, half) = (
+        adoption(Arc::clone(&store) as Arc<dyn Coordinator>),
+        store.copy(),
+    );
+    run(&adoption, &node).expect("nothing is in the way");
+    store.restore(&half);
+    let rule = FenceRule {
+        share: share(8),
+        unseen: UnseenNodes {
+            window: Duration::from_secs(60),
+            ahead_max: Duration::ZERO,
+        },
+        journals: crate::JournalledFleet::default(),
+        formats: Vec::new(),
+        holds_numbers: false,
+        is_clock_trusted: true,
+    };
+    for _ in 0..2 {
+        fence_restored(
+            &*store,
+            &keys(),
+            &rule,
+            &[],
+            CLOCK,
+            &mut Entropy::of_kernel(),
+        )
+        .expect("memory answers");
+    }
+    let (done, steps) = run(&adoption, &node).expect("it was adopted under a former name");
+    let Adopted::Done { records, .. } = done else {
+        panic!("{done:?}")
+    };
+    assert_eq!(
+        (steps[0], records.ledgers.written, records.ledgers.found),
+        (AdoptionStep::Resumed, 4, 1)
+    );
+    assert_all_is_there(&node, &store);
+    let before = content(&store);
+    assert_eq!(
+        run(&adoption, &node).expect("it is known").0,
+        Adopted::Before
+    );
+    assert_eq!(content(&store), before, "nothing is doubled");
+}
+
+/// Returns the folder of a node that has minted in one slot, up to this horizon.
+fn folder_of_slot(slot: u32, slots: u32, horizon: UnixNanos) -> AdoptedFolder {
+    let folder = tempfile::tempdir().expect("a temporary folder").keep();
+    let engine = OwnEngine::Embedded {
+        data_dir: folder.clone(),
+    };
+    let Opened::First(first) = engine.open(slot, None).expect("it is new") else {
+        panic!("it is new")
+    };
+    let (reserved, _) = first
+        .reserve(HorizonPlan::at(horizon))
+        .expect("it is writable");
+    drop(
+        reserved
+            .agree_on_formats(slots, &[format("1ms")])
+            .expect("they are new"),
+    );
+    AdoptedFolder::open(&folder).expect("nobody else has it")
+}
+
+#[test]
+fn a_node_that_was_far_ahead_leaves_its_horizon_to_its_own_slot_or_is_refused() {
+    let far = CLOCK.after(Duration::from_hours(24 * 400));
+    let near = CLOCK.after(Duration::from_secs(60));
+    for (slot, slots, horizon, other, is_adopted) in [
+        (3, 8, far, None, true),
+        (3, 8, far, Some((5, near)), true),
+        (3, 8, far, Some((3, far)), true),
+        (3, 8, far, Some((5, far)), false),
+        (0, 1, far, None, false),
+        (0, 1, near, None, true),
+    ] {
+        let store = Arc::new(MemoryCoordinator::default());
+        let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
+        let mut write = vec![Write::put(keys().meta(), founded.to_bytes())];
+        write.extend(other.map(|(slot, horizon)| {
+            let record = HorizonRecord::new(horizon, Nonce::new(2), Nonce::new(3), CLOCK);
+            Write::put(keys().horizon(slot), record.to_bytes())
+        }));
+        let transaction = Transaction {
+            write,
+            ..Transaction::default()
+        };
+        store.commit(&transaction).expect("memory answers");
+        let before = content(&store);
+        let adoption = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+        let mut folder = folder_of_slot(slot, slots, horizon);
+        let mut steps = Vec::new();
+        let adopted = adoption.run(&mut folder, &mut Entropy::of_kernel(), &mut |step| {
+            steps.push(step)
+        });
+        assert_eq!(adopted.is_ok(), is_adopted, "{adopted:?}");
+        if let Err(error) = adopted {
+            assert_eq!(error.failure_kind(), FailureKind::Disagrees, "{error}");
+            assert!(folder.note().is_none() && content(&store) == before);
+            continue;
+        }
+        let meta = meta(&store).expect("a fleet");
+        let key = keys().horizon(slot);
+        let of_slot = values(&store).remove(&key).map(|value| {
+            HorizonRecord::from_bytes(&value)
+                .expect("it is whole")
+                .horizon
+        });
+        if horizon == far {
+            assert!(
+                meta.floor < near && meta.least.is_none(),
+                "nobody else waits"
+            );
+            assert_eq!(of_slot, Some(far));
+            assert!(steps.contains(&AdoptionStep::SlotRests(slot, far)));
+        } else {
+            assert_eq!(
+                (meta.floor, of_slot),
+                (near, None),
+                "the control is for all slots"
+            );
+        }
+    }
+}
+
+/// Returns a folder and a fleet that has adopted some of its ledgers, but not all.
+fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
+    for commits in 2..100 {
+        let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
+        let write = vec![Write::put(keys().meta(), founded.to_bytes())];
+        store
+            .commit(&Transaction {
+                write,
+                ..Transaction::default()
+            })
+            .expect("memory answers");
+        run(&adoption(lost_after(commits, &store)), &node).expect_err("it is broken off");
+        if !records(&store).ledgers(None, 10).expect("reads").is_empty() {
+            return (node, store);
+        }
+    }
+    panic!("a ledger takes fewer commits")
+}
+
+#[test]
+fn nodes_of_the_fleet_may_append_to_what_is_there_before_all_of_it_is() {
+    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
+    let (node, store) = half_adopted(&founded);
+    let raised = meta(&store).expect("there is a fleet");
+    assert!(raised.floor >= HORIZON && raised.fleet == founded.fleet);
+
+    let agreed = store
+        .read(&[Range::one(keys().meta())])
+        .expect("memory answers")
+        .ranges
+        .remove(0)
+        .remove(0);
+    let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
+        revision: agreed.modified,
+        ..AgreedMeta::default()
+    }));
+    let of_node = FleetRecords::new(
+        Arc::clone(&store) as Arc<dyn Coordinator>,
+        &Namespace::default(),
+        known,
+        Arc::default(),
+        1,
+    );
+    let seen = of_node.ledgers(None, 10).expect("reads");
+    assert_eq!(seen.len(), 1);
+    let head = seen[0].head;
+    let more = plan(
+        &append(head.id.ledger(), &["more"], 7_000),
+        Some(head),
+        NOW + 10_000_000,
+    );
+    write(&of_node, std::slice::from_ref(&more));
+
+    let (done, _) = run(&adoption(Arc::clone(&store) as Arc<dyn Coordinator>), &node)
+        .expect("it is there, and more");
+    let Adopted::Done { records, .. } = done else {
+        panic!("{done:?}")
+    };
+    assert_eq!((records.ledgers.written, records.ledgers.found), (4, 1));
+    assert_eq!(
+        of_node.head(head.id.ledger()).expect("reads"),
+        Some(more.head())
+    );
+}
+
+#[test]
+fn a_folder_that_runs_is_damaged_or_has_nothing_is_refused() {
+    let node = Node::new();
+    let running = open(node.folder.path()).expect("it starts");
+    assert_eq!(
+        node.adopted().err().expect("it runs").failure_kind(),
+        FailureKind::Locked
+    );
+    drop(running);
+    std::fs::remove_file(node.folder.path().join("idmint.redb")).expect("it is there");
+    assert_eq!(
+        node.adopted()
+            .err()
+            .expect("its records are lost")
+            .failure_kind(),
+        FailureKind::Damaged
+    );
+    let empty = tempfile::tempdir().expect("a temporary folder");
+    let missing = empty.path().join("none");
+    for nothing in [empty.path(), missing.as_path()] {
+        let refused = AdoptedFolder::open(nothing)
+            .err()
+            .expect("there is nothing");
+        assert!(
+            refused.to_string().contains("nothing to adopt"),
+            "{refused}"
+        );
+    }
+    assert!(!missing.exists(), "no folder is made");
+}

@@ -1,0 +1,59 @@
+//! The slots of a fleet, and their holders.
+
+use super::renewals::ClockBounds;
+use crate::nonce::Nonce;
+use idmint_core::time::UnixNanos;
+use idmint_storage::SlotShare;
+
+/// The settings that all nodes of a fleet share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgreedFleet {
+    /// The name of the fleet.
+    pub fleet: Nonce,
+    /// The floor: no slot is used below this instant.
+    pub floor: UnixNanos,
+    /// The slots that the fleet's nodes may take.
+    pub share: SlotShare,
+    /// The names of the formats that the fleet mints.
+    pub formats: Vec<String>,
+}
+
+/// One slot of a fleet, with its horizon and holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// The number of the slot.
+    pub slot: u32,
+    /// The horizon, or `None` if the slot was never used or its record cannot be read.
+    pub horizon: Option<UnixNanos>,
+    /// The use of the slot by a node.
+    pub state: SlotState,
+}
+
+/// The use of a slot by a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlotState {
+    /// A node holds the slot.
+    Held(Holder),
+    /// No node holds the slot, but its last holder may still use it until the horizon has passed.
+    Resting,
+    /// No node holds or uses the slot.
+    Free,
+    /// The stored record of the slot cannot be read. No node uses the slot.
+    Unreadable,
+}
+
+/// The node that holds a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The name of the machine on which the node runs.
+    pub node: String,
+    /// The address on which the node listens.
+    pub addr: String,
+    /// When the node took the slot, according to its own clock.
+    pub since: UnixNanos,
+    /// The clock reading of the node at its last renewal, or `None` if the slot has no horizon yet.
+    pub renewed_at: Option<UnixNanos>,
+    /// Bounds on how far the node's clock is ahead of this machine's clock, or `None` if no renewal
+    /// was observed yet.
+    pub clock: Option<ClockBounds>,
+}

@@ -1,0 +1,1143 @@
+//! The fence: the operator's command after a restore, with which a fleet can use a coordinator
+//! again that has lost acknowledged data. The fleet then mints above all earlier ids.
+//!
+//! After a restore it is unknown which slots were used since the backup, and up to which time. So
+//! all slots begin anew above two bounds. One is the highest known horizon. The other is the latest
+//! instant that a node with an unknown horizon can have reserved. It is known because a node
+//! reserves at most one window of time ahead of its clock.
+//!
+//! ```text
+//! operator's clock        floor of all slots                                        horizon of slot 3 alone
+//!        |--- window, ahead_max ---|                                                        |
+//!        |   horizons of slots   x |                                                      x |    a clock 400 days ahead
+//! ```
+//!
+//! A horizon far above those bounds comes from a wrong clock. It stays with its slot, so that no
+//! other slot has to wait for it. The fence gives the fleet a new name, by which nodes know that
+//! the fence was done. If a node minted above the new floor, and the stored horizon of its slot is
+//! below that time, the node does not join the fleet and reports an error.
+//!
+//! The operator's clock is compared with every clock reading that the store, the journals and the
+//! high waters of nodes contain, because a floor that is set by a clock that is behind is too low.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::agreement::compare_share;
+use crate::fleet_keys::FleetKeys;
+use crate::high_water::{HighWater, WRITE_EVERY};
+use crate::nonce::{Entropy, Nonce};
+use crate::records::hold_numbers;
+use crate::slot_lease::UnseenNodes;
+use crate::stored::{FleetMeta, HOLD_ROW, HorizonRecord, SlotRecord, ValueError, ceil_to_millis};
+use crate::{
+    Compare, Coordinator, CoordinatorError, JournalledFleet, KeyValue, Outcome, Range, Revision,
+    Snapshot, Transaction, Write,
+};
+use idmint_core::time::UnixNanos;
+use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
+
+/// The maximum number of times that a transaction is sent without a response, and that it is
+/// planned anew because of other writes, before the command gives up.
+const SENT_MAX: u32 = 10;
+
+/// How far above the reach of a correct clock a horizon must be to count as coming from a wrong
+/// clock.
+pub(super) const FAR: Duration = Duration::from_hours(1);
+
+/// The configuration that a fence needs.
+#[derive(Debug, Clone)]
+pub struct FenceRule {
+    /// The slots of the fleet.
+    pub share: SlotShare,
+    /// How far ahead of the clock nodes with an unknown horizon may have minted.
+    pub unseen: UnseenNodes,
+    /// The facts about the fleet that the given journals contain.
+    pub journals: JournalledFleet,
+    /// The formats that the fleet mints, used if the store no longer has them.
+    pub formats: Vec<KeptFormat>,
+    /// `true` if numbers may be missing, so that no series issues numbers before an operator
+    /// resumes it. `false` ends the hold of an earlier fence.
+    pub holds_numbers: bool,
+    /// `true` if the operator vouches for the clock of this machine, even if other clock readings
+    /// are later.
+    pub is_clock_trusted: bool,
+}
+
+/// The result of a fence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreFence {
+    /// The fleet's former name, or `None` if the store no longer had a fleet.
+    pub former: Option<Nonce>,
+    /// The new name of the fleet.
+    pub fleet: Nonce,
+    /// The new floor. Ids are minted from this instant on.
+    pub floor: UnixNanos,
+    /// The number of slots whose horizons were found.
+    pub horizons: usize,
+    /// The highest horizon that was found.
+    pub highest: Option<UnixNanos>,
+    /// The slot that was used by a node with a clock far ahead, and the instant from which the slot
+    /// can be used again. `None` if no slot was.
+    pub far: Option<(u32, UnixNanos)>,
+    /// `true` if records are missing, so that nodes refuse records until the next fence.
+    pub lacks_records: bool,
+}
+
+/// The reason why a fence was not set, as far as is known.
+#[derive(Debug, thiserror::Error)]
+pub enum FenceError {
+    /// The coordinator cannot be read or written.
+    #[error(transparent)]
+    Coordinator(#[from] CoordinatorError),
+    /// A stored value does not have the form that nodes write, or a later version has written it.
+    #[error("{key} cannot be read: {why}")]
+    Unreadable {
+        /// The kind of failure: the value is damaged, or a later version has written it.
+        kind: FailureKind,
+        /// The key of the value.
+        key: String,
+        /// The reason why the value cannot be read.
+        why: String,
+    },
+    /// More than one slot was used far above this machine's clock, so probably this machine's clock
+    /// is wrong.
+    #[error(
+        "slots were used far ahead of this machine's clock, which shows {now}:{}; correct it, and try again. If it is \
+         right, several nodes had wrong clocks: move to another etcd.namespace, or wait until the earliest of these has passed",
+        list(slots)
+    )]
+    FarAhead {
+        /// This machine's clock reading.
+        now: UnixNanos,
+        /// The slots, each with the instant up to which it was used.
+        slots: BTreeMap<u32, UnixNanos>,
+    },
+    /// The clock of this machine is behind a clock reading that it was given.
+    #[error(
+        "the clock of this machine shows {now}, and {source_of} shows {newest}: set the clock right, and try again. If it is \
+         right, and the other one was wrong, add --trust-this-clock"
+    )]
+    ClockBehind {
+        /// This machine's clock reading.
+        now: UnixNanos,
+        /// The newest other reading.
+        newest: UnixNanos,
+        /// A description of the value that contains the newest reading.
+        source_of: String,
+    },
+    /// The configuration has other slots than the fleet.
+    #[error("this is not the configuration of the fleet: {0}")]
+    OtherSlots(FormatsError),
+    /// Nodes of an earlier version hold slots. They would ignore the hold on numbers, and give
+    /// numbers again.
+    #[error(
+        "numbers may be missing and have to be held, and {} cannot read that hold (the row number-hold), because it runs an earlier \
+         version: end it, or start this version there, and try again when its slot is free, after 60 s at the latest; or fence \
+         with the journals of all nodes, which need no hold", .nodes.join(", ")
+    )]
+    OlderNodes {
+        /// The names and addresses of the nodes.
+        nodes: Vec<String>,
+    },
+    /// Other processes changed the agreement before each attempt.
+    #[error(
+        "the agreement of the fleet keeps changing; stop the nodes that are starting, and try again"
+    )]
+    Contended,
+}
+
+fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
+    slots
+        .iter()
+        .fold(String::new(), |mut text, (slot, horizon)| {
+            let _ = write!(text, " slot {slot} up to {horizon}");
+            text
+        })
+}
+
+/// Returns all names that the fleet in a restored store has had, the oldest first. The list is
+/// empty if the store has no fleet any more.
+///
+/// # Errors
+/// Returns [`FenceError`] if the store cannot be read.
+pub fn names_of_restored(
+    coordinator: &dyn Coordinator,
+    keys: &FleetKeys,
+) -> Result<Vec<Nonce>, FenceError> {
+    let snapshot = coordinator.read(&[Range::one(keys.meta())])?;
+    let Some(entry) = snapshot.ranges.first().and_then(|meta| meta.first()) else {
+        return Ok(Vec::new());
+    };
+    let meta = FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?;
+    Ok([meta.former, vec![meta.fleet]].concat())
+}
+
+/// Raises the floor in a restored store above all minted ids. Call this function before anything
+/// else is written to the store.
+///
+/// A node without a slot detects the restore only because the store's revision is lower than one
+/// that the node has seen. Each write brings the two revisions closer. So this function always
+/// writes `meta`, even if the floor is already high enough. The new revision of `meta`
+/// distinguishes the restored store from one that has lost nothing.
+///
+/// Returns the new revision of `meta`, or [`Revision::ABSENT`] if the store no longer has a fleet.
+/// In that case nodes detect the loss because the fleet is missing.
+///
+/// # Errors
+/// Returns [`FenceError`] if the floor cannot be raised.
+pub fn raise_restored_floor(
+    coordinator: &dyn Coordinator,
+    keys: &FleetKeys,
+    rule: &FenceRule,
+    high_waters: &[HighWater],
+    now: UnixNanos,
+) -> Result<Revision, FenceError> {
+    for _ in 0..SENT_MAX {
+        let snapshot = coordinator.read(&keys.all_slots())?;
+        let Found {
+            meta,
+            modified,
+            floor,
+            ..
+        } = Found::of(&snapshot, keys, rule, high_waters, now)?;
+        let Some(mut meta) = meta else {
+            return Ok(Revision::ABSENT);
+        };
+        meta.floor = meta.floor.max(floor);
+        if let Some(written) = commit(coordinator, &to_write(keys, &meta, modified))? {
+            return Ok(written);
+        }
+    }
+    Err(FenceError::Contended)
+}
+
+/// Fences the fleet after a restore. Its nodes then mint only above everything that they have
+/// minted before.
+///
+/// `high_waters` should come from as many nodes as possible, from before the coordinator lost data.
+/// Fencing twice does no harm.
+///
+/// # Errors
+/// Returns [`FenceError`] if the fleet cannot be fenced.
+pub fn fence_restored(
+    coordinator: &dyn Coordinator,
+    keys: &FleetKeys,
+    rule: &FenceRule,
+    high_waters: &[HighWater],
+    now: UnixNanos,
+    entropy: &mut Entropy,
+) -> Result<RestoreFence, FenceError> {
+    for _ in 0..SENT_MAX {
+        let snapshot = coordinator.read(&keys.all_slots())?;
+        let found = Found::of(&snapshot, keys, rule, high_waters, now)?;
+        let (modified, far) = (found.modified, found.far.clone());
+        let (fence, mut meta) = plan(found, rule, entropy.nonce());
+        let holds_numbers = rule.holds_numbers || fence.lacks_records;
+        if holds_numbers {
+            check_known_rows(coordinator, keys)?;
+        }
+        meta.may_hold_numbers = holds_numbers;
+        let mut transaction = to_write(keys, &meta, modified);
+        transaction
+            .write
+            .push(hold_numbers(keys.number_hold(), fence.floor, holds_numbers));
+        for (slot, Far { horizon, revision }) in far {
+            let (key, record) = (
+                keys.horizon(slot),
+                HorizonRecord::new(horizon, entropy.nonce(), entropy.nonce(), now),
+            );
+            transaction
+                .compare
+                .push(Compare::Modified(key.clone(), revision));
+            transaction.write.push(Write::put(key, record.to_bytes()));
+        }
+        if commit(coordinator, &transaction)?.is_some() {
+            return Ok(fence);
+        }
+    }
+    Err(FenceError::Contended)
+}
+
+/// The fleet's state according to the restored store and the nodes' high waters.
+struct Found {
+    meta: Option<FleetMeta>,
+    /// The revision of `meta`.
+    modified: Revision,
+    /// The stored horizons of all slots.
+    horizons: Vec<UnixNanos>,
+    /// An instant above everything that nodes can have minted, except in slots that are far ahead.
+    /// It is a whole number of milliseconds.
+    floor: UnixNanos,
+    /// The lowest horizon that no node with a correct clock can have reached. A floor at or above
+    /// this instant was set by a wrong clock.
+    far_from: UnixNanos,
+    /// The slots that are far ahead. There is at most one.
+    far: BTreeMap<u32, Far>,
+    /// The fleet's names in the given high waters.
+    known_as: Vec<Nonce>,
+    /// The highest count of fences that the store, a journal or a high water shows.
+    fences: u32,
+    /// `true` if a node knew of an adoption that the store has lost, or a journal has a gap.
+    lacks_records: bool,
+}
+
+/// The horizon of a slot that was used by a node with a clock far ahead.
+#[derive(Debug, Clone, Copy)]
+struct Far {
+    horizon: UnixNanos,
+    /// The revision of the stored horizon. The stored horizon may be older than the one in
+    /// `horizon`.
+    revision: Revision,
+}
+
+impl Found {
+    fn of(
+        snapshot: &Snapshot,
+        keys: &FleetKeys,
+        rule: &FenceRule,
+        high_waters: &[HighWater],
+        now: UnixNanos,
+    ) -> Result<Found, FenceError> {
+        let [meta, horizons, ..] = snapshot.ranges.as_slice() else {
+            panic!("all slots are three ranges")
+        };
+        let (meta, modified) = match meta.first() {
+            None => (None, Revision::ABSENT),
+            Some(entry) => (
+                Some(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?),
+                entry.modified,
+            ),
+        };
+        if let Some(meta) = &meta {
+            compare_share(rule.share, meta).map_err(FenceError::OtherSlots)?;
+        }
+        let mut stored: BTreeMap<u32, Far> = BTreeMap::new();
+        let mut readings: Vec<(UnixNanos, String)> = Vec::new();
+        for entry in horizons {
+            let record = HorizonRecord::from_bytes(&entry.value).map_err(unreadable(entry))?;
+            let slot = keys
+                .slot_of_horizon(&entry.key)
+                .ok_or_else(|| FenceError::Unreadable {
+                    kind: FailureKind::Damaged,
+                    key: entry.key.clone(),
+                    why: "it names no slot".to_owned(),
+                })?;
+            readings.push((record.clock, format!("the last renewal of slot {slot}")));
+            stored.insert(
+                slot,
+                Far {
+                    horizon: record.horizon,
+                    revision: entry.modified,
+                },
+            );
+        }
+        let horizons: Vec<UnixNanos> = stored.values().map(|stored| stored.horizon).collect();
+        let bound = rule.unseen.bound(now);
+        let far_from = bound.after(WRITE_EVERY).after(FAR);
+        let used = stored
+            .iter()
+            .map(|(slot, stored)| (*slot, stored.horizon))
+            .chain(high_waters.iter().flat_map(|high_water| {
+                let since = renewed_since_written(high_water, rule);
+                high_water.slots().map(move |(slot, horizon)| match since {
+                    // Since it wrote its high water, a node whose clock is far ahead has renewed
+                    // only slots that were already far ahead.
+                    Some(since) if horizon >= far_from => (slot, horizon.max(since)),
+                    _ => (slot, horizon),
+                })
+            }));
+        let (mut floor, mut far) = (bound, BTreeMap::<u32, Far>::new());
+        for (slot, horizon) in used {
+            if horizon < far_from {
+                floor = floor.max(horizon);
+                continue;
+            }
+            let revision = stored
+                .get(&slot)
+                .map_or(Revision::ABSENT, |stored| stored.revision);
+            let known = far.entry(slot).or_insert(Far { horizon, revision });
+            known.horizon = ceil_to_millis(known.horizon.max(horizon));
+        }
+        if far.len() > 1 {
+            let slots = far.iter().map(|(slot, far)| (*slot, far.horizon)).collect();
+            return Err(FenceError::FarAhead { now, slots });
+        }
+        let of_files = high_waters.iter().filter_map(HighWater::at);
+        readings.extend(of_files.map(|at| (at, "a high-water file".to_owned())));
+        let newest = rule.journals.newest;
+        readings.extend(newest.map(|newest| (newest, "a record in a journal".to_owned())));
+        let of_fence = meta.as_ref().and_then(|meta| fenced_at(meta, rule));
+        readings.extend(of_fence.map(|at| (at, "the floor of the fleet".to_owned())));
+        if let Some((newest, source_of)) = readings.iter().max()
+            && *newest > now.after(rule.unseen.ahead_max)
+            && !rule.is_clock_trusted
+        {
+            return Err(FenceError::ClockBehind {
+                now,
+                newest: *newest,
+                source_of: source_of.clone(),
+            });
+        }
+        let since = high_waters
+            .iter()
+            .filter_map(|high_water| renewed_since_written(high_water, rule))
+            .chain(readings.iter().map(|(at, _)| rule.unseen.bound(*at)));
+        let floors = high_waters.iter().filter_map(HighWater::floor);
+        let floor = since
+            .chain(floors)
+            .filter(|instant| *instant < far_from)
+            .fold(floor, UnixNanos::max);
+        let known_as = high_waters
+            .iter()
+            .flat_map(|known| [known.origin(), known.fleet()])
+            .flatten()
+            .collect();
+        let fences = high_waters
+            .iter()
+            .map(HighWater::fences)
+            .chain(meta.as_ref().map(|meta| meta.fences))
+            .fold(rule.journals.fences, u32::max);
+        let least = meta.as_ref().and_then(|meta| meta.least);
+        let has_lost_adoption = high_waters.iter().any(|known| known.least() > least);
+        // After a fence that found missing records, another fence without journals gives these
+        // records up.
+        let gives_up = rule.journals == JournalledFleet::default()
+            && meta.as_ref().is_some_and(|meta| meta.lacks_records);
+        Ok(Found {
+            lacks_records: (has_lost_adoption || rule.journals.has_gap) && !gives_up,
+            fences,
+            meta,
+            modified,
+            horizons,
+            floor: above(floor),
+            far_from,
+            far,
+            known_as,
+        })
+    }
+}
+
+/// Returns the instant up to which a node may have reserved time after it last wrote its high
+/// water, or `None` if the high water is empty. The node may have run for another [`WRITE_EVERY`]
+/// after that write.
+fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
+    high_water
+        .at()
+        .map(|at| rule.unseen.bound(at.after(WRITE_EVERY)))
+}
+
+/// Returns the earliest instant at which the floor can have been set, by the clock of the operator
+/// or node that set it. Returns `None` if the floor may come from an adoption.
+fn fenced_at(meta: &FleetMeta, rule: &FenceRule) -> Option<UnixNanos> {
+    let UnseenNodes { window, ahead_max } = rule.unseen;
+    let is_of_clock = meta.least.is_none_or(|least| least.0 < meta.floor);
+    is_of_clock.then(|| meta.floor.before(window + ahead_max + WRITE_EVERY))
+}
+
+/// Returns the result of the fence, and the fleet's new agreement.
+fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMeta) {
+    let Found {
+        meta,
+        horizons,
+        floor,
+        far_from,
+        far,
+        known_as,
+        fences,
+        lacks_records,
+        ..
+    } = found;
+    let former = meta.as_ref().map(|meta| meta.fleet);
+    // The new floor must be strictly above the former one. A floor at or below what a node already
+    // knows belongs to an older fence.
+    let former_floor = meta
+        .as_ref()
+        .map(|meta| above(meta.floor))
+        .filter(|floor| *floor < far_from);
+    let least = meta
+        .as_ref()
+        .and_then(|meta| meta.least)
+        .map(|least| least.0);
+    let floor = former_floor
+        .into_iter()
+        .chain(least)
+        .fold(floor, UnixNanos::max);
+    let origin = rule.journals.origin.or(known_as.first().copied());
+    let mut meta = meta.unwrap_or_else(|| founded_by(rule, origin.unwrap_or(fleet), floor));
+    meta.fence(fleet, floor, &known_as);
+    meta.fences = fences.saturating_add(1);
+    meta.lacks_records = lacks_records;
+    let highest = horizons.iter().copied().max();
+    let far = far
+        .into_iter()
+        .next()
+        .map(|(slot, far)| (slot, far.horizon));
+    (
+        RestoreFence {
+            former,
+            fleet,
+            floor,
+            horizons: horizons.len(),
+            highest,
+            far,
+            lacks_records,
+        },
+        meta,
+    )
+}
+
+/// Returns the agreement for a fleet whose store was wiped. It contains the formats that nodes with
+/// this configuration mint.
+fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
+    let mut meta = FleetMeta::new(fleet, rule.share, floor);
+    let minted = rule.formats.iter().filter(|format| format.is_minted);
+    meta.formats = minted
+        .map(|format| (format.name.clone(), format.description.clone()))
+        .collect();
+    meta
+}
+
+fn above(instant: UnixNanos) -> UnixNanos {
+    ceil_to_millis(instant.after(Duration::from_millis(1)))
+}
+
+fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transaction {
+    Transaction {
+        compare: vec![Compare::Modified(keys.meta(), modified)],
+        write: vec![Write::put(keys.meta(), meta.to_bytes())],
+        then_read: Vec::new(),
+        otherwise: vec![Range::one(keys.meta())],
+    }
+}
+
+/// Commits a transaction on `meta`. Returns the revision that wrote `meta`, or `None` if another
+/// write came first.
+fn commit(
+    coordinator: &dyn Coordinator,
+    transaction: &Transaction,
+) -> Result<Option<Revision>, CoordinatorError> {
+    let mut failed = None;
+    for _ in 0..SENT_MAX {
+        match coordinator.commit(transaction) {
+            Ok(Outcome::Committed(snapshot)) => return Ok(Some(snapshot.revision)),
+            Ok(Outcome::Refused(snapshot)) => {
+                let there = snapshot.ranges.first().and_then(|meta| meta.first());
+                let is_it = |there: &&KeyValue| matches!(&transaction.write[0], Write::Put { value, .. } if there.value == *value);
+                return Ok(there.filter(is_it).map(|there| there.modified));
+            }
+            // The same bytes are sent again, so at most one of the copies can commit.
+            Err(error @ (CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))) => {
+                failed = Some(error)
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(failed.expect("it was sent at least once"))
+}
+
+/// Checks that every node with a slot runs a version that can read the hold on numbers. A node
+/// without a slot, or one that starts later, refuses the agreement that is written together with
+/// the hold.
+fn check_known_rows(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<(), FenceError> {
+    let ranges = [
+        Range::prefix(keys.slots()),
+        Range::prefix(keys.all_known_rows()),
+    ];
+    let snapshot = coordinator.read(&ranges)?;
+    let [holders, announced] = snapshot.ranges.as_slice() else {
+        panic!("two ranges were asked for")
+    };
+    let mut nodes = Vec::new();
+    for entry in holders {
+        let holder = SlotRecord::from_bytes(&entry.value).map_err(unreadable(entry))?;
+        let prefix = keys.known_rows_of(holder.instance);
+        let knows = |known: &KeyValue| {
+            let mut rows = known.value.split(|byte| *byte == b' ');
+            known.key.starts_with(&prefix) && rows.any(|row| row == HOLD_ROW.as_bytes())
+        };
+        if !announced.iter().any(knows) {
+            nodes.push(format!("{} at {}", holder.node, holder.addr));
+        }
+    }
+    match nodes.is_empty() {
+        true => Ok(()),
+        false => Err(FenceError::OlderNodes { nodes }),
+    }
+}
+
+fn unreadable(entry: &KeyValue) -> impl FnOnce(ValueError) -> FenceError {
+    let key = entry.key.clone();
+    move |error| FenceError::Unreadable {
+        kind: error.failure_kind(),
+        key,
+        why: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::operation::samples::{NOON, after, keys, put};
+    use crate::stored::{StoredInstant, value};
+    use crate::{FleetEra, MemoryCoordinator};
+    use idmint_storage::SlotRange;
+
+    fn rule() -> FenceRule {
+        let unseen = UnseenNodes {
+            window: Duration::from_secs(60),
+            ahead_max: Duration::from_secs(5),
+        };
+        FenceRule {
+            share: share(4),
+            unseen,
+            journals: JournalledFleet::default(),
+            formats: Vec::new(),
+            holds_numbers: false,
+            is_clock_trusted: true,
+        }
+    }
+
+    fn share(slots: u32) -> SlotShare {
+        SlotShare::all(NonZeroU32::new(slots).expect("not zero"))
+    }
+
+    fn reserve(store: &MemoryCoordinator, slot: u32, horizon: UnixNanos) {
+        put(
+            store,
+            keys().horizon(slot),
+            HorizonRecord::new(horizon, Nonce::new(1), Nonce::new(2), NOON).to_bytes(),
+        );
+    }
+
+    fn found(store: &MemoryCoordinator, floor: UnixNanos) -> FleetMeta {
+        let mut meta = FleetMeta::new(Nonce::new(1), share(4), floor);
+        meta.formats.insert(
+            "snowflake".to_owned(),
+            [("tick".to_owned(), "1ms".to_owned())].into(),
+        );
+        put(store, keys().meta(), meta.to_bytes());
+        meta
+    }
+
+    fn stored(store: &MemoryCoordinator) -> FleetMeta {
+        let snapshot = store
+            .read(&[Range::one(keys().meta())])
+            .expect("memory answers");
+        FleetMeta::from_bytes(&snapshot.ranges[0][0].value).expect("a fleet")
+    }
+
+    fn horizon_of(store: &MemoryCoordinator, slot: u32) -> UnixNanos {
+        let snapshot = store
+            .read(&[Range::one(keys().horizon(slot))])
+            .expect("memory answers");
+        HorizonRecord::from_bytes(&snapshot.ranges[0][0].value)
+            .expect("a horizon")
+            .horizon
+    }
+
+    fn known_up_to(horizon: UnixNanos, at: UnixNanos) -> HighWater {
+        let mut known = HighWater::default();
+        known.meet(
+            Nonce::new(1),
+            FleetEra::first(Nonce::new(1), NOON),
+            Revision(1),
+            NOON,
+        );
+        known.acknowledge(3, horizon, Revision(2), at);
+        known
+    }
+
+    fn fence(store: &MemoryCoordinator, high_waters: &[HighWater]) -> RestoreFence {
+        let fenced = fence_restored(
+            store,
+            &keys(),
+            &rule(),
+            high_waters,
+            NOON,
+            &mut Entropy::new(|| 77),
+        );
+        fenced.expect("memory answers")
+    }
+
+    #[test]
+    fn numbers_are_held_only_if_every_node_with_a_slot_can_read_the_hold() {
+        let store = MemoryCoordinator::default();
+        found(&store, NOON);
+        for (slot, instance) in [(0, 5), (1, 6)] {
+            let node = format!("node-{slot}");
+            let holder = SlotRecord::new(Nonce::new(instance), &node, "127.0.0.1:1", NOON);
+            put(&store, keys().slot(slot), holder.to_bytes());
+        }
+        let announce = |instance, rows: &str| {
+            let key = keys().known_rows(Nonce::new(instance), crate::Lease(3));
+            put(&store, key, rows.into());
+        };
+        announce(5, "another-row number-hold");
+        let before = stored(&store);
+        let rule = FenceRule {
+            holds_numbers: true,
+            ..rule()
+        };
+        let fence_with = |rule: &FenceRule| {
+            let mut entropy = Entropy::new(|| 77);
+            fence_restored(&store, &keys(), rule, &[], NOON, &mut entropy)
+        };
+        for rows in ["", "another-row"] {
+            announce(6, rows);
+            let refused = fence_with(&rule).expect_err("node-1 would ignore the hold");
+            assert!(
+                matches!(&refused, FenceError::OlderNodes { nodes } if *nodes == ["node-1 at 127.0.0.1:1"]),
+                "{refused}"
+            );
+            assert!(refused.to_string().contains("number-hold"), "{refused}");
+            assert_eq!(stored(&store), before, "nothing was written");
+        }
+        fence(&store, &[]);
+        let held = || {
+            let ranges = [keys().meta(), keys().number_hold()].map(Range::one);
+            let found = store.read(&ranges).expect("memory answers").ranges;
+            let is_readable_before = value::read::<FleetMeta>(&found[0][0].value).is_ok();
+            (found[1].len(), is_readable_before)
+        };
+        assert_eq!(held(), (0, true), "a fence without a hold needs no check");
+        announce(6, "number-hold");
+        fence_with(&rule).expect("every node can read the hold");
+        assert_eq!(held(), (1, false), "earlier versions refuse the fleet");
+        fence(&store, &[]);
+        assert_eq!(held(), (0, true), "they may come back");
+    }
+
+    #[test]
+    fn it_is_above_every_horizon_every_high_water_and_every_window() {
+        let millisecond = Duration::from_millis(1);
+        for (horizon, known, former_floor, floor) in [
+            (after(10), None, NOON, after(65)),
+            (after(100), None, NOON, after(100)),
+            (after(10), None, after(200), after(200)),
+            (after(10), Some((after(10), NOON)), NOON, after(30 + 65)),
+            (
+                after(10),
+                Some((after(60), after(7))),
+                NOON,
+                after(7 + 30 + 65),
+            ),
+            (after(10), Some((after(500), NOON)), NOON, after(500)),
+        ] {
+            let store = MemoryCoordinator::default();
+            let mut expected = found(&store, former_floor);
+            reserve(&store, 2, horizon);
+            let fenced = fence(
+                &store,
+                &known
+                    .map(|(horizon, at)| known_up_to(horizon, at))
+                    .into_iter()
+                    .collect::<Vec<_>>(),
+            );
+            assert_eq!(
+                (fenced.former, fenced.fleet),
+                (Some(Nonce::new(1)), Nonce::new(77))
+            );
+            assert_eq!((fenced.horizons, fenced.highest), (1, Some(horizon)));
+            assert_eq!(fenced.floor, floor.after(millisecond));
+            (expected.fleet, expected.floor) = (fenced.fleet, fenced.floor);
+            expected.former = vec![Nonce::new(1)];
+            expected.fences = 1;
+            assert_eq!(stored(&store), expected, "slots and formats stay");
+        }
+    }
+
+    #[test]
+    fn what_an_adopted_node_minted_is_above_every_fence_however_far_ahead_it_was() {
+        let year = after(365 * 86_400);
+        for least in [None, Some(year)] {
+            let store = MemoryCoordinator::default();
+            let mut meta = found(&store, year);
+            meta.least = least.map(StoredInstant);
+            put(&store, keys().meta(), meta.to_bytes());
+            for _ in 0..2 {
+                let floor = fence(&store, &[]).floor;
+                assert_eq!(
+                    floor >= year,
+                    least.is_some(),
+                    "the control is the floor of a founder: {floor}"
+                );
+                assert_eq!(stored(&store).least, meta.least);
+            }
+        }
+    }
+
+    /// The state of a store, and what the journals and a file show.
+    type Shown = fn(&MemoryCoordinator, UnixNanos) -> (Option<UnixNanos>, Option<HighWater>);
+
+    #[test]
+    fn a_clock_that_is_behind_anything_given_is_refused_unless_it_is_trusted() {
+        let sources: [Shown; 4] = [
+            |store, later| {
+                let record = HorizonRecord::new(NOON, Nonce::new(1), Nonce::new(2), later);
+                put(store, keys().horizon(2), record.to_bytes());
+                (None, None)
+            },
+            |_, later| (Some(later), None),
+            |_, later| (None, Some(known_up_to(NOON, later))),
+            |store, later| {
+                found(store, later.after(Duration::from_secs(65 + 30)));
+                (None, None)
+            },
+        ];
+        let far = Duration::from_hours(24 * 400);
+        for (ahead, source) in [Duration::from_secs(100), far]
+            .into_iter()
+            .flat_map(|ahead| sources.map(|source| (ahead, source)))
+        {
+            let later = NOON.after(ahead);
+            for (now, is_clock_trusted) in [(NOON, false), (NOON, true), (later, false)] {
+                let store = MemoryCoordinator::default();
+                found(&store, NOON);
+                let (newest, known) = source(&store, later);
+                let rule = FenceRule {
+                    journals: JournalledFleet {
+                        newest,
+                        ..JournalledFleet::default()
+                    },
+                    is_clock_trusted,
+                    ..rule()
+                };
+                let (known, mut entropy) = (Vec::from_iter(known), Entropy::new(|| 77));
+                let fenced = fence_restored(&store, &keys(), &rule, &known, now, &mut entropy);
+                match fenced {
+                    Ok(fence) => {
+                        assert!(is_clock_trusted || now == later, "{fence:?}");
+                        assert!(fence.floor > later || ahead == far, "{fence:?}");
+                    }
+                    Err(FenceError::ClockBehind { newest, .. }) => {
+                        assert_eq!((newest, now, is_clock_trusted), (later, NOON, false));
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fence_with_the_configuration_of_another_region_is_refused() {
+        let range = SlotRange::parse("0-1").expect("a range");
+        let part = SlotShare::part(share(4).slots(), range).expect("within");
+        for (configured, refusal) in [
+            (share(4), None),
+            (share(8), Some("worker.slots = 4")),
+            (part, Some("cluster.slots = \"0-3\"")),
+        ] {
+            let store = MemoryCoordinator::default();
+            let meta = found(&store, NOON);
+            let rule = FenceRule {
+                share: configured,
+                ..rule()
+            };
+            let mut entropy = Entropy::new(|| 77);
+            let fenced = fence_restored(&store, &keys(), &rule, &[], NOON, &mut entropy);
+            let error = fenced.err().map(|error| error.to_string());
+            assert_eq!(error.is_some(), refusal.is_some(), "{error:?}");
+            assert!(
+                error
+                    .unwrap_or_default()
+                    .contains(refusal.unwrap_or_default())
+            );
+            assert_eq!(stored(&store) == meta, refusal.is_some());
+        }
+    }
+
+    #[test]
+    fn records_are_refused_while_an_adoption_or_what_stands_before_a_record_is_missing() {
+        let adopted = StoredInstant(after(20));
+        for (of_meta, of_file, has_gap, lacks_records) in [
+            (None, Some(adopted), false, true),
+            (Some(adopted), Some(adopted), true, true),
+            (Some(adopted), Some(adopted), false, false),
+            (None, None, false, false),
+        ] {
+            let store = MemoryCoordinator::default();
+            let mut meta = found(&store, NOON);
+            meta.least = of_meta;
+            put(&store, keys().meta(), meta.to_bytes());
+            let mut known = known_up_to(NOON, NOON);
+            known.adopted(of_file);
+            let of_journals = FenceRule {
+                journals: JournalledFleet {
+                    has_gap,
+                    ..JournalledFleet::default()
+                },
+                ..rule()
+            };
+            let known = [known];
+            let fence = |rule: &FenceRule| {
+                let mut entropy = Entropy::new(|| 77);
+                fence_restored(&store, &keys(), rule, &known, NOON, &mut entropy)
+                    .expect("memory answers")
+                    .lacks_records
+            };
+            assert_eq!(fence(&of_journals), lacks_records);
+            assert_eq!(stored(&store).lacks_records, lacks_records);
+            assert!(
+                !lacks_records || !fence(&rule()),
+                "the records are given up"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wiped_store_keeps_the_first_name_of_the_fleet_that_a_node_knew() {
+        let store = MemoryCoordinator::default();
+        let mut known = HighWater::default();
+        let era = FleetEra {
+            fences: 1,
+            ..FleetEra::first(Nonce::new(1), NOON)
+        };
+        known.meet(Nonce::new(5), era, Revision(1), NOON);
+        fence(&store, &[known]);
+        let names = names_of_restored(&store, &keys()).expect("memory answers");
+        assert_eq!(names, [1, 5, 77].map(Nonce::new));
+    }
+
+    #[test]
+    fn each_fence_is_counted_above_all_that_are_known() {
+        for (of_meta, of_journals, of_file, count) in [
+            (0, 0, 0, 1),
+            (3, 0, 0, 4),
+            (0, 3, 0, 4),
+            (0, 0, 3, 4),
+            (2, 5, 3, 6),
+        ] {
+            let store = MemoryCoordinator::default();
+            let mut meta = found(&store, NOON);
+            meta.fences = of_meta;
+            put(&store, keys().meta(), meta.to_bytes());
+            let mut known = HighWater::default();
+            let era = FleetEra {
+                fences: of_file,
+                ..FleetEra::first(Nonce::new(1), NOON)
+            };
+            known.meet(Nonce::new(1), era, Revision(1), NOON);
+            let rule = FenceRule {
+                journals: JournalledFleet {
+                    fences: of_journals,
+                    ..JournalledFleet::default()
+                },
+                ..rule()
+            };
+            let mut entropy = Entropy::new(|| 77);
+            fence_restored(&store, &keys(), &rule, &[known], NOON, &mut entropy)
+                .expect("memory answers");
+            assert_eq!(stored(&store).fences, count);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_far_ahead_is_waited_for_by_its_slot_alone() {
+        let year = 365 * 86_400;
+        // In each case the far horizon comes from another place: the store, the file of a node that
+        // has renewed its slot since, or a former floor that an earlier fence derived from it.
+        for (stored, known, former_floor) in [
+            (Some(year), None, NOON),
+            (None, Some(year), NOON),
+            (Some(year), Some(year), NOON),
+            (Some(year), None, after(year)),
+        ] {
+            let store = MemoryCoordinator::default();
+            found(&store, former_floor);
+            reserve(&store, 2, after(10));
+            if let Some(horizon) = stored {
+                reserve(&store, 3, after(horizon));
+            }
+            let known: Vec<HighWater> = known
+                .map(|horizon| known_up_to(after(horizon), after(horizon - 60)))
+                .into_iter()
+                .collect();
+            let fenced = fence(&store, &known);
+            assert_eq!(
+                fenced.floor,
+                after(65).after(Duration::from_millis(1)),
+                "nobody else waits"
+            );
+            let far = if known.is_empty() {
+                after(year)
+            } else {
+                after(year - 60 + 30 + 65)
+            };
+            assert_eq!(fenced.far, Some((3, far)));
+            assert_eq!(horizon_of(&store, 3), far);
+            assert_eq!(
+                horizon_of(&store, 2),
+                after(10),
+                "the others are as they were"
+            );
+            let all_slots = store.read(&keys().all_slots()).expect("memory answers");
+            assert!(
+                known
+                    .iter()
+                    .all(|known| known.check_all(&keys(), &all_slots).is_ok()),
+                "it joins"
+            );
+        }
+    }
+
+    #[test]
+    fn where_several_slots_are_far_ahead_the_clock_of_the_operator_is_doubted() {
+        let store = MemoryCoordinator::default();
+        let meta = found(&store, NOON);
+        let month = 30 * 86_400;
+        reserve(&store, 1, after(month));
+        reserve(&store, 2, after(month + 1));
+        let refused = fence_restored(
+            &store,
+            &keys(),
+            &rule(),
+            &[],
+            NOON,
+            &mut Entropy::new(|| 77),
+        );
+        let text = refused.expect_err("two of them").to_string();
+        assert!(
+            text.contains("slot 1 up to") && text.contains("slot 2 up to"),
+            "{text}"
+        );
+        assert_eq!(stored(&store), meta, "nothing is written");
+    }
+
+    #[test]
+    fn before_anything_else_is_written_the_floor_is_above_what_was_minted_and_the_fleet_the_same() {
+        let store = MemoryCoordinator::default();
+        assert_eq!(
+            names_of_restored(&store, &keys()).expect("memory answers"),
+            []
+        );
+        let raise = || {
+            raise_restored_floor(
+                &store,
+                &keys(),
+                &rule(),
+                &[known_up_to(after(500), NOON)],
+                NOON,
+            )
+        };
+        assert_eq!(
+            raise().expect("memory answers"),
+            Revision::ABSENT,
+            "no node joins what is wiped"
+        );
+        let mut expected = found(&store, NOON);
+        reserve(&store, 2, after(10));
+        let raised = raise().expect("memory answers");
+        expected.floor = after(500).after(Duration::from_millis(1));
+        assert_eq!(stored(&store), expected);
+        let again = raise().expect("memory answers");
+        assert!(
+            again > raised && store.revision() == again,
+            "it is written in any case, so that nodes know of it"
+        );
+        assert_eq!(stored(&store), expected);
+        // This holds for any name that a fence gives the fleet.
+        for _ in 0..2 {
+            fence(&store, &[]);
+            let names = names_of_restored(&store, &keys()).expect("memory answers");
+            assert_eq!(names[0], Nonce::new(1));
+        }
+    }
+
+    #[test]
+    fn a_store_that_was_wiped_is_of_the_fleet_that_it_is_said_to_be() {
+        let (store, rule) = (
+            MemoryCoordinator::default(),
+            FenceRule {
+                journals: JournalledFleet {
+                    origin: Some(Nonce::new(9)),
+                    ..JournalledFleet::default()
+                },
+                ..rule()
+            },
+        );
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77))
+            .expect("memory answers");
+        assert_eq!(stored(&store).origin(), Nonce::new(9));
+    }
+
+    #[test]
+    fn a_store_that_was_wiped_has_the_formats_that_nodes_mint() {
+        let format = |name: &str, is_minted| {
+            let description = [("tick".to_owned(), "1s".to_owned())].into();
+            KeptFormat {
+                name: name.to_owned(),
+                description,
+                is_minted,
+            }
+        };
+        let rule = FenceRule {
+            formats: vec![format("minted", true), format("read", false)],
+            ..rule()
+        };
+        let store = MemoryCoordinator::default();
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77))
+            .expect("memory answers");
+        assert_eq!(
+            stored(&store).formats.keys().collect::<Vec<_>>(),
+            ["minted"]
+        );
+        // A fleet that still exists keeps its formats.
+        let before = found(&store, NOON);
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 78))
+            .expect("memory answers");
+        assert_eq!(stored(&store).formats, before.formats);
+    }
+
+    #[test]
+    fn a_store_that_was_wiped_gets_a_fleet_that_nodes_join() {
+        let store = MemoryCoordinator::default();
+        let known = known_up_to(after(1), NOON);
+        let all_slots =
+            |store: &MemoryCoordinator| store.read(&keys().all_slots()).expect("memory answers");
+        assert!(known.check_all(&keys(), &all_slots(&store)).is_err());
+        let fenced = fence(&store, std::slice::from_ref(&known));
+        assert_eq!((fenced.former, fenced.horizons), (None, 0));
+        assert_eq!(stored(&store).share(), rule().share);
+        assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
+        // First, a node that did not know of the fleet has founded another one.
+        let store = MemoryCoordinator::default();
+        found(&store, after(3_600));
+        let known = {
+            let mut known = HighWater::default();
+            known.meet(
+                Nonce::new(9),
+                FleetEra::first(Nonce::new(9), NOON),
+                Revision(1),
+                NOON,
+            );
+            known
+        };
+        assert!(known.check_all(&keys(), &all_slots(&store)).is_err());
+        fence(&store, &[]);
+        assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_fenced_over() {
+        for key in [keys().meta(), keys().horizon(3)] {
+            let store = MemoryCoordinator::default();
+            put(&store, key.clone(), b"{\"v\":2}".to_vec());
+            let refused = fence_restored(
+                &store,
+                &keys(),
+                &rule(),
+                &[],
+                NOON,
+                &mut Entropy::new(|| 77),
+            );
+            assert!(
+                matches!(&refused, Err(FenceError::Unreadable { key: at, .. }) if *at == key),
+                "{refused:?}"
+            );
+        }
+    }
+}

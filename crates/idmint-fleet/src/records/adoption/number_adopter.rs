@@ -1,0 +1,129 @@
+//! Copies the numbers of a single node into a fleet. The row of a series is written last. Before
+//! that, the fleet issues no number of the series.
+
+use super::adopted_batch::AdoptedBatch;
+use super::record_adopter::{ADOPTED, AdoptError, AdoptedCount, RecordAdopter};
+use crate::coordinator::Key;
+use crate::records::keys::Keys;
+use crate::records::numbers::{
+    GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes,
+};
+use idmint_records::ledger::{GivenNumbers, VoidedNumber};
+use idmint_storage::{NumberStore, SeriesSummary};
+
+/// The maximum number of requests whose numbers are stored in one row.
+const GIVEN_MAX: usize = 100;
+
+/// The maximum number of rows that are read in one request.
+const ROWS_READ_MAX: usize = 100;
+
+impl RecordAdopter {
+    /// Copies a series with all its numbers into the fleet. `of` is the store of the adopted
+    /// folder.
+    ///
+    /// # Errors
+    /// Returns [`AdoptError`] if the fleet's numbers differ, or if the fleet cannot be read or
+    /// written.
+    pub(crate) fn adopt_series(
+        &self,
+        summary: &SeriesSummary,
+        of: &dyn NumberStore,
+    ) -> Result<AdoptedCount, AdoptError> {
+        let (series, keys) = (&summary.series, &self.store.keys);
+        let (revision, there) = self.store.series_row(series)?;
+        let differs = |key: &Key| AdoptError::Differs {
+            what: format!("series {series}"),
+            key: key.clone(),
+        };
+        if there
+            .as_ref()
+            .is_some_and(|there| there.first != summary.first)
+        {
+            return Err(differs(&keys.series(series)));
+        }
+        let known = there.map(|there| there.last);
+        let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
+        let (mut count, mut next) = (AdoptedCount::default(), Some(summary.first));
+        while let Some(from) = next {
+            let given = of.given(series, from, GIVEN_MAX)?;
+            let Some(last) = given.last().map(|given| given.last) else {
+                break;
+            };
+            count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
+            count.requests += u64::try_from(given.len()).expect("a page is short");
+            // The fleet may have divided the same numbers into other rows, so compare the numbers
+            // themselves.
+            let (old, new) =
+                given.split_at(given.partition_point(|given| Some(given.last) <= known));
+            let is_alike = self.store.given_from(series, from, old.len())? == old;
+            if !is_alike || new.first().is_some_and(|given| Some(given.first) <= known) {
+                return Err(differs(&keys.numbers(series, last)));
+            }
+            let voids = of.voids(series, from..=last)?;
+            let mut rows = void_rows_of(keys, &given, &voids);
+            if !new.is_empty() {
+                rows.extend(rows_of(keys, new, from == summary.first && old.is_empty()));
+            }
+            for some in rows.chunks(ROWS_READ_MAX) {
+                batch
+                    .create_missing(some, true)?
+                    .map_or(Ok(()), |key| Err(differs(key)))?;
+            }
+            next = last.checked_add(1);
+        }
+        if known >= Some(summary.last) {
+            count.found += 1;
+        } else {
+            let key = keys.series(series);
+            let value = series_to_bytes(&key, summary);
+            batch.update(key, value, revision)?;
+            count.written += 1;
+        }
+        batch.flush()?;
+        Ok(count)
+    }
+}
+
+/// Returns issued numbers as rows of the fleet, each with its key.
+fn rows_of(keys: &Keys, given: &[GivenNumbers], begins: bool) -> Vec<(Key, Vec<u8>)> {
+    let commit = GivenCommit {
+        attempt: ADOPTED,
+        begins,
+        given: given.to_vec(),
+    };
+    let key = keys.numbers(&given[0].series, commit.last());
+    let value = commit_to_bytes(&key, &commit);
+    let of_key = |given: &GivenNumbers| {
+        let key = keys.number_key(&given.series, given.mark.key);
+        (key, key_to_bytes(given))
+    };
+    std::iter::once((key, value))
+        .chain(given.iter().map(of_key))
+        .collect()
+}
+
+/// Returns the void numbers `voids` as rows of the fleet, each with its key. `given` has the
+/// requests that these numbers were issued to.
+fn void_rows_of(
+    keys: &Keys,
+    given: &[GivenNumbers],
+    voids: &[VoidedNumber],
+) -> Vec<(Key, Vec<u8>)> {
+    let row = |void: &VoidedNumber| {
+        let is_of = |given: &&GivenNumbers| (given.first..=given.last).contains(&void.number);
+        let of = given
+            .iter()
+            .find(is_of)
+            .expect("only what is given is made void")
+            .mark
+            .key;
+        let key = keys.void(&void.series, void.number);
+        let row = VoidRow {
+            attempt: ADOPTED,
+            of,
+            void: void.clone(),
+        };
+        (key.clone(), void_to_bytes(&key, &row))
+    };
+    voids.iter().map(row).collect()
+}

@@ -1,0 +1,347 @@
+//! Copies the ledgers and conjunctions of a single node into a fleet, unchanged. Each record is
+//! written once, however often the adoption is repeated.
+//!
+//! A ledger or a pair of objects is visible to the fleet once its own row exists. That row is
+//! written last, so that no node appends to half a ledger. If a run was killed, the next run
+//! compares the folder with the fleet to find out which rows exist. After a restore of the
+//! coordinator, an import of journals may have brought back the beginning of a ledger or series.
+//! The adoption then adds the rest.
+
+use std::sync::Arc;
+
+use super::adopted_batch::AdoptedBatch;
+use crate::coordinator::{Coordinator, Key, Range, Revision};
+use crate::records::conjunctions::anchors_of;
+use crate::records::keys::Keys;
+use crate::records::known_fleet::KnownFleet;
+use crate::records::ledgers::ledger_of;
+use crate::records::requests::request_of;
+use crate::records::rows::{
+    Attempt, Commit, commit_to_bytes, conjunction_to_bytes, externals_to_bytes, ledger_to_bytes,
+    pair_to_bytes,
+};
+use crate::records::shared_store::SharedStore;
+use idmint_records::conjunction::Anchor;
+use idmint_records::ledger::{EventId, EventTime, LedgerId};
+use idmint_storage::Namespace;
+use idmint_storage::rows::append_row;
+use idmint_storage::{
+    AnchorKey, DoneRequest, LedgerSummary, StoredAnchor, StoredAppend, StoredPair, remembered_since,
+};
+use idmint_storage::{FailureKind, StoreError};
+
+/// The attempt number of adopted rows. It is constant, so a repeated write has the same bytes.
+pub(super) const ADOPTED: Attempt = Attempt(0);
+
+/// The approximate size of the appends that share a row, in bytes. A row of a ledger is always read
+/// as a whole.
+const ROW_LEN: usize = 64 * 1024;
+
+/// The maximum number of rows of a ledger that are read in one request. Each row may contain the
+/// events of a request of maximum size.
+const ROWS_READ_MAX: usize = 6;
+
+/// The number of appends that are read from a folder at once.
+const PAGE_LEN: usize = 200;
+
+/// Writes records into a fleet's store. A trial only compares the records with those of the fleet.
+pub(crate) struct RecordAdopter {
+    pub(super) store: SharedStore,
+    pub(super) is_trial: bool,
+}
+
+/// Counts of adopted records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AdoptedCount {
+    /// The ledgers, pairs and series that were missing and have been written.
+    pub written: u64,
+    /// The ledgers, pairs and series that already existed.
+    pub found: u64,
+    /// The appends in the ledgers, the anchors of the pairs, or the numbers in the series.
+    pub parts: u64,
+    /// The request keys of the appends or numbers.
+    pub requests: u64,
+}
+
+impl std::ops::AddAssign for AdoptedCount {
+    fn add_assign(&mut self, more: AdoptedCount) {
+        let AdoptedCount {
+            written,
+            found,
+            parts,
+            requests,
+        } = more;
+        self.written += written;
+        self.found += found;
+        self.parts += parts;
+        self.requests += requests;
+    }
+}
+
+/// The reason why a record cannot be adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// The fleet has a different record in the same place, which was not overwritten.
+    #[error("{what} differs between the folder and the fleet (at {key})")]
+    Differs {
+        /// A description of the record.
+        what: String,
+        /// The key in the store of the fleet.
+        key: Key,
+    },
+    /// The folder or the store of the fleet failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl AdoptError {
+    /// Returns the kind of failure.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self {
+            AdoptError::Differs { .. } => FailureKind::Damaged,
+            AdoptError::Store(error) => error.failure_kind(),
+        }
+    }
+}
+
+impl RecordAdopter {
+    /// Creates an adopter that writes to a fleet's store, as long as the fleet's agreement is still
+    /// the one in `known`.
+    pub(crate) fn new(
+        coordinator: Arc<dyn Coordinator>,
+        namespace: &Namespace,
+        known: Arc<KnownFleet>,
+    ) -> RecordAdopter {
+        RecordAdopter {
+            store: SharedStore::new(coordinator, Keys::of(namespace), known),
+            is_trial: false,
+        }
+    }
+
+    /// Returns an adopter that writes nothing and only reports differences.
+    #[must_use]
+    pub(crate) fn on_trial(self) -> RecordAdopter {
+        RecordAdopter {
+            is_trial: true,
+            ..self
+        }
+    }
+
+    /// Adopts a ledger, and those of its request keys that were recorded at `since` or later.
+    /// `read` returns a page of the appends that follow an event.
+    ///
+    /// # Errors
+    /// Returns [`AdoptError`] if the fleet's ledger differs, or if the fleet cannot be read or
+    /// written.
+    pub(crate) fn adopt_ledger(
+        &self,
+        ledger: &LedgerSummary,
+        since: EventTime,
+        read: &dyn Fn(Option<EventId>, usize) -> Result<Vec<StoredAppend>, StoreError>,
+    ) -> Result<AdoptedCount, AdoptError> {
+        let id = ledger.head.id.ledger();
+        let key = self.store.keys.ledger(id);
+        let found = self.store.read_key(key.clone())?;
+        let revision = found.as_ref().map_or(Revision::ABSENT, |row| row.modified);
+        let there = found.as_ref().map(ledger_of).transpose()?;
+        let differs = |key: &Key| AdoptError::Differs {
+            what: format!("ledger {id}"),
+            key: key.clone(),
+        };
+        if there.is_some_and(|there| there.genesis != ledger.genesis) {
+            return Err(differs(&key));
+        }
+        let known = there.map_or(0, |there| there.head.place);
+        let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
+        let (mut count, mut previous) = (AdoptedCount::default(), None);
+        loop {
+            let page = read(previous, PAGE_LEN)?;
+            let Some(last) = page.last() else { break };
+            count.parts += u64::try_from(page.len()).expect("a page is short");
+            let requests: Vec<DoneRequest> = page
+                .iter()
+                .filter_map(|append| remembered(append, since))
+                .collect();
+            let commits = commits_of(&page, previous);
+            previous = Some(last.head().id);
+            for some in commits.chunks(ROWS_READ_MAX) {
+                let (old, new): (Vec<&Commit>, Vec<&Commit>) =
+                    some.iter().partition(|commit| commit.head().place <= known);
+                for (commits, are_new) in [(old, false), (new, true)] {
+                    let row = |commit: &&Commit| {
+                        (
+                            self.store.keys.event(commit.head().id),
+                            commit_to_bytes(commit),
+                        )
+                    };
+                    let rows: Vec<_> = commits.iter().map(row).collect();
+                    batch
+                        .create_missing(&rows, are_new)?
+                        .map_or(Ok(()), |key| Err(differs(key)))?;
+                    let cuts_a_row = |commit: &&&Commit| commit.appends[0].first_place <= known;
+                    if let Some(cut) = commits.iter().find(|commit| are_new && cuts_a_row(commit)) {
+                        return Err(differs(&self.store.keys.event(cut.head().id)));
+                    }
+                }
+            }
+            count.requests += self.adopt_requests(id, &requests, &mut batch)?;
+        }
+        if known >= ledger.head.place {
+            count.found += 1;
+        } else {
+            let value = ledger_to_bytes(&key, ledger);
+            batch.update(key, value, revision)?;
+            count.written += 1;
+        }
+        batch.flush()?;
+        Ok(count)
+    }
+
+    /// Adds those requests that the fleet lacks to the batch. Returns the number of all `requests`.
+    fn adopt_requests(
+        &self,
+        ledger: LedgerId,
+        requests: &[DoneRequest],
+        batch: &mut AdoptedBatch<'_>,
+    ) -> Result<u64, AdoptError> {
+        if requests.is_empty() {
+            return Ok(0);
+        }
+        let ranges: Vec<Range> = requests
+            .iter()
+            .map(|done| Range::one(self.store.keys.request(done.key)))
+            .collect();
+        for (done, found) in requests.iter().zip(self.store.read(&ranges)?) {
+            let there = found
+                .first()
+                .map(|entry| request_of(entry, done.key))
+                .transpose()?;
+            let revision = found
+                .first()
+                .map_or(Revision::ABSENT, |entry| entry.modified);
+            match there {
+                None => batch.put_request(*done, revision)?,
+                Some(there) if there == *done => {}
+                // A caller reused the key after more than a day.
+                Some(there) if done.recorded < remembered_since(there.recorded) => {}
+                Some(there) if there.recorded < remembered_since(done.recorded) => {
+                    batch.put_request(*done, revision)?
+                }
+                Some(_) => {
+                    let what = format!("a request with a key, of ledger {ledger},");
+                    return Err(AdoptError::Differs {
+                        what,
+                        key: self.store.keys.request(done.key),
+                    });
+                }
+            }
+        }
+        Ok(u64::try_from(requests.len()).expect("a page is short"))
+    }
+
+    /// Adopts pairs of objects with their anchors.
+    ///
+    /// # Errors
+    /// Returns [`AdoptError`] if the fleet's anchors differ, or if the fleet cannot be read or
+    /// written.
+    pub(crate) fn adopt_pairs(&self, pairs: &[StoredPair]) -> Result<AdoptedCount, AdoptError> {
+        let keys = &self.store.keys;
+        let ranges: Vec<Range> = pairs
+            .iter()
+            .map(|of| Range::one(keys.pair(&of.format, of.pair)))
+            .collect();
+        let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
+        let mut count = AdoptedCount::default();
+        for (
+            StoredPair {
+                format,
+                pair,
+                anchors,
+            },
+            found,
+        ) in pairs.iter().zip(self.store.read(&ranges)?)
+        {
+            let key = keys.pair(format, *pair);
+            count.parts += u64::try_from(anchors.len()).expect("a pair has few");
+            if found.is_empty() {
+                for StoredAnchor {
+                    anchor,
+                    report_count,
+                    externals,
+                } in anchors
+                {
+                    let key = keys.conjunction(format, (anchor.tca, *pair));
+                    let value = conjunction_to_bytes(&key, anchor.rank, report_count.as_ref());
+                    batch.replace(key, value)?;
+                    if externals.is_empty() {
+                        continue;
+                    }
+                    let anchor = AnchorKey {
+                        format: format.clone(),
+                        pair: *pair,
+                        tca: anchor.tca,
+                    };
+                    for external in externals {
+                        batch.replace(keys.external(&anchor, external), Vec::new())?;
+                    }
+                    let key = keys.externals(&anchor);
+                    let value = externals_to_bytes(&key, externals);
+                    batch.replace(key, value)?;
+                }
+                let mut created: Vec<Anchor> = anchors.iter().map(|stored| stored.anchor).collect();
+                created.sort_by_key(|anchor| (anchor.rank, anchor.tca));
+                let value = pair_to_bytes(&key, ADOPTED, &created);
+                batch.create(key, value)?;
+                count.written += 1;
+            } else {
+                let there = anchors_of(&found)?;
+                if !anchors.iter().all(|stored| there.contains(&stored.anchor)) {
+                    let what = format!(
+                        "the conjunctions of {} and {} in {format}",
+                        pair.primary, pair.secondary
+                    );
+                    return Err(AdoptError::Differs { what, key });
+                }
+                count.found += 1;
+            }
+        }
+        batch.flush()?;
+        Ok(count)
+    }
+}
+
+/// Returns the request of an append if it was recorded at `since` or later. The keys of earlier
+/// requests have expired, so callers may use them for other requests.
+fn remembered(append: &StoredAppend, since: EventTime) -> Option<DoneRequest> {
+    let mark = append.mark.filter(|_| append.recorded >= since)?;
+    Some(DoneRequest {
+        key: mark.key,
+        recorded: append.recorded,
+        last: append.head().id,
+    })
+}
+
+/// Converts appends to the fleet's rows, with several appends in each row. `previous` is the event
+/// before them, or `None` at the beginning of the ledger.
+fn commits_of(appends: &[StoredAppend], previous: Option<EventId>) -> Vec<Commit> {
+    let (mut commits, mut shared, mut len) = (Vec::new(), Vec::new(), 0);
+    let mut previous = previous.unwrap_or_else(|| {
+        let genesis = appends[0].entries[0].id;
+        EventId::before_genesis(genesis.timestamp(), genesis.ledger())
+    });
+    for (at, append) in appends.iter().enumerate() {
+        len += append_row::to_bytes(append).len();
+        shared.push(append.clone());
+        if len >= ROW_LEN || at + 1 == appends.len() {
+            let commit = Commit {
+                attempt: ADOPTED,
+                previous,
+                appends: std::mem::take(&mut shared),
+            };
+            previous = commit.head().id;
+            commits.push(commit);
+            len = 0;
+        }
+    }
+    commits
+}

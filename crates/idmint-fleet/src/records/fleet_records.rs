@@ -1,0 +1,201 @@
+//! The records of a fleet as one store. Other modules implement its ledgers, numbers, conjunctions
+//! and requests.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::journal::AppendJournal;
+use super::keys::Keys;
+use super::known_fleet::{FleetEra, KnownFleet};
+use super::room::Room;
+use super::rows::Attempt;
+use super::shared_store::{Asked, NO_ROOM, NotWritten, SharedStore, Written};
+use super::transaction_draft::{TransactionDraft, fitting, has_landed, journalled};
+use crate::coordinator::{Coordinator, KeyValue};
+use idmint_core::time::UnixNanos;
+use idmint_storage::{
+    BackedUp, FailureKind, Namespace, Obstacle, RecordPlan, RecordStore, StoreError, WriteError,
+};
+
+/// The record store that the nodes of a fleet share.
+pub struct FleetRecords {
+    pub(super) store: SharedStore,
+    room: Arc<Room>,
+    /// A random number that identifies this process.
+    process: u64,
+    /// The number of transactions that this process has attempted so far. Each transaction
+    /// increments it. Relaxed, because attempts only have to differ from each other.
+    attempts: AtomicU64,
+    /// The journal of this node, or `None` if the records serve no callers.
+    journal: Option<AppendJournal>,
+}
+
+impl FleetRecords {
+    /// Creates the records of a namespace. `process` is a random number that identifies this
+    /// process. `known` is this node's knowledge of the fleet. `room` shows whether the coordinator
+    /// has space for more records.
+    pub fn new(
+        coordinator: Arc<dyn Coordinator>,
+        namespace: &Namespace,
+        known: Arc<KnownFleet>,
+        room: Arc<Room>,
+        process: u64,
+    ) -> FleetRecords {
+        let store = SharedStore::new(coordinator, Keys::of(namespace), known);
+        FleetRecords {
+            store,
+            room,
+            process,
+            attempts: AtomicU64::new(0),
+            journal: None,
+        }
+    }
+
+    /// Sets the journal, to which rows are written before a response relies on them.
+    #[must_use]
+    pub fn with_journal(self, journal: Option<AppendJournal>) -> FleetRecords {
+        FleetRecords { journal, ..self }
+    }
+
+    pub(super) fn attempt(&self) -> Attempt {
+        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
+        Attempt(u128::from(self.process) << 64 | u128::from(number))
+    }
+
+    /// Writes committed rows to the journal, because the next response relies on them.
+    fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
+        if let Some(journal) = &self.journal {
+            journal.keep(era, &rows.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    /// Writes rows to the journal that were requested at `asked`, and checks that they were
+    /// journalled in time. If an operator restores the coordinator, the journal then has all rows
+    /// that responses rely on.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if this process was suspended in the meantime. Without a journal
+    /// nothing is checked, because no row could be recovered anyway.
+    fn keep_in_time<'a>(
+        &self,
+        asked: Asked,
+        era: FleetEra,
+        rows: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<(), StoreError> {
+        self.keep(era, rows);
+        self.journal
+            .as_ref()
+            .map_or(Ok(()), |_| self.store.check_in_time(asked))
+    }
+
+    /// Writes rows to the journal that were read from the coordinator, and checks the time like
+    /// [`FleetRecords::keep_in_time`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`FleetRecords::keep_in_time`].
+    pub(super) fn keep_read(
+        &self,
+        asked: Asked,
+        era: FleetEra,
+        rows: &[KeyValue],
+    ) -> Result<(), StoreError> {
+        let rows = rows
+            .iter()
+            .map(|row| (row.key.as_str(), row.value.as_slice()));
+        self.keep_in_time(asked, era, rows)
+    }
+}
+
+impl RecordStore for FleetRecords {
+    fn fitting(&self, plans: &[RecordPlan]) -> usize {
+        fitting(plans)
+    }
+
+    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        assert_eq!(
+            self.fitting(plans),
+            plans.len(),
+            "a caller writes no more than fits into a transaction"
+        );
+        if plans.is_empty() {
+            return Ok(());
+        }
+        if self.room.is_scarce() {
+            return Err(WriteError::NotWritten(NO_ROOM.into()));
+        }
+        let lacks = |key: &str| {
+            self.journal
+                .as_ref()
+                .is_some_and(|journal| journal.lacks(key))
+        };
+        let mut round = TransactionDraft::read(&self.store, self.attempt(), plans, &lacks)
+            .map_err(WriteError::NotWritten)?;
+        if !plans.iter().all(|plan| round.add(plan)) {
+            return Err(WriteError::Stale);
+        }
+        let (transaction, era) = (round.transaction(), self.store.era());
+        // The predecessors are kept before the commit. Otherwise, if one node after another is
+        // killed right after its commit, no journal would have the commits in the middle.
+        self.keep(era, round.predecessors());
+        match self.store.write(transaction.clone(), |stored| {
+            has_landed(&transaction, stored)
+        }) {
+            Ok(Written::Committed(asked)) => {
+                let rows = journalled(&self.store.keys, &transaction);
+                self.keep_in_time(asked, era, rows)
+                    .map_err(WriteError::Store)
+            }
+            Ok(Written::Stale) => Err(WriteError::Stale),
+            Err(NotWritten::Refused(error)) => Err(WriteError::NotWritten(error)),
+            Err(NotWritten::Unknown(error)) => Err(WriteError::Store(error)),
+        }
+    }
+
+    fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
+        self.store.judging_time(now)
+    }
+
+    fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {
+        let advice = "etcd stores the records of a fleet: back it up with etcd snapshots (docs/OPERATIONS.md)";
+        Err(StoreError::new(FailureKind::NotUsable, advice))
+    }
+
+    fn obstacle(&self) -> Option<Obstacle> {
+        self.store.obstacle()
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.store.look_again()
+    }
+
+    fn write_obstacle(&self) -> Option<Obstacle> {
+        let is_scarce = self.room.is_scarce();
+        is_scarce.then_some(NO_ROOM).or(self.store.write_obstacle())
+    }
+
+    fn holds_numbers(&self) -> bool {
+        self.knows_hold()
+    }
+
+    fn look_at_hold(&self) -> Result<(), StoreError> {
+        self.looks_at_hold()
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for FleetRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetRecords")
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "fleet_records_tests.rs"]
+mod tests;

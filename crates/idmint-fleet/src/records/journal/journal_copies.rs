@@ -1,0 +1,445 @@
+//! Reads the journals of one or more nodes, and indexes the rows in them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::journal_record::{ERA_LEN, JournalRecord};
+use super::journalled_commit::{JournalledCommit, RowPlace};
+use super::number_copies::NumberCopies;
+use super::segments;
+use crate::nonce::Nonce;
+use crate::records::keys::Keys;
+use crate::records::known_fleet::FleetEra;
+use crate::records::numbers;
+use crate::records::rows::{Commit, commit_of_bytes, is_whole, pair_of_bytes};
+use crate::records::shared_store::written_later;
+use idmint_core::time::UnixNanos;
+use idmint_records::conjunction::{Anchor, Pair};
+use idmint_records::ledger::{EventId, EventTime, LedgerId};
+use idmint_storage::Namespace;
+
+/// The rows of one or more journals, indexed by ledger, pair of objects and series of numbers. The
+/// content of a ledger's rows stays in the files until it is needed.
+#[derive(Debug)]
+pub struct JournalCopies {
+    keys: Keys,
+    files: Vec<PathBuf>,
+    /// For each given path, the first names of the fleets whose rows were found there, in the order
+    /// of the rows.
+    origins: Vec<(PathBuf, Vec<u128>)>,
+    /// The highest count of fences that any of the journals records.
+    fences: u32,
+    pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
+    /// The journalled anchors of each pair.
+    pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
+    pub(super) numbers: NumberCopies,
+    /// Files whose end is unreadable, each with the length of that end in bytes. Usually a kill or
+    /// a copy cut off the last record.
+    torn: Vec<(PathBuf, u64)>,
+    /// The unreadable parts of files that are followed by readable records.
+    pub(super) damaged: Vec<DamagedPart>,
+}
+
+/// A part of a journal file that cannot be used. A killed process does not leave such a part,
+/// because no record ever follows an incomplete one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedPart {
+    /// The file.
+    pub path: PathBuf,
+    /// The position of the part in the file, in bytes.
+    pub at: u64,
+    /// The length of the part in bytes.
+    pub len: u64,
+    /// The number of rows of this file before the part. All of them are used.
+    pub rows_before: u64,
+    /// The number of rows of this file after the part. All of them are used.
+    pub rows_after: u64,
+}
+
+/// The facts that journals contain about the fleet that they belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JournalledFleet {
+    /// The first name of the fleet, or `None` if the journals are empty.
+    pub origin: Option<Nonce>,
+    /// The highest count of fences.
+    pub fences: u32,
+    /// The newest time at which a node recorded an event or issued a number.
+    pub newest: Option<UnixNanos>,
+    /// `true` if the import found records whose preceding records are in no journal.
+    pub has_gap: bool,
+}
+
+/// An anchor (the first report of a conjunction) from a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct JournalledAnchor {
+    pub(super) anchor: Anchor,
+    /// The latest era of the fleet under which any journal lists the anchor.
+    pub(super) era: FleetEra,
+    /// Other anchors of the same journalled row that are within reach of this anchor. Anchors may
+    /// be that close to each other if a report kept its id.
+    pub(super) beside: Vec<Anchor>,
+}
+
+/// The reason why journals cannot be imported. No row was written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The path has no journal, or the journal cannot be read.
+    #[error("{}: {error}", .path.display())]
+    Unreadable {
+        /// The given path.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        error: io::Error,
+    },
+    /// The journal belongs to another namespace.
+    #[error(
+        "{}: this is a journal of another namespace ({key}), not of {here}; correct etcd.namespace, or leave the journal out",
+        .path.display()
+    )]
+    OtherNamespace {
+        /// The given path.
+        path: PathBuf,
+        /// A key in the journal.
+        key: String,
+        /// The expected namespace.
+        here: Namespace,
+    },
+    /// The journal belongs to another fleet.
+    #[error(
+        "{}: this is a journal of {other}, not of {here}. If a node with an empty folder founded {here} in a wiped etcd, \
+         stop that node, wipe etcd again, and fence with all journals", .path.display()
+    )]
+    OtherFleet {
+        /// The given path.
+        path: PathBuf,
+        /// The fleet of the journal.
+        other: String,
+        /// The expected fleet.
+        here: String,
+    },
+    /// A later version of this program wrote the journal.
+    #[error("{}", written_later(&.path.display().to_string()))]
+    LaterVersion {
+        /// The given path.
+        path: PathBuf,
+    },
+}
+
+/// The reason why a file is not indexed.
+enum NotIndexed {
+    /// The file has this key of another namespace.
+    Stray(String),
+    /// A later version of this program wrote the file.
+    LaterVersion,
+}
+
+impl JournalCopies {
+    /// Reads the journals at these paths. Each path is a node's data folder, a journal's folder, or
+    /// one of its files.
+    ///
+    /// # Errors
+    /// Returns [`JournalError`] if a journal cannot be read or belongs to another namespace.
+    pub fn read(paths: &[PathBuf], namespace: &Namespace) -> Result<JournalCopies, JournalError> {
+        let mut copies = JournalCopies {
+            keys: Keys::of(namespace),
+            files: Vec::new(),
+            origins: Vec::new(),
+            fences: 0,
+            ledgers: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+            numbers: NumberCopies::default(),
+            torn: Vec::new(),
+            damaged: Vec::new(),
+        };
+        for path in paths {
+            let unreadable = |error| JournalError::Unreadable {
+                path: path.clone(),
+                error,
+            };
+            let mut origins = Vec::new();
+            for file in files_of(path, namespace).map_err(unreadable)? {
+                let bytes = fs::read(&file).map_err(unreadable)?;
+                copies
+                    .add_file(file, &bytes, &mut origins)
+                    .map_err(|refused| match refused {
+                        NotIndexed::Stray(key) => JournalError::OtherNamespace {
+                            path: path.clone(),
+                            key,
+                            here: namespace.clone(),
+                        },
+                        NotIndexed::LaterVersion => {
+                            JournalError::LaterVersion { path: path.clone() }
+                        }
+                    })?;
+            }
+            copies.origins.push((path.clone(), origins));
+        }
+        copies.numbers.settle();
+        Ok(copies)
+    }
+
+    /// Keeps the rows of the fleet that had one of these names, and returns the facts about this
+    /// fleet that the journals contain. Rows of other fleets, which a node may have been part of
+    /// before, are removed. If `names` is empty, because the store has no fleet any more, the fleet
+    /// is the one that the first journal ends with.
+    ///
+    /// # Errors
+    /// Returns [`JournalError::OtherFleet`] if a journal has rows of other fleets only.
+    pub fn of_fleet(
+        mut self,
+        names: &[Nonce],
+    ) -> Result<(JournalCopies, JournalledFleet), JournalError> {
+        let first = || self.origins.iter().find_map(|(_, origins)| origins.last());
+        let names: Vec<u128> = match names {
+            [] => first().copied().into_iter().collect(),
+            names => names.iter().map(|name| name.bits()).collect(),
+        };
+        let is_of = |era: FleetEra| names.contains(&era.origin);
+        let is_other = |origins: &[u128]| !names.iter().any(|name| origins.contains(name));
+        let other = self.origins.iter().find_map(|(path, origins)| {
+            let last = origins.last().filter(|_| is_other(origins))?;
+            Some((path, last))
+        });
+        if let Some((path, other)) = other {
+            let began = |name: &u128| format!("the fleet that began as {name:032x}");
+            return Err(JournalError::OtherFleet {
+                path: path.clone(),
+                other: began(other),
+                here: names.first().map(began).unwrap_or_default(),
+            });
+        }
+        self.ledgers
+            .values_mut()
+            .for_each(|commits| commits.retain(|_, commit| is_of(commit.era)));
+        self.pairs
+            .values_mut()
+            .for_each(|anchors| anchors.retain(|anchor| is_of(anchor.era)));
+        self.numbers.retain(is_of);
+        let recorded = self.recorded().chain(self.numbers.recorded());
+        let fleet = JournalledFleet {
+            origin: names.first().copied().map(Nonce::new),
+            fences: self.fences,
+            newest: recorded
+                .max()
+                .map(|time| UnixNanos::new(time.micros().saturating_mul(1_000))),
+            has_gap: false,
+        };
+        Ok((self, fleet))
+    }
+
+    /// Returns the number of journal files.
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Returns the files whose end is unreadable, each with the length of that end in bytes.
+    /// Usually a kill or a copy cut off the last record.
+    pub fn torn(&self) -> &[(PathBuf, u64)] {
+        &self.torn
+    }
+
+    /// Returns the recording times of all commits.
+    pub(super) fn recorded(&self) -> impl Iterator<Item = EventTime> {
+        self.ledgers
+            .values()
+            .flat_map(BTreeMap::values)
+            .map(|commit| commit.recorded)
+    }
+
+    /// Reads the row of a commit from its file, exactly as it was committed.
+    ///
+    /// # Errors
+    /// Returns [`JournalError`] if the file has changed since the index was built.
+    pub(super) fn row(
+        &self,
+        last: EventId,
+        RowPlace { file, at, len }: RowPlace,
+    ) -> Result<(Commit, Vec<u8>), JournalError> {
+        let path = &self.files[file];
+        let unreadable = |error| JournalError::Unreadable {
+            path: path.clone(),
+            error,
+        };
+        let mut bytes = vec![0; len];
+        File::open(path)
+            .and_then(|file| file.read_exact_at(&mut bytes, at))
+            .map_err(unreadable)?;
+        let commit = match JournalRecord::read_from(&bytes) {
+            Some((JournalRecord::Row { value, .. }, _)) => {
+                commit_of_bytes(last, value).map(|commit| (commit, value.to_vec()))
+            }
+            Some((JournalRecord::Era(_), _)) | None => None,
+        };
+        commit.ok_or_else(|| unreadable(io::Error::other("it has changed since it was read first")))
+    }
+
+    /// Indexes the rows of a file, and adds the first names of their fleets to `origins`.
+    fn add_file(
+        &mut self,
+        path: PathBuf,
+        bytes: &[u8],
+        origins: &mut Vec<u128>,
+    ) -> Result<(), NotIndexed> {
+        let (mut at, mut era, mut rows) = (0, None, 0);
+        // The start of the current part of the file that cannot be used, and `true` if that part
+        // has whole records.
+        let mut unused: Option<(usize, bool)> = None;
+        let first_damaged = self.damaged.len();
+        let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
+            path: path.clone(),
+            at: u64_of(from),
+            len: u64_of(to - from),
+            rows_before,
+            rows_after: 0,
+        };
+        self.files.push(path.clone());
+        while at < bytes.len() {
+            let Some((record, len)) = JournalRecord::read_from(&bytes[at..]) else {
+                if unused.is_none() && JournalRecord::is_later(&bytes[at..]) {
+                    return Err(NotIndexed::LaterVersion);
+                }
+                unused.get_or_insert((at, false));
+                at += 1;
+                continue;
+            };
+            // The unusable part is so short that it may have been the record of a new era. Rows are
+            // longer. So the era of the following rows is unknown.
+            if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
+                era = None;
+            }
+            let (is_row, is_used) = match (record, era) {
+                (JournalRecord::Era(begun), _) => {
+                    self.fences = self.fences.max(begun.fences);
+                    era = Some(begun);
+                    (false, true)
+                }
+                (JournalRecord::Row { key, .. }, _) if !self.keys.are_above(key) => {
+                    return Err(NotIndexed::Stray(key.to_owned()));
+                }
+                (JournalRecord::Row { key, value }, Some(era)) => {
+                    if origins.last() != Some(&era.origin) {
+                        origins.push(era.origin);
+                    }
+                    let place = RowPlace {
+                        file: self.files.len() - 1,
+                        at: u64_of(at),
+                        len,
+                    };
+                    let is_used = self.add_row(era, key, value, place);
+                    if !is_used && is_whole(key, value) {
+                        return Err(NotIndexed::LaterVersion);
+                    }
+                    (true, is_used)
+                }
+                // Without the record of the era, nothing shows which rows replace others.
+                (JournalRecord::Row { .. }, None) => (true, false),
+            };
+            if !is_used {
+                unused = Some((unused.map_or(at, |(from, _)| from), true));
+            } else if let Some((from, _)) = unused.take() {
+                self.damaged.push(damaged_part(from, at, rows));
+            }
+            rows += u64::from(is_row && is_used);
+            at += len;
+        }
+        match unused {
+            // A killed process does not leave a whole record that cannot be used, so the part is
+            // damaged.
+            Some((from, true)) => self.damaged.push(damaged_part(from, at, rows)),
+            Some((from, false)) => self.torn.push((path, u64_of(bytes.len() - from))),
+            None => {}
+        }
+        for part in &mut self.damaged[first_damaged..] {
+            part.rows_after = rows - part.rows_before;
+        }
+        Ok(())
+    }
+
+    /// Indexes a row. Returns `false` if the row has a form that no node writes.
+    fn add_row(&mut self, era: FleetEra, key: &str, value: &[u8], place: RowPlace) -> bool {
+        if let Some(last) = self.keys.event_of(key) {
+            let Some(commit) = commit_of_bytes(last, value) else {
+                return false;
+            };
+            let commit = JournalledCommit::of(&commit, era, place);
+            let known = self
+                .ledgers
+                .entry(last.ledger())
+                .or_default()
+                .entry(last)
+                .or_insert(commit);
+            // If two commits have the same events, the commit of the later era has the correct
+            // request key.
+            if known.era < era {
+                *known = commit;
+            }
+            return true;
+        }
+        if let Some((series, last)) = self.keys.numbers_of(key) {
+            let commit = numbers::commit_of_bytes(key, &series, last, value);
+            return commit
+                .map(|commit| self.numbers.add_commit(commit, era))
+                .is_some();
+        }
+        if let Some((series, number)) = self.keys.void_of(key) {
+            let void = numbers::void_of_bytes(key, (&series, number), value);
+            return void.map(|void| self.numbers.add_void(void, era)).is_some();
+        }
+        let (Some(of), Some(anchors)) = (self.keys.pair_of(key), pair_of_bytes(key, value)) else {
+            return false;
+        };
+        let known = self.pairs.entry(of).or_default();
+        for anchor in &anchors {
+            let reach = anchor.tca.reach();
+            let beside = anchors
+                .iter()
+                .filter(|other| *other != anchor && reach.contains(&other.tca))
+                .copied();
+            match known
+                .iter_mut()
+                .find(|known| known.anchor.tca == anchor.tca)
+            {
+                Some(known) => {
+                    known.era = known.era.max(era);
+                    beside.for_each(|other| {
+                        if !known.beside.contains(&other) {
+                            known.beside.push(other)
+                        }
+                    });
+                }
+                None => known.push(JournalledAnchor {
+                    anchor: *anchor,
+                    era,
+                    beside: beside.collect(),
+                }),
+            }
+        }
+        true
+    }
+}
+
+fn u64_of(len: usize) -> u64 {
+    u64::try_from(len).expect("a length in memory")
+}
+
+/// Returns the files of a journal, oldest first.
+fn files_of(path: &Path, namespace: &Namespace) -> io::Result<Vec<PathBuf>> {
+    if fs::metadata(path)?.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let within = segments::folder_of(path, namespace);
+    let segments = segments::list(if within.is_dir() { &within } else { path })?;
+    // A node that has appended nothing has an empty journal folder.
+    let is_journal = within.is_dir() || path.file_name() == within.file_name();
+    if segments.is_empty() && !is_journal {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "there is no journal here; name the data folder of a node, and leave out a node that has never run in this namespace",
+        ));
+    }
+    Ok(segments.into_iter().map(|segment| segment.path).collect())
+}

@@ -1,0 +1,245 @@
+//! Imports numbers from journals into a coordinator that lost them in a restore. The import
+//! continues each series without a gap, and overwrites nothing.
+
+use std::collections::BTreeSet;
+
+use super::journal_import::{IMPORTED, ImportError, JournalImport, overtaken};
+use super::number_copies::JournalledNumbers;
+use super::reimported::{LostNumbers, Reimported};
+use crate::coordinator::{Compare, Range, Revision, Transaction, Write};
+use crate::records::numbers::{GivenCommit, VoidRow, put_commit, void_to_bytes};
+use idmint_records::ledger::{GivenNumbers, SeriesName};
+use idmint_storage::SeriesSummary;
+use idmint_storage::StoreError;
+
+/// The maximum number of requests whose numbers are written in one transaction.
+const GIVEN_MAX: usize = 100;
+
+impl JournalImport<'_> {
+    /// Continues every series with its journalled numbers. Then voids again the numbers that were
+    /// void before the restore.
+    pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
+        for (series, journalled) in &self.copies.numbers.series {
+            let mut there = self.store.series_summary(series)?;
+            let (next, others) = choose(there.as_ref().map(|there| there.last), journalled);
+            done.series += u64::from(!next.is_empty());
+            for some in next.chunks(GIVEN_MAX) {
+                there = Some(self.continue_series(series, there, some)?);
+                done.numbers += some.iter().map(GivenNumbers::count).sum::<u64>();
+            }
+            self.report_lost_numbers(&others, there.map_or(0, |there| there.last), done)?;
+        }
+        self.import_voids(done)
+    }
+
+    /// Writes numbers that follow the last number of a series. Returns the summary of the series
+    /// with its new last number.
+    fn continue_series(
+        &self,
+        series: &SeriesName,
+        before: Option<SeriesSummary>,
+        given: &[GivenNumbers],
+    ) -> Result<SeriesSummary, ImportError> {
+        let keys = &self.store.keys;
+        let of_keys = given
+            .iter()
+            .map(|given| keys.number_key(series, given.mark.key));
+        let ranges = [keys.series(series)]
+            .into_iter()
+            .chain(of_keys)
+            .map(Range::one);
+        let mut found = self.store.read(&ranges.collect::<Vec<_>>())?.into_iter();
+        let revision = found
+            .next()
+            .and_then(|found| found.first().map(|row| row.modified))
+            .unwrap_or_default();
+        if self.store.series_summary(series)? != before {
+            return Err(overtaken().into());
+        }
+        let mut transaction = Transaction::default();
+        let commit = GivenCommit {
+            attempt: IMPORTED,
+            begins: before.is_none(),
+            given: given.to_vec(),
+        };
+        let summary = put_commit(keys, before.as_ref(), revision, &commit, &mut transaction);
+        // A caller may have retried before its number was imported, and received another number.
+        // The request key of that caller keeps the other number.
+        let in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
+        transaction
+            .compare
+            .retain(|compare| !in_use.contains(compare.key()));
+        transaction
+            .write
+            .retain(|write| !matches!(write, Write::Put { key, .. } if in_use.contains(key)));
+        self.commit(&transaction)?;
+        Ok(summary)
+    }
+
+    /// Adds to `done.lost_numbers` those of the journalled numbers `others` that the coordinator
+    /// does not have. `last` is the last number of the series in the coordinator.
+    fn report_lost_numbers(
+        &self,
+        others: &[GivenNumbers],
+        last: u64,
+        done: &mut Reimported,
+    ) -> Result<(), StoreError> {
+        for some in others.chunks(GIVEN_MAX) {
+            let keys: Vec<_> = some
+                .iter()
+                .map(|given| (given.series.clone(), given.mark.key))
+                .collect();
+            for (given, found) in some.iter().zip(self.store.given_to(&keys)?.found) {
+                if !self.is_there(given, found.as_ref())? {
+                    done.lost_numbers.push(LostNumbers {
+                        given: given.clone(),
+                        is_replaced: given.first <= last,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `true` if the coordinator has these numbers, issued to the same request. `of_key` has the
+    /// numbers that the coordinator stores under the request's key.
+    fn is_there(
+        &self,
+        given: &GivenNumbers,
+        of_key: Option<&GivenNumbers>,
+    ) -> Result<bool, StoreError> {
+        let is_same = |there: &GivenNumbers| {
+            (there.first, there.last, there.mark) == (given.first, given.last, given.mark)
+        };
+        if of_key.is_some_and(is_same) {
+            return Ok(true);
+        }
+        let by_number = self.store.number(&given.series, given.first)?;
+        Ok(by_number.is_some_and(|there| is_same(&there.found.given)))
+    }
+
+    /// Voids each journalled void number again, if the number still belongs to the request that had
+    /// it when it was voided. Otherwise the reason for voiding the number does not apply.
+    fn import_voids(&self, done: &mut Reimported) -> Result<(), ImportError> {
+        for journalled in &self.copies.numbers.voids {
+            let VoidRow { of, void, .. } = &journalled.row;
+            let there = self
+                .store
+                .number(&void.series, void.number)?
+                .map(|there| there.found);
+            if there.is_some_and(|there| there.given.mark.key == *of && there.void.is_none()) {
+                let key = self.store.keys.void(&void.series, void.number);
+                let value = void_to_bytes(
+                    &key,
+                    &VoidRow {
+                        attempt: IMPORTED,
+                        of: *of,
+                        void: void.clone(),
+                    },
+                );
+                self.commit(&Transaction {
+                    compare: vec![Compare::Created(key.clone(), Revision::ABSENT)],
+                    otherwise: vec![Range::one(key.clone())],
+                    write: vec![Write::put(key, value)],
+                    ..Transaction::default()
+                })?;
+                done.voids += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Splits the journalled numbers of a series into two groups: the ones that continue the series
+/// after `last`, in order, and all others.
+fn choose(
+    last: Option<u64>,
+    journalled: &[JournalledNumbers],
+) -> (Vec<GivenNumbers>, Vec<GivenNumbers>) {
+    let (mut last, mut next, mut taken) = (last, Vec::new(), BTreeSet::new());
+    loop {
+        let continues = |journalled: &JournalledNumbers| match last {
+            None => journalled.begins,
+            Some(last) => last.checked_add(1) == Some(journalled.given.first),
+        };
+        // `journalled` is sorted by the first number of each entry.
+        let from =
+            journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
+        let candidates = journalled.iter().enumerate().skip(from);
+        let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
+        // An earlier restore may have lost numbers, after which the series issued the same numbers
+        // to other requests. The entry of the later era is then the current one.
+        let latest = candidates
+            .filter(|(_, other)| continues(other))
+            .max_by_key(|(_, other)| (other.era, other.given.recorded, other.given.last));
+        let Some((at, chosen)) = latest else { break };
+        last = Some(chosen.given.last);
+        taken.insert(at);
+        next.push(chosen.given.clone());
+    }
+    let others = journalled
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !taken.contains(at));
+    (next, others.map(|(_, other)| other.given.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::known_fleet::FleetEra;
+    use idmint_core::time::UnixNanos;
+    use idmint_records::ledger::NumberPlan;
+    use idmint_storage::RecordPlan;
+    use idmint_storage::samples::{given_plan, series};
+
+    /// `count` numbers from `first` on that were issued to a key in this era.
+    fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
+        let RecordPlan::Number(NumberPlan { given, .. }) =
+            given_plan(&series("acme"), 1, key, None)
+        else {
+            unreachable!("made")
+        };
+        let given = GivenNumbers {
+            first,
+            last: first + count - 1,
+            ..given
+        };
+        JournalledNumbers {
+            given,
+            begins: first == 1,
+            era: FleetEra {
+                floor: UnixNanos::new(era),
+                ..FleetEra::default()
+            },
+        }
+    }
+
+    fn firsts(given: &[GivenNumbers]) -> Vec<(u64, u64)> {
+        given
+            .iter()
+            .map(|given| (given.first, given.last))
+            .collect()
+    }
+
+    #[test]
+    fn a_series_is_continued_without_a_gap_by_what_was_there_last() {
+        let all = [
+            journalled(1, 1, "a", 1),
+            journalled(2, 2, "b", 1),
+            journalled(2, 1, "c", 2),
+            journalled(3, 1, "d", 2),
+            journalled(4, 1, "e", 1),
+            journalled(6, 1, "f", 2),
+        ];
+        let (next, others) = choose(None, &all);
+        assert_eq!(
+            (firsts(&next), firsts(&others)),
+            (vec![(1, 1), (2, 2), (3, 3), (4, 4)], vec![(2, 3), (6, 6)])
+        );
+        let (next, others) = choose(Some(3), &all);
+        assert_eq!((firsts(&next), others.len()), (vec![(4, 4)], 5));
+        assert_eq!(choose(None, &all[1..]).0, [], "nobody knows how it began");
+        assert_eq!(choose(Some(9), &all).0, []);
+    }
+}

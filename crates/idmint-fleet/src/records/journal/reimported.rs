@@ -1,0 +1,75 @@
+//! The result of an import: the recovered rows and the lost ones.
+
+use super::journal_copies::DamagedPart;
+use idmint_records::conjunction::{Anchor, Pair};
+use idmint_records::ledger::{EventId, GivenNumbers};
+
+/// The result of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reimported {
+    /// The number of ledgers that were continued or created.
+    pub ledgers: u64,
+    /// The number of events that were added to these ledgers.
+    pub events: u64,
+    /// The number of request keys that were recovered with the events.
+    pub requests: u64,
+    /// The number of conjunctions that were recovered.
+    pub conjunctions: u64,
+    /// The number of series that were continued or created.
+    pub series: u64,
+    /// The number of numbers that were added to these series.
+    pub numbers: u64,
+    /// The number of numbers that were voided again.
+    pub voids: u64,
+    /// The appends that are lost.
+    pub lost: Vec<LostAppend>,
+    /// The conjunctions that are lost.
+    pub lost_conjunctions: Vec<LostConjunction>,
+    /// The numbers that are lost.
+    pub lost_numbers: Vec<LostNumbers>,
+    /// The parts of the journals that cannot be read. Their rows may be lost.
+    pub damaged: Vec<DamagedPart>,
+}
+
+impl Reimported {
+    /// `true` if records are lost because no journal has the records before them.
+    pub fn has_gap(&self) -> bool {
+        let mut appends = self.lost.iter().map(|lost| lost.is_replaced);
+        let mut numbers = self.lost_numbers.iter().map(|lost| lost.is_replaced);
+        !appends.all(|is_replaced| is_replaced) || !numbers.all(|is_replaced| is_replaced)
+    }
+}
+
+/// The journalled appends of one transaction that cannot be recovered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostAppend {
+    /// The position of the first event in its ledger.
+    pub first_place: u64,
+    /// The ids of the events. All of them belong to one ledger.
+    pub events: Vec<EventId>,
+    /// `true` if the ledger has another event in this position. `false` if no journal has the
+    /// events before these.
+    pub is_replaced: bool,
+}
+
+/// A journalled conjunction that cannot be recovered, because another conjunction of the same
+/// objects is now within its reach (too close in time).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostConjunction {
+    /// The name of the format.
+    pub format: String,
+    /// The pair of objects.
+    pub pair: Pair,
+    /// The anchor of the conjunction.
+    pub anchor: Anchor,
+}
+
+/// Journalled numbers that cannot be recovered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostNumbers {
+    /// The numbers, with the request to which they were issued.
+    pub given: GivenNumbers,
+    /// `true` if other requests have received these numbers since. `false` if no journal has the
+    /// numbers before these.
+    pub is_replaced: bool,
+}

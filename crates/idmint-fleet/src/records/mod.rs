@@ -1,0 +1,46 @@
+//! The ledgers, conjunctions and numbers that the nodes of a fleet share, stored in any
+//! coordinator.
+//!
+//! ```text
+//! keys  rows                 keys and bytes of rows
+//! known_fleet                what the fleet has agreed on, and the consistency of responses
+//! room                       whether the coordinator has space for more records
+//! shared_store               reads and writes, and the meaning of their errors
+//! ledgers  requests  conjunctions  numbers/    reads and sweeps
+//! transaction_draft          comparisons and writes of one transaction
+//! fleet_records              the store as a whole
+//! adoption/                  records of a node that moves in, unchanged
+//! journal/                   commits that a node keeps, for a coordinator that has lost them
+//! ```
+//!
+//! Several nodes write the same rows. So each write compares the revision of `meta`, and the
+//! revisions of all ledger heads, request keys and pairs of objects that the write is based on. The
+//! result of a read may already be outdated. A write without a response is sent again byte for
+//! byte.
+
+mod adoption;
+mod conjunctions;
+mod fleet_records;
+mod journal;
+mod keys;
+mod known_fleet;
+mod ledgers;
+mod numbers;
+mod requests;
+mod room;
+mod rows;
+mod shared_store;
+mod transaction_draft;
+
+pub(crate) use adoption::RecordAdopter;
+pub use adoption::{AdoptError, AdoptedCount};
+pub use fleet_records::FleetRecords;
+pub use journal::{
+    AppendJournal, DamagedPart, ImportError, JournalCopies, JournalError, JournalImport,
+    JournalledFleet, LostAppend, LostConjunction, LostNumbers, Reimported,
+};
+pub use known_fleet::KnownFleet;
+pub(crate) use known_fleet::{AgreedMeta, FleetEra, OwnKey};
+pub(crate) use numbers::hold_numbers;
+pub use room::Room;
+pub use shared_store::JOURNALLED_WITHIN;

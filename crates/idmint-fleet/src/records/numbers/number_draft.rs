@@ -1,0 +1,302 @@
+//! The part of a transaction that issues and voids numbers, based on the stored rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::hold::Hold;
+use super::rows::{
+    GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes,
+};
+use super::series::summary_of;
+use crate::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
+use crate::records::keys::Keys;
+use crate::records::rows::Attempt;
+use idmint_records::ledger::{GivenNumbers, KeyHash, NumberPlan, SeriesHead, SeriesName, VoidPlan};
+use idmint_storage::StoreError;
+use idmint_storage::{RecordPlan, SeriesSummary};
+
+/// An estimate of the size that number plans take in a transaction.
+#[derive(Default)]
+pub(in crate::records) struct NumbersNeed<'a> {
+    series: BTreeSet<&'a SeriesName>,
+    given: usize,
+    voids: usize,
+}
+
+impl<'a> NumbersNeed<'a> {
+    /// Adds a plan of numbers, and returns its approximate size in bytes.
+    pub(in crate::records) fn add_number(&mut self, plan: &'a NumberPlan) -> usize {
+        self.given += 1;
+        let of_series = if self.series.insert(&plan.given.series) {
+            500
+        } else {
+            0
+        };
+        of_series + 500 + plan.given.by.as_ref().map_or(0, String::len)
+    }
+
+    /// Adds a plan to void a number, and returns its approximate size in bytes.
+    pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> usize {
+        self.voids += 1;
+        500 + plan.void.reason.as_str().len() + plan.void.by.as_ref().map_or(0, String::len)
+    }
+
+    /// Returns the maximum number of rows that are written, compared or read.
+    pub(in crate::records) fn rows(&self) -> usize {
+        let of_hold = if self.series.is_empty() { 0 } else { 2 };
+        3 * self.series.len() + self.given + self.voids + of_hold
+    }
+}
+
+/// The numbers that one transaction issues and voids.
+#[derive(Default)]
+pub(in crate::records) struct NumberDraft {
+    series: BTreeMap<SeriesName, OfSeries>,
+    keys: BTreeMap<(SeriesName, KeyHash), Revision>,
+    voids: BTreeMap<(SeriesName, u64), OfVoid>,
+    /// The revision of the row with the hold on numbers, or [`Revision::ABSENT`] if there is no
+    /// hold.
+    hold: Revision,
+}
+
+/// The stored state of a series, and the numbers that the transaction issues.
+#[derive(Default)]
+struct OfSeries {
+    revision: Revision,
+    is_held: bool,
+    before: Option<SeriesSummary>,
+    given: Vec<GivenNumbers>,
+}
+
+/// The stored void row of a number, and the plan to void the number.
+#[derive(Default)]
+struct OfVoid {
+    revision: Revision,
+    plan: Option<VoidPlan>,
+}
+
+impl NumberDraft {
+    /// `true` if the transaction issues numbers while a hold on numbers exists.
+    pub(in crate::records) fn finds_hold(&self) -> bool {
+        self.hold != Revision::ABSENT
+    }
+
+    /// Creates a draft for these plans. Nothing has been read yet.
+    pub(in crate::records) fn of(plans: &[RecordPlan]) -> NumberDraft {
+        let mut round = NumberDraft::default();
+        for plan in plans {
+            match plan {
+                RecordPlan::Number(NumberPlan { given, .. }) => {
+                    round.series.entry(given.series.clone()).or_default();
+                    round
+                        .keys
+                        .entry((given.series.clone(), given.mark.key))
+                        .or_default();
+                }
+                RecordPlan::Void(VoidPlan { void, .. }) => {
+                    round
+                        .voids
+                        .entry((void.series.clone(), void.number))
+                        .or_default();
+                }
+                RecordPlan::Append(_) | RecordPlan::Anchor(_) => {}
+            }
+        }
+        round
+    }
+
+    /// Returns the ranges to read, in the order that [`NumberDraft::take`] expects.
+    pub(in crate::records) fn ranges(&self, keys: &Keys) -> Vec<Range> {
+        let series = self.series.keys().map(|series| keys.series(series));
+        let of_keys = self
+            .keys
+            .keys()
+            .map(|(series, key)| keys.number_key(series, *key));
+        let voids = self
+            .voids
+            .keys()
+            .map(|(series, number)| keys.void(series, *number));
+        let of_hold =
+            (!self.series.is_empty()).then(|| [keys.number_hold(), keys.ended_hold(None)]);
+        let ended = self
+            .series
+            .keys()
+            .map(|series| keys.ended_hold(Some(series)));
+        let hold = of_hold.into_iter().flatten().chain(ended);
+        hold.chain(series)
+            .chain(of_keys)
+            .chain(voids)
+            .map(Range::one)
+            .collect()
+    }
+
+    /// Takes the rows that were read for [`NumberDraft::ranges`], in the same order.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if a row is damaged.
+    pub(in crate::records) fn take(
+        &mut self,
+        mut next: impl FnMut() -> Option<KeyValue>,
+    ) -> Result<(), StoreError> {
+        if !self.series.is_empty() {
+            let (hold, for_all) = (next(), next());
+            self.hold = revision_of(hold.as_ref());
+            for of_series in self.series.values_mut() {
+                let ended = next();
+                of_series.is_held =
+                    Hold::is_in_force(hold.as_ref(), [for_all.as_ref(), ended.as_ref()])?;
+            }
+        }
+        for (series, of_series) in &mut self.series {
+            let found = next();
+            of_series.revision = revision_of(found.as_ref());
+            of_series.before = found
+                .map(|row| summary_of(series.clone(), &row))
+                .transpose()?;
+        }
+        self.keys
+            .values_mut()
+            .for_each(|revision| *revision = revision_of(next().as_ref()));
+        self.voids
+            .values_mut()
+            .for_each(|void| void.revision = revision_of(next().as_ref()));
+        Ok(())
+    }
+
+    /// Adds issued numbers. Returns `false` if the stored rows differ from those that the plan is
+    /// based on, or if a hold on the series forbids the plan.
+    #[must_use]
+    pub(in crate::records) fn add_number(
+        &mut self,
+        NumberPlan { before, given }: &NumberPlan,
+    ) -> bool {
+        let of_series = self
+            .series
+            .get_mut(&given.series)
+            .expect("its series was read");
+        let stored = of_series.before.as_ref().map(|series| SeriesHead {
+            last: series.last,
+            recorded: series.updated,
+        });
+        let head = of_series.given.last().map(GivenNumbers::head).or(stored);
+        let key = (given.series.clone(), given.mark.key);
+        // Another request with the same key may have been recorded first.
+        let is_current = head == *before && self.keys.get(&key) == Some(&Revision::ABSENT);
+        let may_give = !of_series.is_held || given.skipped(given.last).is_some();
+        of_series.given.push(given.clone());
+        is_current && may_give
+    }
+
+    /// Adds the plan to void a number. Returns `false` if the number is already void.
+    #[must_use]
+    pub(in crate::records) fn add_void(&mut self, plan: &VoidPlan) -> bool {
+        let place = (plan.void.series.clone(), plan.void.number);
+        let of_void = self.voids.get_mut(&place).expect("its row was read");
+        of_void.plan.replace(plan.clone()).is_none() && of_void.revision == Revision::ABSENT
+    }
+
+    /// Adds all comparisons and writes of the draft to a transaction.
+    pub(in crate::records) fn write(
+        &self,
+        keys: &Keys,
+        attempt: Attempt,
+        transaction: &mut Transaction,
+    ) {
+        if !self.series.is_empty() {
+            let hold = Compare::Modified(keys.number_hold(), self.hold);
+            transaction.compare.push(hold);
+        }
+        for of_series in self.series.values() {
+            let commit = GivenCommit {
+                attempt,
+                begins: of_series.before.is_none(),
+                given: of_series.given.clone(),
+            };
+            put_commit(
+                keys,
+                of_series.before.as_ref(),
+                of_series.revision,
+                &commit,
+                transaction,
+            );
+        }
+        for ((series, number), of_void) in &self.voids {
+            let VoidPlan { of, void } = of_void.plan.clone().expect("its plan was added");
+            let key = keys.void(series, *number);
+            transaction
+                .compare
+                .push(Compare::Created(key.clone(), Revision::ABSENT));
+            transaction.otherwise.push(Range::one(key.clone()));
+            let value = void_to_bytes(&key, &VoidRow { attempt, of, void });
+            transaction.write.push(Write::put(key, value));
+        }
+    }
+
+    /// Returns the keys of the rows that directly precede the first new numbers of each series.
+    pub(in crate::records) fn predecessors<'p>(
+        keys: &'p Keys,
+        plans: &'p [RecordPlan],
+    ) -> impl Iterator<Item = Key> + 'p {
+        let mut seen = BTreeSet::new();
+        plans.iter().filter_map(move |plan| match plan {
+            RecordPlan::Number(NumberPlan { before, given })
+                if seen.insert(given.series.clone()) =>
+            {
+                before.map(|head| keys.numbers(&given.series, head.last))
+            }
+            RecordPlan::Number(_)
+            | RecordPlan::Void(_)
+            | RecordPlan::Append(_)
+            | RecordPlan::Anchor(_) => None,
+        })
+    }
+}
+
+/// Adds issued numbers and their keys to a transaction. `before` is the series as it was written at
+/// `revision`. Returns the summary of the series with its new last number.
+pub(in crate::records) fn put_commit(
+    keys: &Keys,
+    before: Option<&SeriesSummary>,
+    revision: Revision,
+    commit: &GivenCommit,
+    transaction: &mut Transaction,
+) -> SeriesSummary {
+    let GivenNumbers { series, first, .. } = commit.given.first().expect("it gave something");
+    let first = *first;
+    let expected = before.map_or(Some(first), |before| before.last.checked_add(1));
+    assert_eq!(
+        expected,
+        Some(first),
+        "no number of {series} is left out, and none is given twice"
+    );
+    let GivenNumbers { last, recorded, .. } = *commit.given.last().expect("it gave something");
+    let key = keys.series(series);
+    let summary = SeriesSummary {
+        series: series.clone(),
+        first: before.map_or(first, |s| s.first),
+        last,
+        updated: recorded,
+    };
+    transaction
+        .compare
+        .push(Compare::Modified(key.clone(), revision));
+    transaction
+        .write
+        .push(Write::put(key.clone(), series_to_bytes(&key, &summary)));
+    let key = keys.numbers(series, last);
+    transaction.otherwise.push(Range::one(key.clone()));
+    transaction
+        .write
+        .push(Write::put(key.clone(), commit_to_bytes(&key, commit)));
+    for given in &commit.given {
+        let key = keys.number_key(series, given.mark.key);
+        transaction
+            .compare
+            .push(Compare::Created(key.clone(), Revision::ABSENT));
+        transaction.write.push(Write::put(key, key_to_bytes(given)));
+    }
+    summary
+}
+
+fn revision_of(found: Option<&KeyValue>) -> Revision {
+    found.map_or(Revision::ABSENT, |row| row.modified)
+}

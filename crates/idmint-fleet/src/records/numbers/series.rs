@@ -1,0 +1,297 @@
+//! Reads series and their numbers.
+
+use std::ops::RangeInclusive;
+
+use super::rows::{self, GivenCommit, VoidRow};
+use crate::coordinator::{KeyValue, Range, Revision, Transaction, Write};
+use crate::records::fleet_records::FleetRecords;
+use crate::records::rows::{opened, sealed};
+use crate::records::shared_store::{OPERATIONS_MAX, SharedStore, damaged, unreadable};
+use idmint_records::ledger::{
+    GivenNumbers, KeyHash, NumberKinds, SeriesHead, SeriesName, VoidedNumber,
+};
+use idmint_storage::{NumberRecord, NumberStore, SeriesSummary, StoreError};
+
+/// The number of rows in the first read. Each row may contain the numbers of many requests.
+const ROWS_READ_FIRST: usize = 16;
+
+/// The maximum number of rows in each later read.
+const ROWS_READ_MAX: usize = 256;
+
+/// A value that was read, together with the rows that contain it.
+pub(in crate::records) struct Found<T> {
+    pub(in crate::records) found: T,
+    pub(in crate::records) rows: Vec<KeyValue>,
+}
+
+impl NumberStore for FleetRecords {
+    fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
+        self.reads_hold(series)
+    }
+
+    fn end_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
+        self.ends_hold(series)
+    }
+
+    fn kinds(&self) -> Result<Option<NumberKinds>, StoreError> {
+        let row = self.store.read_key(self.store.keys.number_kinds())?;
+        row.map(|row| {
+            let kinds =
+                opened(&row.key, &row.value).and_then(|text| serde_json::from_slice(text).ok());
+            kinds
+                .map(NumberKinds)
+                .ok_or_else(|| unreadable(&row.key, &row.value))
+        })
+        .transpose()
+    }
+
+    /// Another node may store its kinds of series at the same time. That does no harm, because the
+    /// nodes of a fleet have the same kinds.
+    fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError> {
+        let key = self.store.keys.number_kinds();
+        let value = sealed(&key, serde_json::to_vec(&kinds.0).expect("texts are JSON"));
+        let transaction = Transaction {
+            write: vec![Write::put(key, value)],
+            ..Transaction::default()
+        };
+        self.store.write_what_may_be_lost(transaction).map(drop)
+    }
+
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
+        let summary = self.store.series_summary(series)?;
+        Ok(summary.map(|series| SeriesHead {
+            last: series.last,
+            recorded: series.updated,
+        }))
+    }
+
+    fn series(
+        &self,
+        after: Option<&SeriesName>,
+        count_max: usize,
+    ) -> Result<Vec<SeriesSummary>, StoreError> {
+        if count_max == 0 {
+            return Ok(Vec::new());
+        }
+        let found = self.store.read_range(Range {
+            count_max,
+            ..self.store.keys.all_series(after)
+        })?;
+        let summary = |row: &KeyValue| {
+            let series = self
+                .store
+                .keys
+                .series_of(&row.key)
+                .ok_or_else(|| unreadable(&row.key, &row.value))?;
+            summary_of(series, row)
+        };
+        found.iter().map(summary).collect()
+    }
+
+    fn given(
+        &self,
+        series: &SeriesName,
+        from: u64,
+        count_max: usize,
+    ) -> Result<Vec<GivenNumbers>, StoreError> {
+        self.store.given_from(series, from, count_max)
+    }
+
+    fn given_to(
+        &self,
+        keys: &[(SeriesName, KeyHash)],
+    ) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+        let (asked, era) = (self.store.asking(), self.store.era());
+        let Found { found, rows } = self.store.given_to(keys)?;
+        self.keep_read(asked, era, &rows)?;
+        Ok(found)
+    }
+
+    fn number(&self, series: &SeriesName, number: u64) -> Result<Option<NumberRecord>, StoreError> {
+        let (asked, era) = (self.store.asking(), self.store.era());
+        let Some(Found { found, rows }) = self.store.number(series, number)? else {
+            return Ok(None);
+        };
+        self.keep_read(asked, era, &rows)?;
+        Ok(Some(found))
+    }
+
+    fn voids(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<VoidedNumber>, StoreError> {
+        let found = self
+            .store
+            .read_range(self.store.keys.voids(series, &numbers))?;
+        let void = |row: &KeyValue| {
+            let (_, number) = self
+                .store
+                .keys
+                .void_of(&row.key)
+                .ok_or_else(|| unreadable(&row.key, &row.value))?;
+            Ok(void_of(series, number, row)?.void)
+        };
+        found.iter().map(void).collect()
+    }
+}
+
+impl SharedStore {
+    /// Returns the summary of a series, or `None` if the series has no numbers yet.
+    pub(in crate::records) fn series_summary(
+        &self,
+        series: &SeriesName,
+    ) -> Result<Option<SeriesSummary>, StoreError> {
+        Ok(self.series_row(series)?.1)
+    }
+
+    /// Returns the revision of the row of a series, and its summary. If the series has no numbers
+    /// yet, returns [`Revision::ABSENT`] and `None`.
+    pub(in crate::records) fn series_row(
+        &self,
+        series: &SeriesName,
+    ) -> Result<(Revision, Option<SeriesSummary>), StoreError> {
+        let row = self.read_key(self.keys.series(series))?;
+        let revision = row.as_ref().map_or(Revision::ABSENT, |row| row.modified);
+        let summary = row.map(|row| summary_of(series.clone(), &row));
+        Ok((revision, summary.transpose()?))
+    }
+
+    /// Returns the numbers that were issued to up to `count_max` requests. The first of these
+    /// requests is the one that has the number `from`.
+    pub(in crate::records) fn given_from(
+        &self,
+        series: &SeriesName,
+        from: u64,
+        count_max: usize,
+    ) -> Result<Vec<GivenNumbers>, StoreError> {
+        let (mut given, mut next, mut rows) = (Vec::new(), Some(from), ROWS_READ_FIRST);
+        while let Some(from) = next.filter(|_| given.len() < count_max) {
+            let page = Range {
+                count_max: rows.min(count_max - given.len()),
+                ..self.keys.numbers_from(series, from)
+            };
+            let found = self.read_range(page.clone())?;
+            next = None;
+            for row in &found {
+                let commit = self.given_commit_of(series, row)?;
+                next = commit
+                    .last()
+                    .checked_add(1)
+                    .filter(|_| found.len() == page.count_max);
+                given.extend(commit.given.into_iter().filter(|given| given.last >= from));
+            }
+            rows = ROWS_READ_MAX;
+        }
+        given.truncate(count_max);
+        Ok(given)
+    }
+
+    /// Returns the numbers that were issued to each of these request keys, or `None` for an unused
+    /// key.
+    pub(in crate::records) fn given_to(
+        &self,
+        asked: &[(SeriesName, KeyHash)],
+    ) -> Result<Found<Vec<Option<GivenNumbers>>>, StoreError> {
+        let (mut found, mut rows) = (Vec::with_capacity(asked.len()), Vec::new());
+        for some in asked.chunks(OPERATIONS_MAX) {
+            let of_keys = some
+                .iter()
+                .map(|(series, key)| Range::one(self.keys.number_key(series, *key)));
+            let of_keys = self.read(&of_keys.collect::<Vec<_>>())?;
+            let mut ranges = Vec::new();
+            for ((series, key), of_key) in some.iter().zip(&of_keys) {
+                if let Some(row) = of_key.first() {
+                    let last = rows::key_of_bytes(series, *key, &row.value)
+                        .ok_or_else(|| unreadable(&row.key, &row.value))?;
+                    ranges.push(Range {
+                        count_max: 1,
+                        ..self.keys.numbers_from(series, last)
+                    });
+                }
+            }
+            let mut commits = self.read(&ranges)?.into_iter();
+            for ((series, key), of_key) in some.iter().zip(of_keys) {
+                let Some(of_key) = of_key.first() else {
+                    found.push(None);
+                    continue;
+                };
+                let row = commits
+                    .next()
+                    .and_then(|mut found| found.pop())
+                    .ok_or_else(|| damaged(&of_key.key))?;
+                let commit = self.given_commit_of(series, &row)?;
+                let given = commit
+                    .given
+                    .into_iter()
+                    .find(|given| given.mark.key == *key);
+                found.push(Some(given.ok_or_else(|| damaged(&of_key.key))?));
+                rows.push(row);
+            }
+        }
+        Ok(Found { found, rows })
+    }
+
+    /// Returns one number of a series with the request to which it was issued, or `None` if the
+    /// number was not issued.
+    pub(in crate::records) fn number(
+        &self,
+        series: &SeriesName,
+        number: u64,
+    ) -> Result<Option<Found<NumberRecord>>, StoreError> {
+        let commit = Range {
+            count_max: 1,
+            ..self.keys.numbers_from(series, number)
+        };
+        let void = Range::one(self.keys.void(series, number));
+        let rows: Vec<KeyValue> = self.read(&[commit, void])?.into_iter().flatten().collect();
+        let Some(commit) = rows
+            .iter()
+            .find(|row| self.keys.numbers_of(&row.key).is_some())
+        else {
+            return Ok(None);
+        };
+        let mut given = self.given_commit_of(series, commit)?.given.into_iter();
+        let Some(given) = given.find(|given| (given.first..=given.last).contains(&number)) else {
+            return Ok(None);
+        };
+        let void = rows
+            .iter()
+            .find(|row| self.keys.void_of(&row.key).is_some());
+        let void = void
+            .map(|row| void_of(series, number, row))
+            .transpose()?
+            .map(|row| row.void);
+        Ok(Some(Found {
+            found: NumberRecord {
+                number,
+                given,
+                void,
+            },
+            rows,
+        }))
+    }
+
+    /// Parses a row of issued numbers.
+    fn given_commit_of(
+        &self,
+        series: &SeriesName,
+        row: &KeyValue,
+    ) -> Result<GivenCommit, StoreError> {
+        let last = self.keys.numbers_of(&row.key).map(|(_, last)| last);
+        let commit =
+            last.and_then(|last| rows::commit_of_bytes(&row.key, series, last, &row.value));
+        commit.ok_or_else(|| unreadable(&row.key, &row.value))
+    }
+}
+
+/// Parses the row of a series.
+pub(super) fn summary_of(series: SeriesName, row: &KeyValue) -> Result<SeriesSummary, StoreError> {
+    rows::series_of_bytes(&row.key, series, &row.value)
+        .ok_or_else(|| unreadable(&row.key, &row.value))
+}
+
+fn void_of(series: &SeriesName, number: u64, row: &KeyValue) -> Result<VoidRow, StoreError> {
+    rows::void_of_bytes(&row.key, (series, number), &row.value)
+        .ok_or_else(|| unreadable(&row.key, &row.value))
+}

@@ -1,0 +1,408 @@
+//! Reads and writes the shared store, and translates its errors for records.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::keys::Keys;
+use super::known_fleet::{FleetEra, KnownFleet, Terms};
+use super::rows::is_whole;
+use crate::coordinator::{
+    Coordinator, CoordinatorError, KeyValue, Outcome, Range, Revision, Snapshot, Transaction,
+};
+use idmint_core::time::UnixNanos;
+use idmint_storage::{FailureKind, Obstacle, StoreError};
+
+/// The maximum number of operations of one kind in a transaction. etcd accepts 128. Two of them are
+/// reserved for comparing `meta` and this node's own key.
+pub(super) const OPERATIONS_MAX: usize = 126;
+
+/// The maximum estimated size of a transaction, in bytes. etcd accepts 1.5 MiB.
+pub(super) const BYTES_MAX: usize = 1_400_000;
+
+/// The maximum number of times that the same transaction is sent before its outcome counts as
+/// unknown. Each attempt takes about one second at most, so callers do not wait too long.
+const SENT_MAX: u32 = 6;
+
+/// The pause between two attempts. All pauses together are longer than etcd needs to elect a
+/// leader.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// The maximum time from sending a request until its response is journalled. Later responses are
+/// not returned to callers. If a coordinator was lost, an operator waits at least this long before
+/// using the journals. From then on, the journals contain everything that callers have received or
+/// will receive from the lost coordinator.
+pub const JOURNALLED_WITHIN: Duration = Duration::from_millis(1_500);
+
+/// The reason why no records are written while the quota of etcd is nearly used up.
+pub(super) const NO_ROOM: Obstacle = Obstacle::new(
+    FailureKind::Full,
+    "etcd has used three quarters of its quota, and the rest is for slots; compact and defragment etcd, or raise its quota and etcd.quota",
+);
+
+const DENIED: Obstacle = Obstacle::new(
+    FailureKind::Unreachable,
+    "etcd refuses the credentials of this node; correct etcd.user, etcd.password_file or etcd.certificate",
+);
+
+const REFUSED: Obstacle = Obstacle::new(
+    FailureKind::Unreachable,
+    "etcd refused the request; see the log",
+);
+
+const AGREEMENT_CHANGED: Obstacle = Obstacle::new(
+    FailureKind::Unreachable,
+    "the fleet was fenced or has a new format, and this node reads that within seconds; retry",
+);
+
+const PAUSED: Obstacle = Obstacle::new(
+    FailureKind::Unreachable,
+    "this process was paused after etcd answered, and etcd may have been restored since; retry",
+);
+
+/// The coordinator that all nodes share, with the keys of this fleet.
+#[derive(Debug)]
+pub(super) struct SharedStore {
+    coordinator: Arc<dyn Coordinator>,
+    pub(super) keys: Keys,
+    known: Arc<KnownFleet>,
+    /// The reason why the last request failed, if later requests would fail as well. Callers need
+    /// not wait for a coordinator that just failed to respond.
+    failure: Mutex<Option<Obstacle>>,
+    /// `false` if the last read found no hold on numbers. `FleetRecords::reads_hold` writes this
+    /// flag, and a transaction draft that finds a hold sets it. Relaxed, because the flag only
+    /// avoids a read: each transaction that issues numbers compares the hold anyway.
+    pub(super) may_hold: AtomicBool,
+    /// The result of the last read of the hold on numbers, which is part of this node's readiness.
+    pub(super) hold_seen: Mutex<Option<HoldSeen>>,
+}
+
+/// The result of a read of the hold on numbers. A fence sets the hold, so that no numbers are
+/// issued until an operator ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HoldSeen {
+    /// The era of the fleet in which the hold was read. Only a fence sets a hold, and each fence
+    /// begins another era.
+    pub(super) era: FleetEra,
+    /// `true` if there was a hold, and it had not been ended for all series at once.
+    pub(super) is_held: bool,
+    /// When the read of the hold was sent.
+    pub(super) at: Asked,
+}
+
+/// The time at which a request was sent, measured by [`Coordinator::time`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked(Duration);
+
+impl Asked {
+    /// Returns the time from this request to `now`.
+    pub(super) fn age(self, now: Asked) -> Duration {
+        now.0.saturating_sub(self.0)
+    }
+}
+
+/// The outcome of a transaction.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The transaction was committed. The request that proved this was sent at this time.
+    Committed(Asked),
+    /// A comparison failed, so nothing was written.
+    Stale,
+}
+
+/// The reason why a transaction was not committed, as far as is known.
+#[derive(Debug)]
+pub(super) enum NotWritten {
+    /// The transaction was certainly not committed.
+    Refused(StoreError),
+    /// The transaction may have been committed.
+    Unknown(StoreError),
+}
+
+impl SharedStore {
+    pub(super) fn new(
+        coordinator: Arc<dyn Coordinator>,
+        keys: Keys,
+        known: Arc<KnownFleet>,
+    ) -> SharedStore {
+        SharedStore {
+            coordinator,
+            keys,
+            known,
+            failure: Mutex::default(),
+            may_hold: AtomicBool::new(true),
+            hold_seen: Mutex::default(),
+        }
+    }
+
+    /// Returns the reason why records can currently be neither read nor written, or `None` if they
+    /// can be read.
+    pub(super) fn obstacle(&self) -> Option<Obstacle> {
+        self.known.check().err().or(*self.failure())
+    }
+
+    /// Returns the reason why records cannot be written although they can be read, or `None` if
+    /// they can be written.
+    pub(super) fn write_obstacle(&self) -> Option<Obstacle> {
+        self.known.terms(self.keys.meta()).err()
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Obstacle>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the era of the agreement that this node last agreed with.
+    pub(super) fn era(&self) -> FleetEra {
+        self.known.era()
+    }
+
+    /// Returns the current time. Call this before sending a request.
+    pub(super) fn asking(&self) -> Asked {
+        Asked(self.coordinator.time())
+    }
+
+    /// Checks that a response was journalled in time. Its request was sent at `asked`, and the
+    /// response has just been journalled.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the response took longer than [`JOURNALLED_WITHIN`], because this
+    /// process was suspended in the meantime.
+    pub(super) fn check_in_time(&self, asked: Asked) -> Result<(), StoreError> {
+        if asked.age(self.asking()) <= JOURNALLED_WITHIN {
+            return Ok(());
+        }
+        Err(PAUSED.into())
+    }
+
+    /// Checks whether the coordinator responds again.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the coordinator does not respond.
+    pub(super) fn look_again(&self) -> Result<(), StoreError> {
+        self.ask(&[Range::one(self.keys.meta())]).map(drop)
+    }
+
+    /// Reads several ranges at a single revision.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the read fails. No request is sent if the coordinator did not
+    /// respond to the last one, or has lost acknowledged data.
+    pub(super) fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
+        match self.obstacle() {
+            Some(obstacle) => Err(obstacle.into()),
+            None => Ok(self.ask(ranges)?.ranges),
+        }
+    }
+
+    /// Reads one range.
+    ///
+    /// # Errors
+    /// Returns the errors of [`SharedStore::read`].
+    pub(super) fn read_range(&self, range: Range) -> Result<Vec<KeyValue>, StoreError> {
+        Ok(self.read(&[range])?.pop().unwrap_or_default())
+    }
+
+    /// Reads one key. Returns `None` if the key does not exist.
+    ///
+    /// # Errors
+    /// Returns the errors of [`SharedStore::read`].
+    pub(super) fn read_key(&self, key: String) -> Result<Option<KeyValue>, StoreError> {
+        Ok(self.read_range(Range::one(key))?.pop())
+    }
+
+    /// Returns the time to use for judging how old data is, if this node's clock shows `now`.
+    ///
+    /// The result is the median of the clock readings that slot holders have written, or `now` if
+    /// that is earlier. The lower of two middle readings counts as the median. Returns `None` while
+    /// this node has no slot, because a wrong clock may be the reason.
+    ///
+    /// # Errors
+    /// Returns the errors of [`SharedStore::read`].
+    pub(super) fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
+        if !self.known.has_slot() {
+            return Ok(None);
+        }
+        let found = self.read(&self.keys.clocks())?;
+        let [horizons, holders] = found.as_slice() else {
+            return Ok(None);
+        };
+        let held: Vec<Option<&str>> = holders
+            .iter()
+            .map(|holder| self.keys.slot_of(&holder.key))
+            .collect();
+        let is_held = |horizon: &&KeyValue| held.contains(&self.keys.slot_of(&horizon.key));
+        let mut clocks: Vec<UnixNanos> = horizons
+            .iter()
+            .filter(is_held)
+            .filter_map(clock_of)
+            .collect();
+        clocks.sort_unstable();
+        let median = clocks.len().checked_sub(1).map(|last| clocks[last / 2]);
+        Ok(median.map(|median| median.min(now)))
+    }
+
+    /// Commits a transaction if its comparisons hold and the fleet's agreement has not changed.
+    ///
+    /// If there is no response, the same transaction is sent again. If a later attempt is refused,
+    /// an earlier attempt may have been committed. `is_ours` decides that from the entries that the
+    /// refused attempt found.
+    ///
+    /// # Errors
+    /// Returns [`NotWritten`] if the transaction was not committed, or if its outcome is unknown.
+    pub(super) fn write(
+        &self,
+        mut transaction: Transaction,
+        is_ours: impl Fn(&Snapshot) -> bool,
+    ) -> Result<Written, NotWritten> {
+        let terms = self
+            .known
+            .terms(self.keys.meta())
+            .map_err(|obstacle| NotWritten::Refused(obstacle.into()))?;
+        transaction.otherwise.extend(
+            terms
+                .compare
+                .iter()
+                .map(|compare| Range::one(compare.key().clone())),
+        );
+        transaction.compare.extend(terms.compare.iter().cloned());
+        let mut is_unanswered = false;
+        for sent in 0..SENT_MAX {
+            if sent > 0 {
+                self.coordinator.wait(PAUSE);
+            }
+            let (asked, highest, term) = (self.asking(), self.known.highest(), self.known.term());
+            match self.coordinator.commit(&transaction) {
+                // Each write creates a new revision, so the response must have a higher one.
+                Ok(Outcome::Committed(written)) => {
+                    self.known
+                        .see_written(highest, written.revision)
+                        .and_then(|()| self.known.see_term(term, written.term))
+                        .map_err(NotWritten::Unknown)?;
+                    return Ok(self.note(Written::Committed(asked)));
+                }
+                Ok(Outcome::Refused(snapshot)) => {
+                    let refused = if is_unanswered {
+                        NotWritten::Unknown
+                    } else {
+                        NotWritten::Refused
+                    };
+                    self.known
+                        .see(highest, snapshot.revision)
+                        .and_then(|()| self.known.see_term(term, snapshot.term))
+                        .map_err(refused)?;
+                    if is_unanswered && is_ours(&snapshot) {
+                        return Ok(self.note(Written::Committed(asked)));
+                    }
+                    return self.refused(&terms, &snapshot).map_err(refused);
+                }
+                Err(CoordinatorError::NoAnswer(_)) => is_unanswered = true,
+                // This attempt was not sent, but an earlier attempt may still be in transit.
+                Err(CoordinatorError::NotSent(_)) if is_unanswered => {}
+                // This attempt was not applied, but an earlier attempt may have been.
+                Err(error) if is_unanswered => {
+                    return Err(NotWritten::Unknown(self.note_failure(&error)));
+                }
+                Err(error) => return Err(NotWritten::Refused(self.note_failure(&error))),
+            }
+        }
+        let error = CoordinatorError::NoAnswer(format!("{SENT_MAX} times in a row"));
+        Err(NotWritten::Unknown(self.note_failure(&error)))
+    }
+
+    /// Commits a transaction whose loss is acceptable. Returns `false` if another node changed the
+    /// compared rows first.
+    pub(super) fn write_what_may_be_lost(
+        &self,
+        transaction: Transaction,
+    ) -> Result<bool, StoreError> {
+        if transaction.write.is_empty() {
+            return Ok(true);
+        }
+        match self.write(transaction, |_| false) {
+            Ok(written) => Ok(written != Written::Stale),
+            Err(NotWritten::Refused(error) | NotWritten::Unknown(error)) => Err(error),
+        }
+    }
+
+    /// Returns why a transaction was refused: `Stale` if another write came first, or an error if
+    /// this node does not know the fleet's current agreement.
+    fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
+        self.note(());
+        let (_, found) = snapshot
+            .ranges
+            .split_at(snapshot.ranges.len() - terms.compare.len());
+        let meta = found.first().and_then(|meta| meta.first());
+        if meta.map_or(Revision::ABSENT, |meta| meta.modified) != terms.meta {
+            return Err(AGREEMENT_CHANGED.into());
+        }
+        if let Some(horizon) = found.get(1) {
+            self.known.see_own_key(snapshot.revision, horizon.first())?;
+        }
+        Ok(Written::Stale)
+    }
+
+    fn ask(&self, ranges: &[Range]) -> Result<Snapshot, StoreError> {
+        let (highest, term) = (self.known.highest(), self.known.term());
+        match self.coordinator.read(ranges) {
+            Ok(snapshot) => {
+                self.known.see(highest, snapshot.revision)?;
+                self.known.see_term(term, snapshot.term)?;
+                Ok(self.note(snapshot))
+            }
+            Err(error) => Err(self.note_failure(&error)),
+        }
+    }
+
+    fn note<T>(&self, answer: T) -> T {
+        *self.failure() = None;
+        answer
+    }
+
+    fn note_failure(&self, error: &CoordinatorError) -> StoreError {
+        let (obstacle, lasts) = match error {
+            CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_) => {
+                (Obstacle::of_kind(FailureKind::Unreachable), true)
+            }
+            CoordinatorError::Denied(_) => (DENIED, true),
+            CoordinatorError::Full(_) => (NO_ROOM, false),
+            CoordinatorError::Refused(_) => (REFUSED, false),
+        };
+        *self.failure() = lasts.then_some(obstacle);
+        StoreError::because(obstacle, error.to_string())
+    }
+}
+
+/// Returns the clock reading in a horizon record, or `None` if the record has another form.
+fn clock_of(horizon: &KeyValue) -> Option<UnixNanos> {
+    #[derive(Deserialize)]
+    struct Shown {
+        wall_ms: u64,
+    }
+    let shown: Shown = serde_json::from_slice(&horizon.value).ok()?;
+    Some(UnixNanos::new(shown.wall_ms.checked_mul(1_000_000)?))
+}
+
+/// Returns the error for a row that cannot be decoded.
+pub(super) fn unreadable(key: &str, value: &[u8]) -> StoreError {
+    match is_whole(key, value) {
+        true => StoreError::new(FailureKind::Disagrees, written_later(key)),
+        false => damaged(key),
+    }
+}
+
+/// Returns the message for an intact value that a later version has written.
+pub(crate) fn written_later(what: &str) -> String {
+    format!(
+        "{what} was written by a later version of this program: start that version, or a later one, on every node of the fleet"
+    )
+}
+
+/// Returns the error for a key whose value is damaged.
+pub(super) fn damaged(key: &str) -> StoreError {
+    StoreError::new(
+        FailureKind::Damaged,
+        format!("the value of {key} in etcd is corrupted"),
+    )
+}

@@ -1,0 +1,425 @@
+//! The thread that leases and renews a slot. Because of this thread, a mint does not wait for the
+//! coordinator while time is reserved.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tracing::{error, info, warn};
+
+use super::fleet_clocks::Skew;
+use super::high_water::KeptHighWater;
+use super::leased_slots::{Event, LeasedSlots};
+use super::nonce::Entropy;
+use super::slot_lease::{LeaseRule, Reply, Step};
+use crate::{Coordinator, KnownFleet};
+use idmint_core::minting::{Mint, Refusal, SlotLack};
+use idmint_core::time::{Clock, UnixNanos};
+use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Waiting};
+
+/// The maximum time that the thread sleeps. It is short, because the minting clock may run faster
+/// than the clock that measures the sleep.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How far ahead the floor of the fleet must be to be logged. No node with a correct clock founds
+/// or fences a fleet so far ahead.
+const FLOOR_FAR: Duration = Duration::from_secs(300);
+
+/// A thread that leases a slot. The thread begins and ends the mint's sessions, which are the
+/// periods in which the mint uses the worker numbers of that slot.
+pub struct SlotKeeper {
+    shared: Arc<Shared>,
+    state: watch::Receiver<State>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The state of the thread, as callers see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct State {
+    slot: Option<u32>,
+    /// The horizon up to which ids can be minted at the moment, or `None` if no id can be minted.
+    usable_until: Option<UnixNanos>,
+    skew: Skew,
+    has_ended: bool,
+}
+
+/// The state that the thread and its callers share.
+#[derive(Debug, Default)]
+struct Shared {
+    wanted: Mutex<Wanted>,
+    asked: Condvar,
+    counts: SlotCounts,
+    disagreement: Mutex<Option<FormatsError>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Wanted {
+    /// The highest horizon up to which callers need to mint.
+    needed: UnixNanos,
+    /// `true` once the slot is to be released.
+    is_ending: bool,
+}
+
+/// Counters for slots and requests. They only increase. Relaxed, because no other data depends on
+/// them.
+#[derive(Debug, Default)]
+struct SlotCounts {
+    renewed: AtomicU64,
+    fenced: AtomicU64,
+    is_regressed: AtomicBool,
+    requests: [AtomicU64; RequestOutcome::ALL.len()],
+}
+
+impl SlotCounts {
+    fn count(&self, outcome: RequestOutcome) {
+        self.requests[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl SlotKeeper {
+    /// Starts the thread, which looks for a slot, and begins and ends the sessions of `mint`.
+    ///
+    /// `known` is updated once this node agrees with its fleet. `kept` is the high water that
+    /// earlier processes of this node have stored, and the thread keeps it up to date.
+    /// `count_founding` is called if this node founds the fleet.
+    pub fn start(
+        mint: Arc<Mint>,
+        coordinator: Arc<dyn Coordinator>,
+        rule: LeaseRule,
+        known: Arc<KnownFleet>,
+        mut kept: KeptHighWater,
+        entropy: Entropy,
+        count_founding: impl Fn() + Send + 'static,
+    ) -> SlotKeeper {
+        let shared = Arc::new(Shared::default());
+        let (report, state) = watch::channel(State::default());
+        let clock = Arc::clone(mint.clock());
+        let slots = LeasedSlots::new(mint, rule, kept.begin(), known, entropy);
+        let worker = Worker {
+            slots,
+            clock,
+            coordinator,
+            shared: Arc::clone(&shared),
+            kept,
+            report,
+            count_founding: Box::new(count_founding),
+            floor_told: UnixNanos::default(),
+            is_answered: true,
+            is_clock_right: true,
+        };
+        let thread = thread::Builder::new()
+            .name("slot".to_owned())
+            .spawn(move || worker.run())
+            .expect("a program that just started can start a thread");
+        SlotKeeper {
+            shared,
+            state,
+            thread: Mutex::new(Some(thread)),
+        }
+    }
+
+    /// Waits until this node finds that it may not mint in its fleet, and returns the reason. Never
+    /// completes if the node and the fleet agree.
+    pub async fn disagrees(&self) -> FormatsError {
+        let mut state = self.state.clone();
+        let _ = state.wait_for(|state| state.has_ended).await;
+        let found = self
+            .shared
+            .disagreement
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        match found {
+            Some(error) => error,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Reserver for SlotKeeper {
+    /// Does nothing, because the thread renews a slot by itself, at the latest when half of the
+    /// slot's reserved time has passed.
+    fn refill(&self) {}
+
+    /// Waits until the horizon of the slot reaches `needed`. Does not wait while this node mints
+    /// nothing. Always returns `true`, which means "try again", because without a slot the mint
+    /// itself refuses.
+    fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool> {
+        self.shared
+            .want(|wanted| wanted.needed = wanted.needed.max(needed));
+        let mut state = self.state.clone();
+        Box::pin(async move {
+            let is_decided = |state: &State| state.usable_until.is_none_or(|until| until >= needed);
+            // An error means that the thread has ended and no longer holds a slot.
+            let _ = state.wait_for(is_decided).await;
+            true
+        })
+    }
+
+    /// Stops minting and releases the slot, so that another node can lease it at once. Waits for a
+    /// few seconds at most. If the slot is not released by then, the slot stays leased until the
+    /// lease expires.
+    fn release(&self) -> Waiting<'_, ()> {
+        self.shared.want(|wanted| wanted.is_ending = true);
+        let mut state = self.state.clone();
+        Box::pin(async move {
+            let _ = state.wait_for(|state| state.has_ended).await;
+        })
+    }
+
+    fn leased_slot(&self) -> Option<u32> {
+        self.state.borrow().slot
+    }
+
+    fn counts(&self) -> ReserverCounts {
+        let counts = &self.shared.counts;
+        ReserverCounts {
+            extended: counts.renewed.load(Ordering::Relaxed),
+            failed: 0,
+            fenced: counts.fenced.load(Ordering::Relaxed),
+            is_regressed: counts.is_regressed.load(Ordering::Relaxed),
+            peer_skew_seconds: self.state.borrow().skew.seconds(),
+            requests: RequestOutcome::ALL
+                .map(|outcome| counts.requests[outcome as usize].load(Ordering::Relaxed)),
+        }
+    }
+}
+
+impl Drop for SlotKeeper {
+    fn drop(&mut self) {
+        self.shared.want(|wanted| wanted.is_ending = true);
+        // If the thread panicked, the panic has already been logged.
+        if let Some(thread) = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for SlotKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotKeeper")
+            .field("state", &*self.state.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn want(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.wanted());
+        self.asked.notify_one();
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().expect("no holder of this lock panics")
+    }
+
+    /// Waits until the wanted state differs from `known`, or until the duration `most` has passed.
+    fn wait(&self, known: Wanted, most: Duration) {
+        let is_known = |wanted: &mut Wanted| {
+            wanted.needed == known.needed && wanted.is_ending == known.is_ending
+        };
+        drop(
+            self.asked
+                .wait_timeout_while(self.wanted(), most, is_known)
+                .expect("no holder of this lock panics"),
+        );
+    }
+}
+
+struct Worker {
+    slots: LeasedSlots,
+    clock: Arc<Clock>,
+    coordinator: Arc<dyn Coordinator>,
+    shared: Arc<Shared>,
+    kept: KeptHighWater,
+    report: watch::Sender<State>,
+    count_founding: Box<dyn Fn() + Send>,
+    /// The last floor that was logged because it is far ahead.
+    floor_told: UnixNanos,
+    /// `true` if the coordinator responded to the last request.
+    is_answered: bool,
+    /// `true` if the fleet's clocks did not contradict this node's clock at the last check.
+    is_clock_right: bool,
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut is_ending = false;
+        loop {
+            let wanted = *self.shared.wanted();
+            if wanted.is_ending && !is_ending {
+                is_ending = true;
+                self.slots.release();
+                self.tell();
+            }
+            match self.slots.next(self.clock.now(), wanted.needed) {
+                Step::Ended => break,
+                Step::WaitUntil(until) => {
+                    self.tell();
+                    self.shared
+                        .wait(wanted, until.since(self.clock.now()).min(LOOK_EVERY));
+                }
+                Step::Send(request) => {
+                    let reply = request.send(self.coordinator.as_ref());
+                    self.shared.counts.count(reply.request_outcome());
+                    self.log_failure(&reply);
+                    let event = self.slots.answer(self.clock.now(), reply);
+                    self.log_clock();
+                    if self.has_ended_by(event) {
+                        break;
+                    }
+                    self.tell();
+                    self.kept.keep(self.clock.now(), self.slots.high_water());
+                }
+            }
+        }
+        self.kept.keep_last(self.slots.high_water());
+        self.report.send_replace(State {
+            has_ended: true,
+            ..State::default()
+        });
+    }
+
+    /// Logs and counts an event. Returns `true` if the thread must end.
+    fn has_ended_by(&mut self, event: Event) -> bool {
+        match event {
+            Event::None => {}
+            Event::Founded(floor) => {
+                (self.count_founding)();
+                warn!(
+                    floor = %floor,
+                    "this node founded a fleet because this etcd namespace had none; it mints from {floor} on by this \
+                     node's clock; if other nodes minted here before, see docs/FLEET.md, \"After a restore\""
+                );
+            }
+            Event::Waiting(refusal) => self.log_floor(&refusal),
+            Event::Renewed => {
+                self.shared.counts.renewed.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::Acquired(slot) => match self.slots.refusal() {
+                None => info!(slot, "this node has slot {slot} and mints"),
+                Some(refusal) => info!(
+                    slot,
+                    "this node has slot {slot}, and does not mint yet: {refusal}"
+                ),
+            },
+            Event::Fenced(slot) => {
+                self.shared.counts.fenced.fetch_add(1, Ordering::Relaxed);
+                warn!(
+                    slot,
+                    "slot {slot} was lost to another node, or may be; this node mints nothing until it has another slot"
+                );
+            }
+            Event::Regressed(loss) => {
+                if !self
+                    .shared
+                    .counts
+                    .is_regressed
+                    .swap(true, Ordering::Relaxed)
+                {
+                    error!(
+                        "etcd has lost acknowledged writes ({loss}), as after a restore from a backup or a wipe, or it is another \
+                         etcd; check that etcd.endpoints names the members of one etcd, then run `idmint fleet fence-restore` to \
+                         mint again"
+                    );
+                }
+            }
+            Event::Disagrees(problem) => {
+                error!("this node may not mint in its fleet: {problem}");
+                *self
+                    .shared
+                    .disagreement
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(problem);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Logs when the coordinator stops responding, and when it responds again.
+    fn log_failure(&mut self, reply: &Reply) {
+        let is_answered = !matches!(reply, Reply::Failed(_));
+        match reply {
+            Reply::Failed(error) if self.is_answered => {
+                warn!("{error}; retrying; minting continues while time is reserved");
+            }
+            _ if is_answered && !self.is_answered => info!("the coordinator answers again"),
+            _ => {}
+        }
+        self.is_answered = is_answered;
+    }
+
+    /// Logs the fleet's floor if it is so far ahead that no node with a correct clock can have set
+    /// it.
+    fn log_floor(&mut self, refusal: &Refusal) {
+        let Refusal::NoWorkerSlot {
+            lack: SlotLack::BeforeFloor { floor },
+            retry_after,
+        } = refusal
+        else {
+            return;
+        };
+        if *retry_after <= FLOOR_FAR || self.floor_told == *floor {
+            return;
+        }
+        self.floor_told = *floor;
+        warn!(
+            floor = %floor,
+            wait_s = retry_after.as_secs(),
+            "this node mints nothing for {} s: the fleet begins at {floor}; if it was founded or fenced with a clock \
+             that was ahead, see docs/FLEET.md, \"A fleet that begins too late\"",
+            retry_after.as_secs()
+        );
+    }
+
+    /// Logs when the fleet's clocks start or stop contradicting this node's clock.
+    fn log_clock(&mut self) {
+        let refusal = self.slots.clock_refusal();
+        match &refusal {
+            Some(refusal) if self.is_clock_right => {
+                warn!("{refusal}; no sequenced id is minted until the wrong clock is corrected");
+            }
+            None if !self.is_clock_right => {
+                info!("the clock agrees with the clocks of the fleet again")
+            }
+            _ => {}
+        }
+        self.is_clock_right = refusal.is_none();
+    }
+
+    fn tell(&self) {
+        if self.slots.is_confirmed()
+            && self
+                .shared
+                .counts
+                .is_regressed
+                .swap(false, Ordering::Relaxed)
+        {
+            info!("etcd has all acknowledged writes again, or was fenced");
+        }
+        let state = State {
+            slot: self.slots.slot(),
+            usable_until: self.slots.usable_until(),
+            skew: self.slots.skew(),
+            has_ended: false,
+        };
+        self.report.send_if_modified(|told| {
+            let is_new = *told != state;
+            *told = state;
+            is_new
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "slot_keeper_tests.rs"]
+mod tests;

@@ -1,0 +1,129 @@
+//! The requests, replies and events that pass between a slot's lease, the coordinator and the mint.
+
+use std::time::Duration;
+
+use super::reservation::Reserved;
+use crate::high_water::Regression;
+use crate::{Coordinator, CoordinatorError, Lease, Outcome, Range, Snapshot, Transaction};
+use idmint_core::minting::{Refusal, SlotLack};
+use idmint_core::time::UnixNanos;
+use idmint_storage::{FormatsError, RequestOutcome};
+
+/// One request to the coordinator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Asks for a new lease of this duration.
+    Grant(Duration),
+    /// Extends a lease by its full duration, counted from now.
+    KeepAlive(Lease),
+    /// Reads these ranges.
+    Read(Vec<Range>),
+    /// Commits this transaction.
+    Commit(Transaction),
+}
+
+impl Request {
+    /// Sends the request and waits for the reply.
+    pub(crate) fn send(&self, coordinator: &dyn Coordinator) -> Reply {
+        let reply = match self {
+            Request::Grant(lasts) => coordinator.grant(*lasts).map(Reply::Granted),
+            Request::KeepAlive(lease) => coordinator.keep_alive(*lease).map(Reply::KeptAlive),
+            Request::Read(ranges) => coordinator.read(ranges).map(Reply::Read),
+            Request::Commit(transaction) => coordinator.commit(transaction).map(Reply::Outcome),
+        };
+        reply.unwrap_or_else(Reply::Failed)
+    }
+}
+
+/// The reply to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Granted(Lease),
+    /// `true` if the lease still exists.
+    KeptAlive(bool),
+    Read(Snapshot),
+    Outcome(Outcome),
+    /// The outcome is unknown, or the request was not done.
+    Failed(CoordinatorError),
+}
+
+impl Reply {
+    /// Returns the outcome label with which the request is counted.
+    pub(crate) fn request_outcome(&self) -> RequestOutcome {
+        match self {
+            Reply::Granted(_)
+            | Reply::KeptAlive(_)
+            | Reply::Read(_)
+            | Reply::Outcome(Outcome::Committed(_)) => RequestOutcome::Done,
+            Reply::Outcome(Outcome::Refused(_)) => RequestOutcome::Outdated,
+            Reply::Failed(CoordinatorError::NoAnswer(_)) => RequestOutcome::NoAnswer,
+            Reply::Failed(CoordinatorError::NotSent(_)) => RequestOutcome::NotSent,
+            Reply::Failed(CoordinatorError::Full(_)) => RequestOutcome::Full,
+            Reply::Failed(CoordinatorError::Refused(_) | CoordinatorError::Denied(_)) => {
+                RequestOutcome::Refused
+            }
+        }
+    }
+}
+
+/// The next action of the thread that leases the slot.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Send this request, and pass its reply to the lease.
+    Send(Request),
+    /// Wait until this instant, unless the mint needs a later horizon before that.
+    WaitUntil(UnixNanos),
+    /// The lease has ended and will not take another slot.
+    Ended,
+}
+
+/// The time that the mint needs from the next renewal of the slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Want {
+    /// The lowest horizon that is sufficient for the mint.
+    pub(crate) horizon: UnixNanos,
+    /// `true` if callers are waiting for this horizon.
+    pub(crate) at_once: bool,
+}
+
+/// The effect of a reply on the mint.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// Nothing changes.
+    None,
+    /// There was no fleet, and this node has founded one with this floor.
+    Founded(UnixNanos),
+    /// This node still has no slot, for this reason.
+    StillWithout(Refusal),
+    /// A slot was taken.
+    Acquired(Acquired),
+    /// The time in which the slot may be used was extended.
+    Extended(Reserved),
+    /// The slot was lost: another node has taken the slot, or may take it.
+    Fenced,
+    /// The coordinator has lost acknowledged data, so its responses cannot be relied on.
+    Regressed(Regression),
+    /// This node may not mint in this fleet.
+    Disagrees(FormatsError),
+    /// The slot was released, or there was no slot.
+    Released,
+}
+
+/// A slot that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Acquired {
+    pub(crate) slot: u32,
+    /// The first instant at which this node may use the slot. No node has used that instant or a
+    /// later one in this slot.
+    pub(crate) start: UnixNanos,
+    /// The fleet's floor: no slot is used below this instant. It was set when the fleet was founded
+    /// or fenced.
+    pub(crate) floor: UnixNanos,
+    /// The acknowledged horizon of the slot.
+    pub(crate) reserved: Reserved,
+}
+
+/// Returns a refusal because this node has no slot. The refusal says when to retry.
+pub(super) fn without(lack: SlotLack, retry_after: Duration) -> Refusal {
+    Refusal::NoWorkerSlot { lack, retry_after }
+}

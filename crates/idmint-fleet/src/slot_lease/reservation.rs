@@ -1,0 +1,119 @@
+//! A horizon of a slot, from its plan to its acknowledgement.
+
+use std::time::Duration;
+
+use crate::nonce::Nonce;
+use crate::stored::{HorizonRecord, KNOWN_ROWS};
+use crate::{Key, KeyValue, Lease, Transaction, Write};
+use idmint_core::minting::HorizonPlan;
+use idmint_core::time::UnixNanos;
+
+/// How long a slot's lease lasts if its holder does not keep it alive.
+pub(super) const LEASE: Duration = Duration::from_secs(60);
+
+/// How long a holder may use a slot after sending the last acknowledged renewal. It is shorter than
+/// [`LEASE`], so the holder stops before its lease ends.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
+
+/// The interval between two renewals of a slot.
+pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
+
+/// An acknowledged horizon. Either its transaction was committed, or its record was read from the
+/// store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reserved {
+    /// The horizon: the first instant that may not be used.
+    pub(super) horizon: UnixNanos,
+    /// When the request for this horizon was sent for the first time.
+    pub(super) sent_at: UnixNanos,
+}
+
+impl Reserved {
+    /// Returns the horizon in the form that the mint uses.
+    pub(crate) fn plan(&self) -> HorizonPlan {
+        HorizonPlan::leased(self.horizon, self.sent_at.after(DEADLINE))
+    }
+
+    /// Returns when to renew: after [`RENEW_EVERY`], or when half of the reserved time has passed,
+    /// if that is earlier.
+    pub(super) fn renew_at(&self) -> UnixNanos {
+        let half = self.plan().usable_until().since(self.sent_at) / 2;
+        self.sent_at.after(half.min(RENEW_EVERY))
+    }
+}
+
+/// A horizon whose transaction may have been sent. The transaction is sent unchanged until it gets
+/// a response.
+#[derive(Debug, Clone)]
+pub(super) struct Pending {
+    pub(super) transaction: Transaction,
+    /// The nonce by which this node recognizes its own write in the store.
+    pub(super) attempt: Nonce,
+    pub(super) reserves: Reserved,
+}
+
+impl Pending {
+    /// Creates a pending horizon from a transaction.
+    ///
+    /// # Panics
+    /// Panics if the transaction writes a key that it does not compare. Such a transaction could
+    /// undo the writes of other nodes.
+    pub(super) fn new(transaction: Transaction, attempt: Nonce, reserves: Reserved) -> Pending {
+        assert_guarded(&transaction);
+        Pending {
+            transaction,
+            attempt,
+            reserves,
+        }
+    }
+
+    /// Returns the value that the transaction writes under a key, or `None` if it does not write
+    /// that key.
+    pub(super) fn value_of(&self, key: &str) -> Option<Vec<u8>> {
+        self.transaction.value_of(key).map(<[u8]>::to_vec)
+    }
+
+    /// `true` if `found` is the horizon that this transaction wrote.
+    pub(super) fn has_written(&self, found: Option<&KeyValue>) -> bool {
+        let record = found.and_then(|entry| HorizonRecord::from_bytes(&entry.value).ok());
+        let is_written = record
+            .as_ref()
+            .is_some_and(|record| record.attempt == self.attempt);
+        if is_written {
+            let horizon = record.map(|record| record.horizon);
+            assert_eq!(
+                horizon,
+                Some(self.reserves.horizon),
+                "an attempt reserves one horizon"
+            );
+        }
+        is_written
+    }
+}
+
+/// Returns the write that announces the names of the newer rows that this process can read.
+pub(super) fn known_rows(key: Key, lease: Lease) -> Write {
+    Write::Put {
+        key,
+        value: KNOWN_ROWS.into(),
+        lease: Some(lease),
+    }
+}
+
+/// Checks that each written key is also compared.
+///
+/// # Panics
+/// Panics if the transaction writes a key that it does not compare.
+pub(super) fn assert_guarded(transaction: &Transaction) {
+    for write in &transaction.write {
+        let (Write::Put { key, .. } | Write::Delete(key)) = write;
+        let is_compared = transaction
+            .compare
+            .iter()
+            .any(|compare| compare.key() == key);
+        assert!(
+            is_compared,
+            "{key} is written without comparing the revision that the decision was based on"
+        );
+    }
+}

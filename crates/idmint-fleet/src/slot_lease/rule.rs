@@ -1,0 +1,61 @@
+//! The settings with which a node leases a slot.
+
+use std::time::Duration;
+
+use super::unseen::Founding;
+use crate::agreement::OwnLayout;
+use crate::fleet_keys::FleetKeys;
+use crate::nonce::Nonce;
+use idmint_storage::KeptFormat;
+use idmint_storage::SlotShare;
+
+/// The settings with which a node leases a slot.
+#[derive(Debug, Clone)]
+pub struct LeaseRule {
+    pub(super) keys: FleetKeys,
+    pub(super) layout: OwnLayout,
+    pub(super) node: NodeName,
+    pub(super) clock: ClockLimits,
+    pub(super) founding: Founding,
+}
+
+/// The limits on how far a node's clock may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockLimits {
+    /// How far a slot's horizon may be ahead of the clock when the node takes the slot.
+    pub max_ahead: Duration,
+    /// How far the clock may differ from the median of the fleet's clocks.
+    pub skew_max: Duration,
+}
+
+/// The identity of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeName {
+    /// The nonce of this process.
+    pub instance: Nonce,
+    /// The name of the machine.
+    pub node: String,
+    /// The address on which the node listens.
+    pub addr: String,
+}
+
+impl LeaseRule {
+    /// Creates the settings for a node of a fleet that has these slots and mints these formats.
+    /// `founding` applies if the fleet does not exist yet.
+    pub fn new(
+        keys: FleetKeys,
+        share: SlotShare,
+        formats: Vec<KeptFormat>,
+        node: NodeName,
+        clock: ClockLimits,
+        founding: Founding,
+    ) -> LeaseRule {
+        LeaseRule {
+            keys,
+            layout: OwnLayout { share, formats },
+            node,
+            clock,
+            founding,
+        }
+    }
+}

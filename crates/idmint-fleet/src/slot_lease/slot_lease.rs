@@ -1,0 +1,506 @@
+//! The lease of a slot, from the search for a slot to its release.
+
+use std::time::Duration;
+
+use super::clock_check::ClockCheck;
+use super::exchange::{Acquired, Change, Reply, Request, Step, Want, without};
+use super::founders::announcement;
+use super::holding::{Held, Holding};
+use super::reservation::{LEASE, Pending};
+use super::retry::{self, Retry};
+use super::rule::LeaseRule;
+use crate::agreement::Agreed;
+use crate::high_water::{HighWater, Regression};
+use crate::nonce::Entropy;
+use crate::slot_choice::FreeSlot;
+use crate::{CoordinatorError, Lease, Outcome, OwnKey, Revision, Transaction};
+use idmint_core::minting::SlotLack;
+use idmint_core::time::UnixNanos;
+
+/// The maximum time before the slots are read again while this node waits for a slot.
+pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
+
+/// How long a node that wants to found the fleet waits before it reads the announcements of other
+/// such nodes.
+pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
+
+/// The maximum number of times that a release is sent without a response. After that, the slot is
+/// free once its lease expires.
+const RELEASES_MAX: u32 = 3;
+
+/// The state machine of a slot's lease. `next` takes the time and returns the next request.
+/// `answer` takes the reply and returns what the reply changes for the mint.
+///
+/// At most one request is in flight.
+#[derive(Debug, Clone)]
+pub(crate) struct SlotLease {
+    pub(super) rule: LeaseRule,
+    pub(super) phase: Phase,
+    pub(super) retry: Retry,
+    pub(super) is_waiting_for_reply: bool,
+    /// When the last request was sent.
+    pub(super) asked_at: UnixNanos,
+    /// The fleet's agreement that this node last agreed with.
+    pub(super) agreed: Option<Agreed>,
+    /// `true` if the last response confirmed `agreed`.
+    pub(super) is_confirmed: bool,
+    pub(super) clock_check: ClockCheck,
+    /// The highest values that this node has seen from the coordinator, including those from
+    /// earlier processes.
+    pub(crate) high_water: HighWater,
+    /// `true` if the last response showed that the coordinator has lost acknowledged data.
+    pub(super) is_regressed: bool,
+    /// When this node last wrote its own key, which it rewrites while it has no slot.
+    pub(super) waited_at: UnixNanos,
+    /// The revision of this node's own key at the last read of all slots.
+    pub(super) waiting_found: Revision,
+    /// The value that this node last sent for its own key, or `None` before the first one.
+    pub(super) waiting_value: Option<Vec<u8>>,
+    /// The value and the floor that this node wrote to found a fleet, if that write got no
+    /// response.
+    pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Phase {
+    /// Reads the fleet's agreement and all slots.
+    Looking,
+    /// There was no fleet at `missing_at`. Announces this node's clock reading to other nodes that
+    /// want to found the fleet.
+    Announcing {
+        missing_at: UnixNanos,
+        lease: Option<Lease>,
+    },
+    /// Has announced its clock reading, and reads the announcements of other nodes.
+    Asking { missing_at: UnixNanos },
+    /// Adds this node's formats to the fleet's agreement. If `founds` is set, founds the fleet with
+    /// that floor.
+    Agreeing {
+        transaction: Transaction,
+        founds: Option<UnixNanos>,
+    },
+    /// Rewrites this node's own key while it waits for a slot.
+    Waiting { transaction: Transaction },
+    /// Has chosen a slot, and asks for a lease.
+    Claiming {
+        free: FreeSlot,
+        agreed: Agreed,
+        lease: Option<Lease>,
+    },
+    /// Takes the chosen slot.
+    Acquiring { claim: Claim, pending: Pending },
+    /// Holds the slot.
+    Holding(Holding),
+    /// Releases the slot.
+    Releasing {
+        transaction: Transaction,
+        tries: u32,
+    },
+    /// Holds no slot, and will not take another one.
+    Released,
+}
+
+/// A slot that is being taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claim {
+    pub(super) slot: u32,
+    pub(super) agreed: Agreed,
+    pub(super) lease: Lease,
+    /// The revision that created the earlier holder's key, as in [`FreeSlot::holder`].
+    pub(super) holder: Revision,
+    pub(super) start: UnixNanos,
+}
+
+impl SlotLease {
+    pub(crate) fn new(rule: LeaseRule, high_water: HighWater) -> SlotLease {
+        let clock_check = ClockCheck::new(rule.clock.skew_max);
+        SlotLease {
+            rule,
+            clock_check,
+            phase: Phase::Looking,
+            retry: Retry::default(),
+            is_waiting_for_reply: false,
+            asked_at: UnixNanos::default(),
+            agreed: None,
+            is_confirmed: false,
+            high_water,
+            is_regressed: false,
+            waited_at: UnixNanos::default(),
+            waiting_found: Revision::ABSENT,
+            waiting_value: None,
+            unanswered: None,
+        }
+    }
+
+    /// `true` if the coordinator has lost acknowledged data.
+    pub(crate) fn is_regressed(&self) -> bool {
+        self.is_regressed
+    }
+
+    /// Returns the fleet's agreement if the last response confirmed that this node agrees with it,
+    /// and was consistent with all earlier responses.
+    pub(crate) fn confirmed(&self) -> Option<Agreed> {
+        self.agreed.filter(|_| self.is_confirmed)
+    }
+
+    /// Returns the state of the key that this node keeps rewriting: the horizon of its slot, or its
+    /// own key while it has no slot. Returns `None` if the node has no slot and has not written its
+    /// own key yet.
+    pub(crate) fn own_key(&self) -> Option<OwnKey> {
+        if let Phase::Holding(holding) = &self.phase {
+            return Some(holding.horizon(&self.rule));
+        }
+        let (key, revision) = self.high_water.waiting()?.clone();
+        Some(OwnKey {
+            key,
+            revision,
+            sent: self.waiting_value.clone(),
+            is_slot: false,
+        })
+    }
+
+    /// Makes the next read or renewal due at once, because responses to this node's requests for
+    /// records contradict its knowledge of the coordinator.
+    pub(crate) fn look_anew(&mut self, now: UnixNanos) {
+        self.waited_at = UnixNanos::default();
+        match &mut self.phase {
+            Phase::Holding(holding) => holding.renew_now(now),
+            Phase::Looking => self.retry.succeeded(),
+            Phase::Announcing { .. }
+            | Phase::Asking { .. }
+            | Phase::Agreeing { .. }
+            | Phase::Waiting { .. }
+            | Phase::Claiming { .. }
+            | Phase::Acquiring { .. }
+            | Phase::Releasing { .. }
+            | Phase::Released => {}
+        }
+    }
+
+    /// Returns the comparison of this node's clock with the fleet's clocks.
+    pub(crate) fn clock_check(&self) -> &ClockCheck {
+        &self.clock_check
+    }
+
+    /// `true` if this node holds no slot and has not chosen one.
+    pub(crate) fn is_looking(&self) -> bool {
+        matches!(self.phase, Phase::Looking)
+    }
+
+    /// Discards the observations of other clocks, because they were timed by this node's clock,
+    /// which was just set.
+    pub(crate) fn clock_was_set(&mut self) {
+        self.clock_check.forget();
+        self.waited_at = UnixNanos::default();
+        self.retry = Retry::default();
+    }
+
+    /// Returns the next step at `now`: send a request, wait, or end.
+    ///
+    /// # Panics
+    /// Panics if the last request has no reply yet.
+    pub(crate) fn next(&mut self, now: UnixNanos, want: Want, entropy: &mut Entropy) -> Step {
+        assert!(!self.is_waiting_for_reply, "one request after the other");
+        if matches!(self.phase, Phase::Released) {
+            return Step::Ended;
+        }
+        if now < self.retry.not_before() {
+            return Step::WaitUntil(self.retry.not_before());
+        }
+        if let Phase::Claiming {
+            free,
+            agreed,
+            lease: Some(lease),
+        } = self.phase
+        {
+            self.phase = self.acquire(free, agreed, lease, now, entropy);
+        }
+        let request = match &mut self.phase {
+            Phase::Looking => Request::Read(self.rule.keys.all_slots()),
+            Phase::Announcing { lease: None, .. } | Phase::Claiming { .. } => Request::Grant(LEASE),
+            Phase::Announcing {
+                lease: Some(lease), ..
+            } => Request::Commit(announcement(&self.rule, *lease, now)),
+            Phase::Asking { .. } => Request::Read(self.rule.keys.founding()),
+            Phase::Agreeing { transaction, .. }
+            | Phase::Waiting { transaction }
+            | Phase::Releasing { transaction, .. } => Request::Commit(transaction.clone()),
+            Phase::Acquiring { pending, .. } => Request::Commit(pending.transaction.clone()),
+            Phase::Holding(holding) => match holding.next(now, want, &self.rule, entropy) {
+                Some(request) => request,
+                None => return Step::WaitUntil(holding.wakes_at()),
+            },
+            Phase::Released => return Step::Ended,
+        };
+        self.is_waiting_for_reply = true;
+        self.asked_at = now;
+        Step::Send(request)
+    }
+
+    /// Handles the reply to the last request. Returns what the reply changes for the mint.
+    ///
+    /// # Panics
+    /// Panics if no request is in flight, or if the reply does not match the kind of the request.
+    pub(crate) fn answer(&mut self, now: UnixNanos, reply: Reply, entropy: &mut Entropy) -> Change {
+        assert!(self.is_waiting_for_reply, "a reply comes after its request");
+        self.is_waiting_for_reply = false;
+        self.is_confirmed = false;
+        match reply {
+            Reply::Failed(error) => {
+                self.retry.failed(now, entropy);
+                self.failed(&error)
+            }
+            reply => {
+                self.retry.succeeded();
+                self.succeeded(now, reply, entropy)
+            }
+        }
+    }
+
+    /// Releases the slot, or stops looking for one. A request in flight is abandoned. If the
+    /// abandoned request took a slot, that slot is free once its lease expires.
+    pub(crate) fn release(&mut self) {
+        self.phase = match &self.phase {
+            Phase::Holding(holding) => match holding.release(&self.rule) {
+                Some(transaction) => Phase::Releasing {
+                    transaction,
+                    tries: 0,
+                },
+                None => Phase::Released,
+            },
+            Phase::Releasing { transaction, tries } => Phase::Releasing {
+                transaction: transaction.clone(),
+                tries: *tries,
+            },
+            _ => Phase::Released,
+        };
+        // The reply to the request in flight is no longer needed.
+        self.is_waiting_for_reply = false;
+        self.retry.succeeded();
+    }
+
+    fn failed(&mut self, error: &CoordinatorError) -> Change {
+        let is_refused = matches!(
+            error,
+            CoordinatorError::Refused(_) | CoordinatorError::Denied(_)
+        );
+        match &mut self.phase {
+            // The lease has ended, so this transaction can no longer commit. An earlier copy of the
+            // transaction may have committed, which only the next read shows.
+            Phase::Acquiring { .. } if is_refused => {
+                self.phase = Phase::Looking;
+                Change::None
+            }
+            Phase::Holding(holding) if is_refused && holding.cannot_reclaim() => {
+                self.phase = Phase::Looking;
+                Change::Fenced
+            }
+            // The transaction contains no time of its own, so it can be planned anew. A lease may
+            // have ended in the meantime.
+            Phase::Agreeing {
+                transaction,
+                founds,
+            } => {
+                let meta = transaction.value_of(&self.rule.keys.meta());
+                self.unanswered = founds.and_then(|floor| Some((meta?.to_vec(), floor)));
+                self.phase = Phase::Looking;
+                Change::None
+            }
+            // The next read of all slots shows whether the key was written.
+            Phase::Announcing { .. } | Phase::Waiting { .. } => {
+                self.phase = Phase::Looking;
+                Change::None
+            }
+            Phase::Releasing { tries, .. } => {
+                *tries += 1;
+                if *tries < RELEASES_MAX {
+                    return Change::None;
+                }
+                self.phase = Phase::Released;
+                Change::Released
+            }
+            Phase::Looking
+            | Phase::Asking { .. }
+            | Phase::Claiming { .. }
+            | Phase::Acquiring { .. }
+            | Phase::Holding(_)
+            | Phase::Released => Change::None,
+        }
+    }
+
+    fn succeeded(&mut self, now: UnixNanos, reply: Reply, entropy: &mut Entropy) -> Change {
+        if let Err(regression) = self.check(&reply) {
+            return self.regressed(regression, now, entropy);
+        }
+        if let Reply::Read(snapshot)
+        | Reply::Outcome(Outcome::Committed(snapshot) | Outcome::Refused(snapshot)) = &reply
+        {
+            self.high_water.see_term(snapshot.term);
+        }
+        if let (Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) =
+            (&self.phase, &reply)
+        {
+            let [horizons, holders] = written.ranges.as_slice() else {
+                panic!("a renewal reads two ranges")
+            };
+            self.clock_check
+                .look((self.asked_at, now), horizons, holders, &self.rule.node);
+        }
+        match (&mut self.phase, reply) {
+            (Phase::Looking, Reply::Read(snapshot)) => self.look(&snapshot, now, entropy),
+            (Phase::Announcing { missing_at, .. }, Reply::Outcome(_)) => {
+                self.phase = Phase::Asking {
+                    missing_at: *missing_at,
+                };
+                self.retry.wait_until(now.after(ANSWER_AFTER));
+                Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER))
+            }
+            (Phase::Asking { missing_at }, Reply::Read(snapshot)) => {
+                let missing_at = *missing_at;
+                self.found(missing_at, &snapshot, now, entropy)
+            }
+            (Phase::Agreeing { founds, .. }, Reply::Outcome(outcome)) => {
+                let founded = founds.filter(|_| matches!(outcome, Outcome::Committed(_)));
+                self.phase = Phase::Looking;
+                founded.map_or(Change::None, Change::Founded)
+            }
+            (Phase::Waiting { .. }, Reply::Outcome(outcome)) => {
+                self.phase = Phase::Looking;
+                if let Outcome::Committed(written) = outcome {
+                    // The write compared the fleet's agreement, so that agreement is still current.
+                    self.is_confirmed = true;
+                    let key = self.rule.keys.waiting(&self.rule.node);
+                    self.high_water.wait_by(Some((key, written.revision)));
+                    self.waited_at = now;
+                    self.wait_at_most(LOOK_AGAIN_MAX, now, entropy);
+                }
+                Change::None
+            }
+            (
+                Phase::Announcing { lease, .. } | Phase::Claiming { lease, .. },
+                Reply::Granted(granted),
+            ) => {
+                *lease = Some(granted);
+                Change::None
+            }
+            (Phase::Acquiring { claim, pending }, Reply::Outcome(outcome)) => {
+                let (claim, pending) = (*claim, pending.clone());
+                self.acquired(&claim, &pending, &outcome)
+            }
+            (Phase::Holding(holding), reply) => {
+                self.is_confirmed = matches!(reply, Reply::Outcome(_));
+                let held = holding.answer(now, reply, &self.rule, entropy);
+                self.agreed = Some(holding.agreed());
+                match held {
+                    Held::Same => Change::None,
+                    Held::Extended(reserved) => {
+                        let (slot, revision) = (holding.slot(), holding.revision());
+                        self.high_water.acknowledge(
+                            slot,
+                            reserved.horizon,
+                            revision,
+                            reserved.sent_at,
+                        );
+                        Change::Extended(reserved)
+                    }
+                    Held::Fenced => {
+                        self.phase = Phase::Looking;
+                        Change::Fenced
+                    }
+                    Held::Disagrees(error) => Change::Disagrees(error),
+                }
+            }
+            (Phase::Releasing { .. }, Reply::Outcome(_)) => {
+                self.phase = Phase::Released;
+                Change::Released
+            }
+            (phase, reply) => panic!("{reply:?} is no reply to what was asked in {phase:?}"),
+        }
+    }
+
+    /// Checks that a reply is consistent with all earlier responses of the coordinator.
+    fn check(&self, reply: &Reply) -> Result<(), Regression> {
+        let (high_water, keys) = (&self.high_water, &self.rule.keys);
+        match (&self.phase, reply) {
+            (Phase::Looking, Reply::Read(snapshot)) => high_water.check_all(keys, snapshot),
+            (
+                Phase::Acquiring { .. } | Phase::Holding(_) | Phase::Waiting { .. },
+                Reply::Outcome(Outcome::Committed(written)),
+            ) => {
+                high_water.check_term(written.term)?;
+                high_water.check_written(written.revision)
+            }
+            (Phase::Holding(holding), Reply::Outcome(Outcome::Refused(snapshot))) => {
+                high_water.check_slot(keys, holding.slot(), snapshot)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up the slot, and takes none until the coordinator has its data again or the fleet was
+    /// fenced. All slots are read again regularly to notice that.
+    fn regressed(
+        &mut self,
+        regression: Regression,
+        now: UnixNanos,
+        entropy: &mut Entropy,
+    ) -> Change {
+        self.phase = Phase::Looking;
+        self.agreed = None;
+        self.is_regressed = true;
+        self.retry.wait_until(now.after(retry::between(
+            LOOK_AGAIN_MAX / 2,
+            LOOK_AGAIN_MAX,
+            entropy,
+        )));
+        Change::Regressed(regression)
+    }
+
+    fn acquired(&mut self, claim: &Claim, pending: &Pending, outcome: &Outcome) -> Change {
+        let revision: Revision = match outcome {
+            Outcome::Committed(written) => written.revision,
+            Outcome::Refused(snapshot) => {
+                let found = snapshot.ranges.first().and_then(|horizon| horizon.first());
+                match found.filter(|_| pending.has_written(found)) {
+                    Some(entry) => entry.modified,
+                    None => {
+                        self.phase = Phase::Looking;
+                        return Change::None;
+                    }
+                }
+            }
+        };
+        let Claim {
+            slot,
+            agreed,
+            lease,
+            holder,
+            start,
+        } = *claim;
+        let reserved = pending.reserves;
+        // If the key of an earlier holder was overwritten, the key still has the revision that
+        // created it.
+        let created = if holder == Revision::ABSENT {
+            revision
+        } else {
+            holder
+        };
+        self.phase = Phase::Holding(Holding::new(
+            slot,
+            agreed,
+            (lease, created),
+            revision,
+            reserved,
+        ));
+        self.high_water.wait_by(None);
+        self.waited_at = UnixNanos::default();
+        self.high_water
+            .acknowledge(slot, reserved.horizon, revision, reserved.sent_at);
+        Change::Acquired(Acquired {
+            slot,
+            start,
+            floor: agreed.floor,
+            reserved,
+        })
+    }
+}

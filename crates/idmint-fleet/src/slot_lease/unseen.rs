@@ -1,0 +1,46 @@
+//! A bound on how far ahead nodes may have minted if only their configuration is known.
+
+use std::time::Duration;
+
+use idmint_core::time::UnixNanos;
+
+/// The limits on how far ahead a node may mint, if only its configuration is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnseenNodes {
+    /// How far ahead of its own clock the node reserves time.
+    pub window: Duration,
+    /// How far the node's clock may be ahead of this machine's clock.
+    pub ahead_max: Duration,
+}
+
+impl UnseenNodes {
+    /// Returns the end of the time that such a node may have reserved up to `now`, exclusive. The
+    /// bound is wrong only if the node's clock is ahead by more than `ahead_max`. The bound is used
+    /// as the floor of a fleet that is fenced, or that is founded while other nodes may still be
+    /// minting.
+    pub fn bound(self, now: UnixNanos) -> UnixNanos {
+        now.after(self.window).after(self.ahead_max)
+    }
+}
+
+/// What the operator knows about a namespace that has no fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Founding {
+    /// The operator has confirmed that no node has ever minted in the namespace.
+    First,
+    /// The store may have been wiped while nodes continue to mint. Those nodes have reserved time
+    /// up to this window ahead of their clocks.
+    Again(Duration),
+}
+
+impl Founding {
+    /// Returns the floor of a fleet that is founded at `now`. `ahead_max` is the maximum difference
+    /// between the founder's clock and other clocks.
+    pub fn floor(self, now: UnixNanos, ahead_max: Duration) -> UnixNanos {
+        match self {
+            // Use the same margin as a node that starts without a record of its horizon.
+            Founding::First => now.after(ahead_max),
+            Founding::Again(window) => UnseenNodes { window, ahead_max }.bound(now),
+        }
+    }
+}

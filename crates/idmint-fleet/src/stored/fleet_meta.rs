@@ -1,0 +1,121 @@
+//! The agreement of a fleet's nodes, as it is stored.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use super::value::{self, StoredInstant, ValueError, millis};
+use crate::nonce::Nonce;
+use idmint_core::time::UnixNanos;
+use idmint_storage::{SlotRange, SlotShare};
+
+/// The version of a stored agreement with `may_hold_numbers`. Programs that cannot read the hold on
+/// numbers refuse this version.
+const VERSION_WITH_HOLD: u32 = 2;
+
+/// The stored agreement of one fleet: its slots, its floor, and its minted formats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FleetMeta {
+    #[serde(
+        rename = "v",
+        skip_serializing,
+        deserialize_with = "value::skip_version"
+    )]
+    version: (),
+    /// The fleet's current name. Every fence gives it a new one.
+    pub(crate) fleet: Nonce,
+    /// The fleet's earlier names. Each was used until the next fence. If a fence finds no fleet and
+    /// knows no earlier name, it adds the new name instead. So the list is empty only before the
+    /// first fence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) former: Vec<Nonce>,
+    /// The number of slots.
+    pub(crate) slots: NonZeroU32,
+    /// The slots that this coordinator hands out, or `None` if it hands out all slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) share: Option<SlotRange>,
+    /// The count of fences so far. Earlier versions did not count them.
+    #[serde(default, skip_serializing_if = "value::is_zero")]
+    pub(crate) fences: u32,
+    /// The floor: no slot is used below this instant, even if its horizon is lower. A whole number
+    /// of milliseconds.
+    #[serde(rename = "floor_ms", with = "millis")]
+    pub(crate) floor: UnixNanos,
+    /// The lowest floor that any later fence may set, even if it is far ahead. Adopted single nodes
+    /// have minted up to this instant.
+    #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) least: Option<StoredInstant>,
+    /// `true` after a fence that knew of missing records. Nodes neither read nor write records
+    /// until the next fence, because new records could take the positions of the missing ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) lacks_records: bool,
+    /// `true` if a fence has held the numbers of all series, so that a node must be able to read
+    /// the row `number-hold`. The stored agreement then has version 2, which nodes that cannot read
+    /// that row refuse.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) may_hold_numbers: bool,
+    /// The description of each minted format, for comparison with the configuration of a node. Each
+    /// encoding has a separate entry.
+    pub(crate) formats: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl FleetMeta {
+    pub(crate) fn new(fleet: Nonce, share: SlotShare, floor: UnixNanos) -> FleetMeta {
+        FleetMeta {
+            version: (),
+            fleet,
+            former: Vec::new(),
+            fences: 0,
+            slots: share.slots(),
+            share: share.as_part(),
+            floor: value::ceil_to_millis(floor),
+            least: None,
+            lacks_records: false,
+            may_hold_numbers: false,
+            formats: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the fleet's first name, which identifies the fleet. Fences only change the current
+    /// name.
+    pub(crate) fn origin(&self) -> Nonce {
+        self.former.first().copied().unwrap_or(self.fleet)
+    }
+
+    /// Gives the fleet a new name and floor. `known_as` lists names that the fleet is known to have
+    /// had. Those of the names that `former` lacks are added to it.
+    pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
+        self.former.push(self.fleet);
+        for name in known_as {
+            if !self.former.contains(name) {
+                self.former.push(*name);
+            }
+        }
+        (self.fleet, self.floor) = (fleet, floor);
+    }
+
+    /// `true` if an operator has fenced the fleet at least once.
+    pub(crate) fn is_fenced(&self) -> bool {
+        !self.former.is_empty()
+    }
+
+    /// Returns the slots that this coordinator hands out.
+    pub(crate) fn share(&self) -> SlotShare {
+        self.share
+            .and_then(|part| SlotShare::part(self.slots, part))
+            .unwrap_or(SlotShare::all(self.slots))
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        match self.may_hold_numbers {
+            true => value::write_as(VERSION_WITH_HOLD, self),
+            false => value::write(self),
+        }
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<FleetMeta, ValueError> {
+        value::read_up_to(VERSION_WITH_HOLD, bytes)
+    }
+}

@@ -1,0 +1,12 @@
+//! The values that a fleet stores in its coordinator for its slots. They are versioned JSON, and
+//! the parser is strict.
+
+mod fleet_meta;
+mod horizon_record;
+mod slot_record;
+pub(super) mod value;
+
+pub(super) use fleet_meta::FleetMeta;
+pub(super) use horizon_record::HorizonRecord;
+pub(super) use slot_record::{HOLD_ROW, KNOWN_ROWS, SlotRecord};
+pub(super) use value::{StoredInstant, ValueError, ceil_to_millis};

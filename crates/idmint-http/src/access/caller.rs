@@ -1,0 +1,209 @@
+//! The caller of a request, and the entry that the request leaves in the audit trail.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use axum::http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri,
+};
+
+use super::client_certificates::ClientCertificate;
+use super::permit::Permit;
+use super::rate::{Left, Rate};
+use crate::answer::{AuditedLedger, IDEMPOTENCY_REPLAYED, IDMINT_COUNT, X_REQUEST_ID};
+use crate::request::{trace_parent, traceparent_of};
+use idmint_records::ledger::LedgerId;
+
+/// The caller of a request. A request carries its caller if callers are rate limited or audited, or
+/// if the connection uses TLS.
+#[derive(Clone)]
+pub struct Caller {
+    /// The address of the connection's peer, or the client address that a trusted proxy reports.
+    pub address: IpAddr,
+    /// The certificate that the caller presented in the TLS handshake.
+    pub certificate: Option<Arc<ClientCertificate>>,
+    /// The results of admission for this request.
+    pub note: CallerNote,
+    /// Receives the caller's audited requests.
+    pub auditor: Option<Auditor>,
+}
+
+impl Caller {
+    /// Returns the caller that the connection attached to a request, or `None` if it attached none.
+    pub(crate) fn of(extensions: &Extensions) -> Option<&Caller> {
+        extensions.get()
+    }
+}
+
+const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// The results of admission for one request: its rate limit headers, its permit, and the decision
+/// to audit it. Clones share the same results.
+#[derive(Debug, Clone, Default)]
+pub struct CallerNote(Arc<Found>);
+
+/// Source of the rate limit headers: RateLimit header fields for HTTP,
+/// draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4,
+/// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/>.
+#[derive(Debug, Default)]
+struct Found {
+    /// The values of `RateLimit` and `RateLimit-Policy`, set once the request has been counted.
+    rate: OnceLock<[HeaderValue; 2]>,
+    /// The permit of the credential that the caller presented.
+    permit: OnceLock<Arc<Permit>>,
+    /// Set if the request is audited whatever its outcome.
+    is_told: OnceLock<()>,
+}
+
+impl CallerNote {
+    /// Marks the request as audited, whatever its outcome.
+    pub(crate) fn is_to_be_told(&self) {
+        // Set at most once, because a request has one route.
+        let _ = self.0.is_told.set(());
+    }
+
+    /// `true` if the request is audited whatever its outcome.
+    pub(super) fn is_told(&self) -> bool {
+        self.0.is_told.get().is_some()
+    }
+
+    /// Records the permit of the presented credential, even if it does not cover the request.
+    pub(super) fn has_shown(&self, permit: &Arc<Permit>) {
+        // Set at most once, because a request is admitted once.
+        let _ = self.0.permit.set(Arc::clone(permit));
+    }
+
+    /// Returns the name of the presented credential, such as "the token `billing`".
+    pub(super) fn shown_by(&self) -> Option<&str> {
+        self.0.permit.get().map(|permit| permit.shown_by.as_str())
+    }
+
+    /// Records the caller's remaining rate. `left` is `None` if the caller has used up its rate.
+    pub(super) fn fill_rate(&self, rate: &Rate, left: Option<Left>) {
+        let (requests, seconds) = left.map_or((0, 1), |left| {
+            (
+                left.requests,
+                left.until_full.as_nanos().div_ceil(1_000_000_000),
+            )
+        });
+        let fields = [
+            format!("\"second\";r={requests};t={seconds}"),
+            format!("\"second\";q={};w=1", rate.requests()),
+        ];
+        let value = |field: String| HeaderValue::try_from(field).expect("digits and visible ASCII");
+        // Set at most once, because a request is counted once.
+        let _ = self.0.rate.set(fields.map(value));
+    }
+
+    /// Adds the rate limit headers to `headers`, if the request was counted towards a rate limit.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        if let Some([left, policy]) = self.0.rate.get() {
+            headers.insert(RATELIMIT, left.clone());
+            headers.insert(RATELIMIT_POLICY, policy.clone());
+        }
+    }
+}
+
+/// An entry of the audit trail: a request that minted ids or was refused by access control, and its
+/// outcome.
+#[derive(Debug)]
+pub struct Audited<'a> {
+    /// The id of the request, as in its response.
+    pub request_id: &'a str,
+    /// The caller's trace context, if the request has one.
+    pub trace_parent: Option<&'a str>,
+    /// The address of the connection's peer, or the client address that a trusted proxy reports.
+    pub caller: IpAddr,
+    /// The credential that the caller presented, such as "the token `billing`". `None` if the
+    /// caller presented no known credential.
+    pub shown: Option<&'a str>,
+    /// The method of the request.
+    pub method: &'a Method,
+    /// The path, without the query.
+    pub path: &'a str,
+    /// The ledger that was created or appended to.
+    pub ledger: Option<LedgerId>,
+    /// The number of minted ids, or of numbers taken from a series.
+    pub count: Option<u64>,
+    /// `true` if an earlier request did the same work, and the response repeats its ids.
+    pub is_replayed: bool,
+    /// The status of the response.
+    pub status: StatusCode,
+    /// `true` if the caller was still connected. If `false`, the work was completed after the
+    /// caller disconnected.
+    pub is_answered: bool,
+}
+
+/// A function that receives every audited request. It must not block.
+pub type Auditor = Arc<dyn Fn(&Audited<'_>) + Send + Sync>;
+
+/// The data of a request that its audit entry needs, and the auditor that receives the entry.
+pub struct AuditedRequest {
+    auditor: Auditor,
+    caller: IpAddr,
+    method: Method,
+    uri: Uri,
+    traceparent: Option<HeaderValue>,
+}
+
+impl AuditedRequest {
+    /// Returns the audit data of a request from the address `caller`.
+    pub fn new(
+        auditor: &Auditor,
+        caller: IpAddr,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> AuditedRequest {
+        let (method, uri, traceparent) = (
+            method.clone(),
+            uri.clone(),
+            traceparent_of(headers).cloned(),
+        );
+        AuditedRequest {
+            auditor: Arc::clone(auditor),
+            caller,
+            method,
+            uri,
+            traceparent,
+        }
+    }
+
+    /// Reports the request and its response to the auditor, if the request is audited.
+    /// `is_answered` is `true` if the caller is still connected.
+    pub fn tell<B>(&self, note: &CallerNote, answer: &Response<B>, is_answered: bool) {
+        let refuses_access = matches!(
+            answer.status(),
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::MISDIRECTED_REQUEST
+                | StatusCode::TOO_MANY_REQUESTS
+        );
+        if !refuses_access && !note.is_told() {
+            return;
+        }
+        let text = |name| {
+            answer
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
+        (self.auditor)(&Audited {
+            request_id: text(X_REQUEST_ID).unwrap_or_default(),
+            trace_parent: self.traceparent.as_ref().and_then(trace_parent),
+            caller: self.caller,
+            shown: note.shown_by(),
+            method: &self.method,
+            path: self.uri.path(),
+            ledger: answer
+                .extensions()
+                .get()
+                .map(|AuditedLedger(ledger)| *ledger),
+            count: text(IDMINT_COUNT).and_then(|count| count.parse().ok()),
+            is_replayed: answer.headers().contains_key(IDEMPOTENCY_REPLAYED),
+            status: answer.status(),
+            is_answered,
+        });
+    }
+}

@@ -1,0 +1,377 @@
+//! The guard, which checks every request before any work is done. It admits callers whose token or
+//! certificate permits the request, within their rate limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use axum::body::HttpBody as _;
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, header};
+
+use super::caller::Caller;
+use super::client_certificates::ClientCertificates;
+use super::permit::Permit;
+use super::rate::Rate;
+use super::scope::Need;
+use super::scope::Scope;
+use super::token_digest::TokenDigest;
+use super::tokens::Tokens;
+use crate::answer::{Problem, Slug};
+use crate::is_probe;
+use crate::request::{ledger_id, path_params};
+use idmint_core::time::{Clock, UnixTime};
+
+/// The maximum length of a token, in bytes.
+const TOKEN_LEN_MAX: usize = 512;
+
+/// Checks tokens and certificates, and counts requests towards rate limits. The accepted tokens and
+/// certificates can be replaced at any time.
+#[derive(Debug)]
+pub struct Guard {
+    /// `None` if tokens are not accepted.
+    tokens: Option<ArcSwap<Tokens>>,
+    /// `None` if certificates are not accepted.
+    certificates: Option<ArcSwap<ClientCertificates>>,
+    /// `None` if callers have no rate limit.
+    rate: Option<Rate>,
+    /// The names of the chained formats, whose ids belong to ledger events.
+    event_formats: Vec<String>,
+    clock: Arc<Clock>,
+}
+
+impl Guard {
+    /// Returns a guard that admits everybody. `event_formats` names the chained formats of the
+    /// service, whose ids belong to ledger events.
+    pub fn new(event_formats: Vec<String>, clock: Arc<Clock>) -> Guard {
+        Guard {
+            tokens: None,
+            certificates: None,
+            rate: None,
+            event_formats,
+            clock,
+        }
+    }
+
+    /// Requires one of these tokens, or another accepted credential.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Tokens) -> Guard {
+        Guard {
+            tokens: Some(ArcSwap::from_pointee(tokens)),
+            ..self
+        }
+    }
+
+    /// Requires one of these certificates, or another accepted credential.
+    #[must_use]
+    pub fn with_certificates(self, certificates: ClientCertificates) -> Guard {
+        Guard {
+            certificates: Some(ArcSwap::from_pointee(certificates)),
+            ..self
+        }
+    }
+
+    /// Limits the request rate of callers.
+    #[must_use]
+    pub fn with_rate(self, rate: Rate) -> Guard {
+        Guard {
+            rate: Some(rate),
+            ..self
+        }
+    }
+
+    /// Returns the number of accepted tokens, or `None` if tokens are not accepted.
+    pub fn tokens(&self) -> Option<usize> {
+        self.tokens.as_ref().map(|tokens| tokens.load().count())
+    }
+
+    /// Returns the number of accepted certificate names, or `None` if certificates are not
+    /// accepted.
+    pub fn certificates(&self) -> Option<usize> {
+        self.certificates
+            .as_ref()
+            .map(|certificates| certificates.load().count())
+    }
+
+    /// `true` if callers have a rate limit.
+    pub fn counts_requests(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// Replaces the accepted tokens. Does nothing if this guard does not accept tokens.
+    pub fn accept_tokens(&self, tokens: Tokens) {
+        if let Some(known) = &self.tokens {
+            known.store(Arc::new(tokens));
+        }
+    }
+
+    /// Replaces the accepted certificates. Open connections are checked against the new ones, too.
+    /// Does nothing if this guard does not accept certificates.
+    pub fn accept_certificates(&self, certificates: ClientCertificates) {
+        if let Some(known) = &self.certificates {
+            known.store(Arc::new(certificates));
+        }
+    }
+
+    /// Returns one line for each token or certificate that has a scope but is refused some requests
+    /// of that scope. The line lists those requests.
+    pub fn refusals(&self) -> Vec<String> {
+        let tokens = self
+            .tokens
+            .as_ref()
+            .map(|tokens| tokens.load().permits().cloned().collect::<Vec<_>>());
+        let certificates = self.certificates.as_ref();
+        let certificates = certificates
+            .map(|certificates| certificates.load().permits().cloned().collect::<Vec<_>>());
+        let permits = tokens.into_iter().chain(certificates).flatten();
+        let lines = permits.map(|permit| {
+            (
+                permit.shown_by.clone(),
+                permit.refusals(&self.event_formats).join("; "),
+            )
+        });
+        lines
+            .filter(|(_, refused)| !refused.is_empty())
+            .map(|(shown, refused)| format!("{shown}: {refused}"))
+            .collect()
+    }
+
+    /// Admits a request whose route has this path template and needs this permission. Attaches the
+    /// permit to the request if a handler needs it.
+    ///
+    /// # Errors
+    /// Returns 401 `unauthorized`, 403 `forbidden` or 429 `rate-limited` if the request is not
+    /// admitted.
+    pub(crate) fn admit(
+        &self,
+        need: Need,
+        template: &str,
+        request: &mut Request,
+    ) -> Result<(), Problem> {
+        let asks = self.tokens.is_some() || self.certificates.is_some();
+        // Browsers send preflight requests without a token.
+        let is_free = is_probe(request.uri());
+        if !asks || need == Need::Nothing || *request.method() == Method::OPTIONS {
+            return if is_free {
+                Ok(())
+            } else {
+                self.count(None, request)
+            };
+        }
+        let permit = self.permit(request);
+        if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
+            caller.note.has_shown(permit);
+        }
+        // A probe with a valid permit is not rate limited. A probe without a valid permit is,
+        // because an attacker could use probes to guess tokens.
+        if !is_free || permit.is_err() {
+            self.count(permit.as_ref().ok(), request)?;
+        }
+        let permit = permit?;
+        self.check(&permit, need, template, request)?;
+        // The permit identifies the sender while the service waits for the request's body.
+        let is_asked_later =
+            matches!(need, Need::Series | Need::ResumedSeries) || permit.is_asked_later();
+        if is_asked_later || !request.body().is_end_stream() {
+            request.extensions_mut().insert(permit);
+        }
+        Ok(())
+    }
+
+    /// Counts a request towards the rate limit of its permit, or of its address if it has no
+    /// permit.
+    fn count(&self, permit: Option<&Arc<Permit>>, request: &Request) -> Result<(), Problem> {
+        let Some(rate) = &self.rate else {
+            return Ok(());
+        };
+        let caller = Caller::of(request.extensions());
+        let taken = match (permit, caller) {
+            (Some(permit), _) => rate.take(&permit.allowance),
+            (None, Some(caller)) => rate.take_of_peer(caller.address),
+            (None, None) => return Ok(()),
+        };
+        caller
+            .into_iter()
+            .for_each(|caller| caller.note.fill_rate(rate, taken.as_ref().ok().copied()));
+        taken.map(drop)
+    }
+
+    /// Returns the permit of the request's token. Without a token, returns the permit of the
+    /// connection's certificate.
+    fn permit(&self, request: &Request) -> Result<Arc<Permit>, Problem> {
+        let shown =
+            Caller::of(request.extensions()).and_then(|caller| caller.certificate.as_deref());
+        match (&self.tokens, &self.certificates, shown) {
+            (tokens, Some(certificates), Some(shown))
+                if tokens.is_none() || !request.headers().contains_key(header::AUTHORIZATION) =>
+            {
+                certificates.load().permit(shown, self.since_1970())
+            }
+            (Some(tokens), ..) => self.permit_of_token(&tokens.load(), request.headers()),
+            (None, ..) => Err(refuse(
+                "missing_certificate",
+                "no client certificate; present one in the handshake",
+            )),
+        }
+    }
+
+    fn permit_of_token(
+        &self,
+        tokens: &Tokens,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Permit>, Problem> {
+        let token = bearer(headers)?;
+        let permit = tokens.permit(&TokenDigest::of(token));
+        let permit = permit
+            .ok_or_else(|| refuse("invalid_token", "the token is unknown, or was withdrawn"))?;
+        match permit.expires {
+            Some(expires) if UnixTime::from(self.clock.now()) >= expires => Err(refuse(
+                "expired_token",
+                format!(
+                    "{} has expired: it was valid until {expires}",
+                    permit.shown_by
+                ),
+            )),
+            _ => Ok(Arc::clone(permit)),
+        }
+    }
+
+    fn since_1970(&self) -> Duration {
+        u64::try_from(UnixTime::from(self.clock.now()).nanos())
+            .map(Duration::from_nanos)
+            .unwrap_or_default()
+    }
+
+    fn check(
+        &self,
+        permit: &Permit,
+        need: Need,
+        template: &str,
+        request: &Request,
+    ) -> Result<(), Problem> {
+        let named = || path_params(template, request.uri()).map(|[named]| named);
+        match need {
+            Need::Nothing | Need::Token => Ok(()),
+            Need::Scope(scope) => permit.check_scope(scope),
+            Need::Format(scope) => permit
+                .check_scope(scope)
+                .and_then(|()| permit.check_format(&named()?)),
+            Need::MintFormat => {
+                let name = named()?;
+                let is_of_events = self.event_formats.iter().any(|format| *format == name);
+                permit.check_scope(if is_of_events {
+                    Scope::Ledger
+                } else {
+                    Scope::Mint
+                })?;
+                permit.check_format(&name)
+            }
+            Need::Everything(scope) => permit
+                .check_scope(scope)
+                .and_then(|()| permit.check_everything()),
+            Need::Ledgers => self.check_ledgers(permit),
+            Need::Ledger => self
+                .check_ledgers(permit)
+                .and_then(|()| permit.check_ledger(ledger_id(&named()?)?)),
+            Need::Series => permit
+                .check_scope(Scope::Number)
+                .and_then(|()| permit.check_series(&named()?)),
+            Need::ResumedSeries => {
+                permit.check_scope(Scope::Number)?;
+                permit.check_scope(Scope::Import)?;
+                match &*named()? {
+                    "*" => permit.check_everything(),
+                    series => permit.check_series(series),
+                }
+            }
+            Need::AnyLedger => self
+                .check_ledgers(permit)
+                .and_then(|()| permit.check_beside_ledgers("a new one")),
+            Need::Conjunctions => permit
+                .check_scope(Scope::Ledger)
+                .and_then(|()| permit.check_beside_ledgers("conjunctions")),
+        }
+    }
+
+    fn check_ledgers(&self, permit: &Permit) -> Result<(), Problem> {
+        permit
+            .check_scope(Scope::Ledger)
+            .and_then(|()| permit.check_events(&self.event_formats))
+    }
+}
+
+/// Returns the bearer token of a request. Source: RFC 6750, section 2.1.
+fn bearer(headers: &HeaderMap) -> Result<&[u8], Problem> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (given, more) = (given.next(), given.next());
+    let Some(given) = given else {
+        return Err(refuse(
+            "missing_token",
+            "no token: send `Authorization: Bearer <token>`",
+        ));
+    };
+    let malformed = || {
+        refuse(
+            "malformed_token",
+            format!(
+                "Authorization must be given once, as `Bearer <token>`, the token at most {TOKEN_LEN_MAX} bytes long"
+            ),
+        )
+    };
+    let (scheme, token) = given
+        .as_bytes()
+        .split_at_checked("Bearer ".len())
+        .ok_or_else(malformed)?;
+    let is_good = more.is_none()
+        && scheme.eq_ignore_ascii_case(b"Bearer ")
+        && (1..=TOKEN_LEN_MAX).contains(&token.len());
+    if is_good { Ok(token) } else { Err(malformed()) }
+}
+
+fn refuse(reason: &'static str, detail: impl Into<String>) -> Problem {
+    Problem::new(Slug::Unauthorized, detail).reason(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn token_of(fields: &[&str]) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            headers.append(
+                header::AUTHORIZATION,
+                HeaderValue::from_str(field).expect("visible ASCII"),
+            );
+        }
+        bearer(&headers)
+            .ok()
+            .map(|token| String::from_utf8_lossy(token).into_owned())
+    }
+
+    #[test]
+    fn a_token_is_given_once_and_as_a_bearer_has_it() {
+        assert_eq!(token_of(&["Bearer abc"]).as_deref(), Some("abc"));
+        assert_eq!(token_of(&["bearer abc"]).as_deref(), Some("abc"));
+        let long = format!("Bearer {}", "a".repeat(TOKEN_LEN_MAX));
+        assert_eq!(
+            token_of(&[&long]).map(|token| token.len()),
+            Some(TOKEN_LEN_MAX)
+        );
+        let too_long = format!("{long}a");
+        for refused in [
+            &[][..],
+            &[""],
+            &["Bearer"],
+            &["Bearer "],
+            &["Basic abc"],
+            &["abc"],
+            &["Bearer a", "Bearer a"],
+            &[&too_long],
+        ] {
+            assert_eq!(token_of(refused), None, "{refused:?}");
+        }
+    }
+}

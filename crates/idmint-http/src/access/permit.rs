@@ -1,0 +1,236 @@
+//! The permissions of the bearer of a token or certificate.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use axum::http::Extensions;
+
+use super::rate::Allowance;
+use super::scope::Scope;
+use crate::answer::{Problem, Slug};
+use idmint_core::time::UnixTime;
+use idmint_records::ledger::{LedgerId, SeriesName, SeriesPattern};
+
+/// The permissions of the bearer of a token or certificate. A request carries its permit if a
+/// handler needs it: see [`permit_of`].
+#[derive(Debug)]
+pub(crate) struct Permit {
+    /// The credential, for messages: "the token `billing`".
+    pub(super) shown_by: String,
+    pub(super) scopes: BTreeSet<Scope>,
+    /// The permitted formats, or `None` for all.
+    pub(super) formats: Option<BTreeSet<String>>,
+    /// The permitted ledgers, or `None` for all.
+    pub(super) ledgers: Option<BTreeSet<LedgerId>>,
+    /// Patterns of the permitted series, or `None` for all.
+    pub(super) series: Option<Vec<SeriesPattern>>,
+    /// The time from which the permit is no longer valid.
+    pub(super) expires: Option<UnixTime>,
+    /// The part of the rate limit that the bearer has used.
+    pub(super) allowance: Arc<Allowance>,
+}
+
+/// Returns the permit that a request carries. A request carries its permit if its bearer may not do
+/// everything that its scopes cover, if it takes numbers of a series, or if it has a body.
+pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
+    extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
+}
+
+impl Permit {
+    /// Returns the permit of certificates with this name.
+    pub(super) fn of_certificate(name: &str, scopes: BTreeSet<Scope>) -> Permit {
+        let shown_by = format!("the certificate of `{name}`");
+        Permit::unconfined(shown_by, scopes, Arc::default())
+    }
+
+    /// Returns the union of the permits of two names in one certificate. Requests count towards the
+    /// rate of `self`.
+    pub(super) fn joined_with(&self, other: &Permit) -> Permit {
+        let scopes = self.scopes.union(&other.scopes).copied().collect();
+        let (shown_by, allowance) = (self.shown_by.clone(), Arc::clone(&self.allowance));
+        Permit::unconfined(shown_by, scopes, allowance)
+    }
+
+    fn unconfined(shown_by: String, scopes: BTreeSet<Scope>, allowance: Arc<Allowance>) -> Permit {
+        Permit {
+            shown_by,
+            scopes,
+            formats: None,
+            ledgers: None,
+            series: None,
+            expires: None,
+            allowance,
+        }
+    }
+
+    /// Returns the name of the credential, such as "the token `billing`".
+    pub(crate) fn shown_by(&self) -> &str {
+        &self.shown_by
+    }
+
+    /// `true` if the permit is restricted to some formats, ledgers or series.
+    pub(super) fn is_confined(&self) -> bool {
+        self.formats.is_some() || self.ledgers.is_some() || self.series.is_some()
+    }
+
+    /// `true` if a handler needs the permit, because the bearer may not do everything that its
+    /// scopes cover.
+    pub(super) fn is_asked_later(&self) -> bool {
+        self.is_confined() || self.scopes.contains(&Scope::Ledger) && !self.begins_imports()
+    }
+
+    /// `true` if the bearer may begin an import into a ledger to which other callers append.
+    pub(crate) fn begins_imports(&self) -> bool {
+        self.scopes.contains(&Scope::Import)
+    }
+
+    /// Returns the permitted formats, or `None` for all.
+    pub(crate) fn formats(&self) -> Option<&BTreeSet<String>> {
+        self.formats.as_ref()
+    }
+
+    /// `true` if the format of this name is permitted.
+    pub(crate) fn has_format(&self, name: &str) -> bool {
+        self.formats
+            .as_ref()
+            .is_none_or(|formats| formats.contains(name))
+    }
+
+    /// Returns the permitted ledgers, or `None` for all.
+    pub(crate) fn ledgers(&self) -> Option<&BTreeSet<LedgerId>> {
+        self.ledgers.as_ref()
+    }
+
+    /// Returns patterns of the permitted series, or `None` for all.
+    pub(crate) fn series(&self) -> Option<&[SeriesPattern]> {
+        self.series.as_deref()
+    }
+
+    /// `true` if the series of this name is permitted.
+    pub(crate) fn has_series(&self, name: &str) -> bool {
+        self.series
+            .as_ref()
+            .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
+    }
+
+    /// `true` if the bearer may see a number of this series, or of an unknown series if `series` is
+    /// `None`.
+    pub(crate) fn reads_number(&self, series: Option<&SeriesName>) -> bool {
+        self.series.is_none() || series.is_some_and(|series| self.has_series(series.as_str()))
+    }
+
+    /// Returns the kinds of requests that are refused although the bearer has the scope for them,
+    /// each with the reason. `event_formats` are the formats that ledgers use.
+    pub(super) fn refusals(&self, event_formats: &[String]) -> Vec<&'static str> {
+        let has = |scope| self.scopes.contains(&scope);
+        let has_ledgers = self.check_events(event_formats).is_ok();
+        let refusals = [
+            (
+                has(Scope::Ledger) && !has_ledgers,
+                "no ledgers, since none of its formats is minted from events",
+            ),
+            (
+                has(Scope::Ledger) && self.ledgers.is_some(),
+                "no conjunctions, since it is limited to some ledgers",
+            ),
+            (
+                has(Scope::Ledger) && has_ledgers && !has(Scope::Import),
+                "no import=more to a ledger in use, which needs the scope import",
+            ),
+            (
+                has(Scope::Metrics) && self.is_confined(),
+                "no metrics, since they cover more than it may use",
+            ),
+        ];
+        refusals
+            .into_iter()
+            .filter_map(|(applies, refusal)| applies.then_some(refusal))
+            .collect()
+    }
+
+    /// # Errors
+    /// Returns 403 `forbidden` if the bearer does not have the scope.
+    pub(crate) fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        let has = joined(self.scopes.iter());
+        let detail = format!("{} has the scopes {has}; this needs {scope}", self.shown_by);
+        Err(Problem::new(Slug::Forbidden, detail)
+            .reason("scope")
+            .limit(scope.name()))
+    }
+
+    /// # Errors
+    /// Returns 403 `forbidden` if the format is not permitted. The error does not reveal whether
+    /// the format exists.
+    pub(crate) fn check_format(&self, name: &str) -> Result<(), Problem> {
+        self.check("format", self.has_format(name), &name)
+    }
+
+    /// # Errors
+    /// Returns 403 `forbidden` if none of the permitted formats is one of `event_formats`.
+    pub(super) fn check_events(&self, event_formats: &[String]) -> Result<(), Problem> {
+        let has_one =
+            self.formats.is_none() || event_formats.iter().any(|name| self.has_format(name));
+        self.check("format", has_one, &"ledgers")
+    }
+
+    /// # Errors
+    /// Returns 403 `forbidden` if the permit is restricted to some formats, ledgers or series.
+    pub(super) fn check_everything(&self) -> Result<(), Problem> {
+        let what = "all of them";
+        self.check("format", self.formats.is_none(), &what)?;
+        self.check("ledger", self.ledgers.is_none(), &what)?;
+        self.check("series", self.series.is_none(), &what)
+    }
+
+    /// # Errors
+    /// Returns 403 `forbidden` if the ledger is not permitted. The error does not reveal whether
+    /// the ledger exists.
+    pub(crate) fn check_ledger(&self, ledger: LedgerId) -> Result<(), Problem> {
+        let ledgers = self.ledgers.as_ref();
+        let has_it = ledgers.is_none_or(|ledgers| ledgers.contains(&ledger));
+        self.check("ledger", has_it, &ledger)
+    }
+
+    /// # Errors
+    /// Returns 403 `forbidden` if the series is not permitted. The error does not reveal whether
+    /// the series exists.
+    pub(super) fn check_series(&self, name: &str) -> Result<(), Problem> {
+        self.check("series", self.has_series(name), &name)
+    }
+
+    /// # Errors
+    /// Returns 403 `forbidden` if the permit is restricted to some ledgers. `what` names a resource
+    /// that is not a ledger.
+    pub(super) fn check_beside_ledgers(&self, what: &str) -> Result<(), Problem> {
+        self.check("ledger", self.ledgers.is_none(), &what)
+    }
+
+    /// Returns 403 `forbidden` unless `is_met`. `what` is the kind of resource to which the permit
+    /// is restricted, such as `format`. `named` is the resource that the request is for.
+    fn check(&self, what: &str, is_met: bool, named: &dyn Display) -> Result<(), Problem> {
+        if is_met {
+            return Ok(());
+        }
+        let (several, known) = match what {
+            "format" => ("formats", joined(self.formats.iter().flatten())),
+            "ledger" => ("ledgers", joined(self.ledgers.iter().flatten())),
+            _ => ("series", joined(self.series.iter().flatten())),
+        };
+        let detail = format!(
+            "{} is limited to the {several} {known}; this is for {named}",
+            self.shown_by
+        );
+        Err(Problem::new(Slug::Forbidden, detail)
+            .reason(what)
+            .limit(known))
+    }
+}
+
+fn joined(names: impl Iterator<Item = impl ToString>) -> String {
+    let names: Vec<_> = names.map(|name| name.to_string()).collect();
+    names.join(", ")
+}

@@ -1,0 +1,126 @@
+//! Scopes, and the permission that a route needs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A group of routes that a token may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Minting ids by count or for reports.
+    Mint,
+    /// Creating, reading and appending to ledgers, and reading conjunctions.
+    Ledger,
+    /// Decoding ids and listing formats.
+    Decode,
+    /// Reading the metrics.
+    Metrics,
+    /// In addition to `ledger`: importing into ledgers to which other callers append. The appends
+    /// of those callers are refused until the import has ended.
+    Import,
+    /// Taking, voiding and reading numbers without gaps.
+    Number,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Scope; 6] = [
+        Scope::Mint,
+        Scope::Ledger,
+        Scope::Decode,
+        Scope::Metrics,
+        Scope::Import,
+        Scope::Number,
+    ];
+
+    /// Returns the name of the scope.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scope::Mint => "mint",
+            Scope::Ledger => "ledger",
+            Scope::Decode => "decode",
+            Scope::Metrics => "metrics",
+            Scope::Import => "import",
+            Scope::Number => "number",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// The error of parsing an unknown scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a scope: use mint, ledger, decode, metrics, import or number")]
+pub struct UnknownScope(String);
+
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(text: &str) -> Result<Scope, UnknownScope> {
+        Scope::ALL
+            .into_iter()
+            .find(|scope| scope.name() == text)
+            .ok_or_else(|| UnknownScope(text.to_owned()))
+    }
+}
+
+/// The permission that a route needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// No permission.
+    Nothing,
+    /// This scope, with or without restrictions.
+    Scope(Scope),
+    /// This scope, without a restriction to some formats, ledgers or series, because the response
+    /// covers all of them.
+    Everything(Scope),
+    /// Permission to mint ids of the format in the path. The scope is `ledger` for a chained
+    /// format, whose ids belong to ledger events, and `mint` for any other.
+    MintFormat,
+    /// This scope, and permission for the format in the path.
+    Format(Scope),
+    /// The scope `ledger` and at least one chained format, because only chained formats have
+    /// ledgers.
+    Ledgers,
+    /// Like [`Need::Ledgers`], and permission for the ledger in the path.
+    Ledger,
+    /// Like [`Need::Ledgers`], without a restriction to some ledgers.
+    AnyLedger,
+    /// The scope `ledger`, without a restriction to some ledgers. The handler checks the format.
+    Conjunctions,
+    /// The scope `number`, and permission for the series in the path. The handler gets the caller's
+    /// permit.
+    Series,
+    /// The scopes `number` and `import`, and permission for the series in the path. The path `*`
+    /// stands for all series, and needs a caller that may use every series.
+    ResumedSeries,
+    /// Any valid token, so that strangers do not learn which routes exist.
+    Token,
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn every_scope_is_read_as_it_is_written() {
+        for scope in Scope::ALL {
+            assert_eq!(scope.name().parse(), Ok(scope));
+            assert_eq!(
+                serde_json::to_string(&scope).expect("a text"),
+                format!("\"{scope}\"")
+            );
+        }
+        assert_eq!(
+            "Mint".parse::<Scope>(),
+            Err(UnknownScope("Mint".to_owned()))
+        );
+    }
+}

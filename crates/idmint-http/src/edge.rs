@@ -1,0 +1,619 @@
+//! The edge: the layer through which every request and every response passes. The API consists of
+//! the edge and the routes inside it.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
+use pin_project_lite::pin_project;
+use tower::{ServiceExt, service_fn};
+use tracing::error;
+
+use super::route_table::{HttpMetrics, Measured, Route, RouteTable, Routed};
+use super::router::route_table;
+use super::routes::mint;
+use crate::access::{Caller, Guard, Need, Permit};
+use crate::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
+use crate::host_policy::{Cors, HostPolicy};
+use crate::request::{
+    LateBody, check_transfer_coding, request_id, sender, trace_parent, traceparent_of,
+};
+use idmint_service::{BudgetOwner, Load, MaybeReady, PendingBodies, Requests, Service, Shed};
+
+/// The header that marks a test service. Other services may mint the same ids as a test service.
+const IDMINT_TEST: HeaderName = HeaderName::from_static("idmint-test");
+const OF_TEST: HeaderValue = HeaderValue::from_static("true");
+
+/// The maximum length of a request's path and query together, in bytes.
+const URI_LEN_MAX: usize = 8 * 1024;
+
+/// A function that admits or refuses a request on this route, before any work is done for it. The
+/// function may attach the caller's permit to the request.
+pub type Admission = Arc<dyn Fn(&Route, &mut Request) -> Result<(), Problem> + Send + Sync>;
+
+/// A handler of requests inside the edge.
+pub trait Handle {
+    /// The future that resolves to the response.
+    type Answering: Future<Output = Response<AnswerBody>>;
+
+    /// Returns the route of a request.
+    fn route(&self, method: &Method, path: &str) -> &Route;
+
+    /// Starts to handle a request on this route.
+    fn handle(&self, route: &Route, request: Request) -> Self::Answering;
+}
+
+/// A request handler inside the edge.
+///
+/// The edge admits or refuses requests, and counts and times them. Every response carries
+/// `X-Request-Id`. A URI longer than `URI_LEN_MAX` gets 414, and an unsupported transfer coding
+/// gets 501. A request that [`HostPolicy`] refuses gets 400, 421 or 403. If the handler panics, the
+/// caller gets 500.
+pub struct Edge<H>(Arc<Parts<H>>);
+
+/// The parts that all clones of an [`Edge`] share. Every request clones the `Arc` around them.
+struct Parts<H> {
+    handler: H,
+    metrics: Arc<HttpMetrics>,
+    requests: Arc<Requests>,
+    bodies: Arc<PendingBodies>,
+    host_policy: HostPolicy,
+    admission: Option<Admission>,
+    /// `true` if every response is marked with `Idmint-Test`.
+    is_test: bool,
+}
+
+impl<H> Clone for Edge<H> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// Returns an edge around this route table, with the default [`HostPolicy`] and without access
+/// control.
+pub fn complete(routes: RouteTable, metrics: Arc<HttpMetrics>) -> Edge<RouteTable> {
+    let (load, host_policy) = (Load::default(), HostPolicy::default());
+    Edge::around(routes, metrics, &load, host_policy, None, false)
+}
+
+impl<H> Edge<H> {
+    /// Returns the edge around `handler`, with this host policy. `admission` is called for every
+    /// request that the host policy admits.
+    fn around(
+        handler: H,
+        metrics: Arc<HttpMetrics>,
+        load: &Load,
+        host_policy: HostPolicy,
+        admission: Option<Admission>,
+        is_test: bool,
+    ) -> Self {
+        let (requests, bodies) = (Arc::clone(&load.requests), Arc::clone(&load.bodies));
+        Self(Arc::new(Parts {
+            handler,
+            metrics,
+            requests,
+            bodies,
+            host_policy,
+            admission,
+            is_test,
+        }))
+    }
+}
+
+impl Handle for RouteTable {
+    type Answering = Routed;
+
+    fn route(&self, method: &Method, path: &str) -> &Route {
+        self.route_of(self.number_of(path), method)
+    }
+
+    fn handle(&self, route: &Route, request: Request) -> Routed {
+        self.answer(route, request)
+    }
+}
+
+impl<H: Handle> tower::Service<Request> for Edge<H> {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = Passage<H::Answering>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // A router is always ready.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request) -> Passage<H::Answering> {
+        let Parts {
+            handler,
+            metrics,
+            requests,
+            bodies,
+            host_policy,
+            admission,
+            is_test,
+        } = &*self.0;
+        let route = handler.route(request.method(), request.uri().path());
+        let measured = metrics.begin(route.path, request.method());
+        if route.is_audited
+            && let Some(caller) = Caller::of(request.extensions())
+        {
+            caller.note.is_to_be_told();
+        }
+        let request_id = request_id(request.headers());
+        let traceparent = traceparent_of(request.headers()).cloned();
+        let has_room = check_room(requests, metrics, request.uri());
+        let has_body = !request.body().is_end_stream();
+        let is_read = has_room.and_then(|()| {
+            if has_body {
+                check_transfer_coding(request.headers())
+            } else {
+                Ok(())
+            }
+        });
+        let admitted = is_read
+            .and_then(|()| host_policy.check(&request))
+            .and_then(|()| match admission {
+                Some(admission) => admission(route, &mut request),
+                None => Ok(()),
+            });
+        if admitted.is_ok() && has_body {
+            request = with_late_body(request, bodies, metrics);
+        }
+        // The future is written in place, because it is large and each move of it costs as much as
+        // reading a header.
+        let mut answering = None;
+        let begun = admitted.and_then(|()| {
+            catch_panic(&request_id, traceparent.as_ref(), || {
+                answering = Some(handler.handle(route, request))
+            })
+        });
+        let refusal = begun.err();
+        Passage {
+            answering,
+            refusal,
+            request_id,
+            traceparent,
+            measured,
+            is_test: *is_test,
+        }
+    }
+}
+
+pin_project! {
+    /// A request in progress, until the head of its response is ready.
+    pub struct Passage<F> {
+        #[pin]
+        answering: Option<F>,
+        // The reason why the request is refused.
+        refusal: Option<Problem>,
+        request_id: HeaderValue,
+        traceparent: Option<HeaderValue>,
+        measured: Measured,
+        is_test: bool,
+    }
+}
+
+impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
+    type Output = Result<Response<AnswerBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = match this.answering.as_pin_mut() {
+            Some(answering) => {
+                match catch_panic(this.request_id, this.traceparent.as_ref(), || {
+                    answering.poll(context)
+                }) {
+                    Ok(answer) => ready!(answer),
+                    Err(problem) => problem.into_answer(),
+                }
+            }
+            None => this
+                .refusal
+                .take()
+                .expect("a future that is ready is not polled again")
+                .into_answer(),
+        };
+        // A response of ids is never a problem, and its head is already complete.
+        let is_of_ids = response.body().is_of_ids();
+        if !is_of_ids {
+            name_instance(&mut response, this.request_id);
+        }
+        let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
+        let headers = response.headers_mut();
+        headers.insert(X_REQUEST_ID, request_id);
+        if !is_of_ids {
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+        }
+        if *this.is_test {
+            headers.insert(IDMINT_TEST, OF_TEST);
+        }
+        this.measured.count_answer(response.status());
+        Poll::Ready(Ok(response))
+    }
+}
+
+/// Returns the response to a request that is refused before it reaches the edge. `headers` are the
+/// headers of the request or of its response, and contain the request id.
+pub fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Response<AnswerBody> {
+    let request_id = request_id(headers);
+    let mut response = Problem::from(shed).into_answer();
+    name_instance(&mut response, &request_id);
+    response.headers_mut().insert(X_REQUEST_ID, request_id);
+    if is_test {
+        response.headers_mut().insert(IDMINT_TEST, OF_TEST);
+    }
+    response
+}
+
+/// Wraps the body of a request. While the service waits for the body, the request does not count as
+/// in flight.
+fn with_late_body(request: Request, bodies: &Arc<PendingBodies>, metrics: &HttpMetrics) -> Request {
+    let permit = request.extensions().get::<Arc<Permit>>().cloned();
+    let owner = request.extensions().get::<BudgetOwner>().cloned();
+    let sender = move || sender(permit.as_deref(), owner.as_ref());
+    request.map(|body| {
+        Body::new(LateBody::new(
+            body,
+            Arc::clone(bodies),
+            sender,
+            metrics.shown_in_flight().clone(),
+        ))
+    })
+}
+
+/// Checks that the service has room for one more request, and that the request's URI is not too
+/// long. The request itself is already counted as in flight.
+fn check_room(requests: &Requests, metrics: &HttpMetrics, uri: &Uri) -> Result<(), Problem> {
+    if !requests.has_room(metrics.in_flight()) && !is_probe(uri) {
+        return Err(requests.turn_away().into());
+    }
+    check_uri(uri)
+}
+
+/// `true` if this is the URI of a health or metrics probe. Probes are answered under any load.
+pub fn is_probe(uri: &Uri) -> bool {
+    uri.path().starts_with("/health/") || uri.path() == "/metrics"
+}
+
+fn check_uri(uri: &Uri) -> Result<(), Problem> {
+    let len = uri
+        .path_and_query()
+        .map_or(0, |path_and_query| path_and_query.as_str().len());
+    if len <= URI_LEN_MAX {
+        return Ok(());
+    }
+    let detail = format!("path and query are {len} bytes long; the limit is {URI_LEN_MAX}");
+    Err(Problem::new(Slug::UriTooLong, detail).limit(format!("{URI_LEN_MAX} bytes")))
+}
+
+/// Returns the result of `work`, or a problem if `work` panics. The panic is logged. The caller
+/// gets only the request id, with which the log can be searched.
+fn catch_panic<T>(
+    request_id: &HeaderValue,
+    traceparent: Option<&HeaderValue>,
+    work: impl FnOnce() -> T,
+) -> Result<T, Problem> {
+    // Unwind safe, because a handler that panicked is never polled again.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
+        let message = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let traceparent = traceparent.and_then(trace_parent);
+        error!(
+            ?request_id,
+            traceparent,
+            "a handler panicked: {}",
+            message.unwrap_or("without a message")
+        );
+        Problem::new(
+            Slug::InternalError,
+            "the service failed on this request; see its log under this instance",
+        )
+    })
+}
+
+/// The whole API, inside one edge.
+pub type Api = Edge<Dispatch>;
+
+impl Api {
+    /// Returns the API of this service with this policy and these metrics.
+    pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>, host_policy: HostPolicy) -> Self {
+        Self::guarded(service, metrics, host_policy, None)
+    }
+
+    /// Like [`Api::new`], but admits only the callers that this guard admits.
+    pub fn guarded_by(
+        guard: Arc<Guard>,
+        service: Arc<Service>,
+        metrics: Arc<HttpMetrics>,
+        host_policy: HostPolicy,
+    ) -> Self {
+        Self::guarded(service, metrics, host_policy, Some(admission(guard)))
+    }
+
+    /// Returns only the probe routes of the API, `/metrics` and `/health/*`. `guard` admits their
+    /// callers.
+    pub fn of_probes(
+        guard: Option<Arc<Guard>>,
+        service: Arc<Service>,
+        metrics: Arc<HttpMetrics>,
+        host_policy: HostPolicy,
+    ) -> Self {
+        let guarded = guard.map(admission);
+        let admission: Admission = Arc::new(move |route, request| match &guarded {
+            _ if !is_probe(request.uri()) => {
+                let detail = "this address serves only /metrics and /health/*";
+                Err(Problem::new(Slug::NotFound, detail))
+            }
+            Some(guarded) => guarded(route, request),
+            None => Ok(()),
+        });
+        Self::guarded(service, metrics, host_policy, Some(admission))
+    }
+
+    /// Like [`Api::new`], and calls `admission` for every request before any work is done for it.
+    pub fn guarded(
+        service: Arc<Service>,
+        metrics: Arc<HttpMetrics>,
+        host_policy: HostPolicy,
+        admission: Option<Admission>,
+    ) -> Self {
+        let table = route_table(&service, host_policy.address(), host_policy.has_page());
+        let mint_path = table.number_of(mint::ROUTE);
+        let (is_test, load) = (service.clock().is_standing(), service.load().clone());
+        let routes = Routes {
+            service,
+            mint_path,
+            table,
+        };
+        let cors = host_policy.cors();
+        let dispatch = Dispatch { routes, cors };
+        Edge::around(dispatch, metrics, &load, host_policy, admission, is_test)
+    }
+}
+
+/// Returns an admission that asks the guard whether the caller has the permission that the route
+/// needs.
+fn admission(guard: Arc<Guard>) -> Admission {
+    Arc::new(move |route, request| guard.admit(route.need, route.template, request))
+}
+
+/// The routes, with CORS for browsers.
+pub struct Dispatch {
+    routes: Routes,
+    /// `None` if pages of other origins may not read responses, so that no CORS headers are needed.
+    cors: Option<Cors>,
+}
+
+/// The mint handler, and the route table for all other requests.
+///
+/// Nearly every request is a mint. A mint bypasses axum, because axum's dispatch costs more than
+/// the mint itself. A mint through the route table would end in the same handler.
+#[derive(Clone)]
+struct Routes {
+    service: Arc<Service>,
+    /// The number of the path [`mint::ROUTE`] in the route table.
+    mint_path: usize,
+    table: RouteTable,
+}
+
+impl Handle for Dispatch {
+    type Answering = Answering;
+
+    #[inline]
+    fn route(&self, method: &Method, path: &str) -> &Route {
+        let Routes {
+            mint_path, table, ..
+        } = &self.routes;
+        // Mint requests skip the lookup in the route table, because they are the most frequent
+        // requests. A mint takes 7 640 instructions this way, and 8 909 with the table and
+        // `path_params`.
+        let number = if mint::format_name(path).is_some() {
+            *mint_path
+        } else {
+            table.number_of(path)
+        };
+        table.route_of(number, method)
+    }
+
+    fn handle(&self, route: &Route, request: Request) -> Answering {
+        match &self.cors {
+            Some(cors) if request.headers().contains_key(header::ORIGIN) => {
+                let (routes, route) = (self.routes.clone(), *route);
+                let answering = service_fn(move |request| {
+                    let answering = routes.handle(&route, request);
+                    async move { Ok::<_, Infallible>(answering.await) }
+                });
+                let shared = cors.around(answering).oneshot(request);
+                let answer = async move { shared.await.unwrap_or_else(|never| match never {}) };
+                Answering::Elsewhere {
+                    answer: Box::pin(answer),
+                }
+            }
+            _ => self.routes.handle(route, request),
+        }
+    }
+}
+
+impl Routes {
+    fn handle(&self, route: &Route, request: Request) -> Answering {
+        match route.need {
+            Need::MintFormat => Answering::Minting {
+                answer: mint::mint(&self.service, request),
+            },
+            _ => Answering::Elsewhere {
+                answer: self.table.answer(route, request),
+            },
+        }
+    }
+}
+
+pin_project! {
+    /// A request in progress, until its response is ready.
+    #[project = AnsweringProjection]
+    pub enum Answering {
+        Minting { #[pin] answer: MaybeReady<Result<Response<AnswerBody>, Problem>> },
+        // Boxed, because this future is large. Unboxed, it would make the future of every mint as
+        // large to move.
+        Elsewhere { answer: Routed },
+    }
+}
+
+impl Future for Answering {
+    type Output = Response<AnswerBody>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<AnswerBody>> {
+        match self.project() {
+            AnsweringProjection::Minting { answer } => answer
+                .poll(context)
+                .map(|answer| answer.unwrap_or_else(Problem::into_answer)),
+            AnsweringProjection::Elsewhere { answer } => answer.as_mut().poll(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Pending, pending};
+
+    use axum::http::StatusCode;
+    use axum::routing::{MethodFilter, on};
+    use prometheus::Registry;
+    use tower::Service as _;
+
+    use crate::route_table::Row;
+    use crate::router::paths;
+    use idmint_service::MemoryBudget;
+
+    use super::*;
+
+    /// A handler that never completes.
+    struct Never;
+
+    impl Handle for Never {
+        type Answering = Pending<Response<AnswerBody>>;
+
+        fn route(&self, _: &Method, _: &str) -> &Route {
+            &Route::UNMATCHED
+        }
+
+        fn handle(&self, _: &Route, _: Request) -> Self::Answering {
+            pending()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_beyond_those_that_may_be_in_flight_is_shed_at_once_and_a_probe_is_not() {
+        let metrics =
+            Arc::new(HttpMetrics::register(&Registry::new(), &[]).expect("an empty registry"));
+        let load = Load::new(MemoryBudget::LEAST, 2);
+        let mut edge = Edge::around(
+            Never,
+            Arc::clone(&metrics),
+            &load,
+            HostPolicy::default(),
+            None,
+            false,
+        );
+        let mut ask = |path: &str| {
+            let request = Request::builder()
+                .uri(path)
+                .header(header::HOST, "localhost")
+                .body(Body::empty());
+            edge.call(request.expect("a request"))
+        };
+        let (mut first, second) = (Box::pin(ask("/formats")), ask("/formats"));
+        let Ok(refused) = ask("/formats").await;
+        let headers = refused.headers();
+        assert_eq!(
+            (refused.status(), &headers[header::RETRY_AFTER]),
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                &"1".parse().expect("a value")
+            )
+        );
+        assert_eq!(load.counts.of(Shed::InFlight), 1);
+        let mut probe = Box::pin(ask("/health/ready"));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(
+            first.as_mut().poll(&mut context).is_pending()
+                && probe.as_mut().poll(&mut context).is_pending()
+        );
+        drop((second, probe));
+        assert!(
+            Box::pin(ask("/formats"))
+                .as_mut()
+                .poll(&mut context)
+                .is_pending(),
+            "there is room again"
+        );
+        drop(first);
+        assert_eq!(metrics.in_flight(), 0);
+    }
+
+    #[test]
+    fn the_way_past_the_table_takes_the_paths_that_the_table_takes_for_mints() {
+        let row = |(method, path): (Method, &'static str)| {
+            let only = MethodFilter::try_from(method.clone()).expect("one of axum's");
+            Row::open("", method, path, on(only, || async {}))
+        };
+        let table = RouteTable::new(paths().into_iter().map(row).collect(), &());
+        let of_mints = table.number_of(mint::ROUTE);
+        let before = [
+            "/ids/",
+            "/ids",
+            "/ids//",
+            "//ids/",
+            "/IDS/",
+            "/%69ds/",
+            "/./ids/",
+            "/ids/./",
+            "",
+            "/ids/../ids/",
+        ];
+        let names = [
+            "",
+            "flax",
+            "%66lax",
+            "fl%20ax",
+            "flax;x=1",
+            ".",
+            "..",
+            "{format}",
+            "*",
+            "%00",
+            "\u{e9}",
+            "flax%2Fmore",
+            ":format",
+            "openapi.yaml",
+            "conjunctions",
+            "%",
+            "flax#",
+            "+",
+            "~",
+            "ids",
+        ];
+        let behind = ["", "/", "/more", "//", "%2F", "?count=1"];
+        let paths = before
+            .iter()
+            .flat_map(|before| names.iter().map(move |name| format!("{before}{name}")));
+        let paths: Vec<_> = paths
+            .flat_map(|path| behind.map(|behind| format!("{path}{behind}")))
+            .collect();
+        let is_mint = |path: &&String| mint::format_name(path).is_some();
+        for path in &paths {
+            assert_eq!(is_mint(&path), table.number_of(path) == of_mints, "{path}");
+        }
+        let mints = paths.iter().filter(is_mint).count();
+        println!("{} paths, {mints} of mints", paths.len());
+        assert!(paths.len() > 1_000 && mints > 50 && mints < paths.len() / 2);
+    }
+}

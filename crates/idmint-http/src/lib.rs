@@ -1,0 +1,43 @@
+//! Internal to idmint: the HTTP API and the page for browsers.
+//!
+//! ```text
+//! edge           the layer around all routes: limits, request ids and admission;
+//!                `Api` passes mints directly to their handler
+//! host_policy    the hosts this service answers for, and the pages that may write to it
+//! access/        tokens, client certificates and rates: who may do what
+//! route_table    the route of a request, and the metrics of its path
+//! router         the list of all routes
+//! routes/        the handlers, one file for each resource
+//! request/       parsing: the head and the body of a request
+//! answer/        writing: ids, JSON, problems
+//! page/          the page that people use
+//! ```
+//!
+//! Nothing in this crate opens a socket. Start reading at [`Edge`], then at `routes/mint.rs`.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod access;
+mod answer;
+mod edge;
+mod host_policy;
+mod page;
+mod request;
+mod route_table;
+mod router;
+mod routes;
+mod unserved;
+
+pub use access::{
+    Audited, AuditedRequest, Auditor, Caller, CallerNote, ClientCertificate, ClientCertificates,
+    ClientCertificatesError, Guard, Rate, Scope, TokenDigest, TokenEntry, TokenText, Tokens,
+    TokensError,
+};
+pub use answer::{AnswerBody, MediaType, Problem, Slug, media_type_of_body, negotiate};
+pub use edge::{Admission, Api, Edge, complete, is_probe, turn_away};
+pub use host_policy::{CorsOrigin, HostName, HostPolicy, HostRule};
+pub use request::read_body;
+pub use route_table::{HttpMetrics, Route, RouteTable, Row};
+pub use router::{operations, paths};
+pub use routes::problem_page::problem_page;
+pub use unserved::unserved;

@@ -1,0 +1,220 @@
+//! The page for browsers. Its files are embedded in the binary.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sha2::{Digest, Sha256};
+
+/// One file of the page.
+#[derive(Debug)]
+pub(crate) struct PageFile {
+    /// The last part of the file's path. Empty for the page itself, which `GET /` serves.
+    name: &'static str,
+    content_type: &'static str,
+    text: &'static str,
+    /// The entity tag, a digest of the text.
+    etag: HeaderValue,
+}
+
+impl PageFile {
+    fn new((name, text): (&'static str, &'static str)) -> Self {
+        let content_type = match name.rsplit_once('.') {
+            Some((_, "js")) => "text/javascript; charset=utf-8",
+            Some((_, "css")) => "text/css; charset=utf-8",
+            Some((_, "svg")) => "image/svg+xml",
+            _ => "text/html; charset=utf-8",
+        };
+        let mut etag = String::from("\"");
+        for byte in &Sha256::digest(text)[..8] {
+            write!(etag, "{byte:02x}").expect("a String takes everything");
+        }
+        etag.push('"');
+        let etag = HeaderValue::from_str(&etag).expect("hexadecimal digits in quotes");
+        Self {
+            name,
+            content_type,
+            text,
+            etag,
+        }
+    }
+}
+
+/// All files of the page. The first one is the HTML of the page itself.
+static FILES: LazyLock<Vec<PageFile>> = LazyLock::new(|| {
+    let files = [
+        ("", include_str!("page.html")),
+        ("style.css", include_str!("style.css")),
+        ("icon.svg", include_str!("icon.svg")),
+        ("main.js", include_str!("main.js")),
+        ("elements.js", include_str!("elements.js")),
+        ("service.js", include_str!("service.js")),
+        ("words.js", include_str!("words.js")),
+        ("drawing.js", include_str!("drawing.js")),
+        ("decode.js", include_str!("decode.js")),
+        ("column.js", include_str!("column.js")),
+        ("lines.js", include_str!("lines.js")),
+        ("range.js", include_str!("range.js")),
+        ("mint.js", include_str!("mint.js")),
+        ("formats.js", include_str!("formats.js")),
+        ("numbers.js", include_str!("numbers.js")),
+    ];
+    files.into_iter().map(PageFile::new).collect()
+});
+
+/// Returns the HTML of the page, which `GET /` serves.
+pub(crate) fn front() -> &'static PageFile {
+    &FILES[0]
+}
+
+/// Returns the file with this name. The page itself has no name.
+pub(crate) fn file_named(name: &str) -> Option<&'static PageFile> {
+    FILES[1..].iter().find(|file| file.name == name)
+}
+
+/// With this policy, the page runs only its own scripts, sends requests only to its own service,
+/// and cannot be framed by another page.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+     connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// Returns the file, or 304 if the caller's copy is current.
+pub(crate) fn answer(file: &'static PageFile, headers: &HeaderMap) -> Response<Body> {
+    let is_known = is_known(&file.etag, headers);
+    let mut response = Response::new(if is_known {
+        Body::empty()
+    } else {
+        Body::from(file.text)
+    });
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let told = response.headers_mut();
+    if !is_known {
+        told.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(file.content_type),
+        );
+    }
+    told.insert(header::ETAG, file.etag.clone());
+    // The browser may keep a copy but must revalidate it, because another version of the service
+    // has a different page.
+    told.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    told.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(CONTENT_SECURITY_POLICY),
+    );
+    told.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
+    if file.name.is_empty() {
+        told.insert(header::VARY, HeaderValue::from_static("accept"));
+    }
+    response
+}
+
+/// `true` if `If-None-Match` contains this tag. Tags are compared weakly (RFC 9110 section 13.1.2).
+fn is_known(etag: &HeaderValue, headers: &HeaderMap) -> bool {
+    let values = headers
+        .get_all(header::IF_NONE_MATCH)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
+    tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use crate::page::front;
+
+    use super::*;
+
+    /// The maximum size of all files of the page together, in bytes.
+    const PAGE_LEN_MAX: usize = 100 * 1024;
+
+    #[test]
+    fn the_files_are_all_there_are_and_weigh_less_than_100_kib() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page");
+        let listed = std::fs::read_dir(folder)
+            .expect("the folder of the page")
+            .flatten();
+        let there = listed.filter_map(|entry| entry.file_name().into_string().ok());
+        let there: BTreeSet<String> = there
+            .filter(|name| !name.ends_with(".rs") && name != "page.html")
+            .collect();
+        let known: BTreeSet<String> = FILES[1..].iter().map(|file| file.name.to_owned()).collect();
+        assert_eq!(known, there);
+        let len: usize = FILES.iter().map(|file| file.text.len()).sum();
+        println!("{} files, {len} bytes", FILES.len());
+        assert!(len < PAGE_LEN_MAX, "the page weighs {len} bytes");
+    }
+
+    #[test]
+    fn no_file_names_another_host_and_none_puts_in_html() {
+        for file in FILES.iter() {
+            for unwanted in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                " style=\"",
+                "localStorage",
+            ] {
+                assert!(!file.text.contains(unwanted), "{}: {unwanted}", file.name);
+            }
+            let others = file.text.replace("http://www.w3.org/2000/svg", "");
+            assert!(
+                !others.contains("http://") && !others.contains("https://"),
+                "{} names another host",
+                file.name
+            );
+        }
+    }
+
+    #[test]
+    fn every_file_that_another_names_is_there() {
+        let mut named = 0;
+        for file in FILES.iter() {
+            let quoted = file
+                .text
+                .split('"')
+                .filter_map(|part| part.strip_prefix("page/").or(part.strip_prefix("./")));
+            for quoted in quoted.filter(|name| !name.is_empty()) {
+                assert!(file_named(quoted).is_some(), "{} names {quoted}", file.name);
+                named += 1;
+            }
+        }
+        assert!(named > 12, "only {named} were found");
+    }
+
+    #[test]
+    fn what_the_caller_has_already_is_not_sent_again() {
+        let etag = front().etag.to_str().expect("a tag in ASCII");
+        for (sent, status) in [
+            (None, 200),
+            (Some(etag.to_owned()), 304),
+            (Some(format!("W/{etag}")), 304),
+            (Some(format!("\"other\", {etag}")), 304),
+            (Some("*".to_owned()), 304),
+            (Some("\"other\"".to_owned()), 200),
+            (Some(etag.trim_matches('"').to_owned()), 200),
+            (Some(String::new()), 200),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(sent) = &sent {
+                headers.insert(
+                    header::IF_NONE_MATCH,
+                    HeaderValue::from_str(sent).expect("a value"),
+                );
+            }
+            let answer = answer(front(), &headers);
+            assert_eq!(answer.status(), status, "{sent:?}");
+            assert_eq!(answer.headers()[header::ETAG], etag);
+        }
+    }
+}

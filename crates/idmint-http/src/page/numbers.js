@@ -1,0 +1,97 @@
+// The view that shows numbers without gaps, as an auditor reads them.
+
+import { facts, h, idText, problem, say, table, visible } from "./elements.js";
+import { addressOf, numbersAbove, seriesBehind } from "./service.js";
+import { counted, grouped, relative } from "./words.js";
+
+/** So many numbers are shown at once. */
+const SHOWN_MAX = 100;
+
+/** Shows all series, or the numbers of one, from a number on. */
+export async function showNumbers(main, { name, from }) {
+  const title = name ?? "Numbers";
+  main.replaceChildren(h("h1", {}, title), h("p", { class: "note" }, "Asking …"));
+  const wanted = location.hash;
+  let shown;
+  try {
+    shown = name ? await numbersOf(name, from) : allSeries(await seriesBehind());
+  } catch (error) {
+    shown = h("div", {}, h("h1", {}, title), problem(error), name ? h("p", {}, h("a", { href: "#numbers" }, "All series")) : null);
+  }
+  // Meanwhile somebody may have gone elsewhere.
+  if (location.hash === wanted) main.replaceChildren(shown);
+}
+
+function linkTo(series, from) {
+  return `#numbers/${encodeURIComponent(series)}${from === undefined ? "" : `/${from}`}`;
+}
+
+function when(time) {
+  return h("time", { datetime: time, title: relative(Date.parse(time)) }, time);
+}
+
+function allSeries({ series, next }) {
+  if (!series.length) return noSeries();
+  const rows = [];
+  const list = h("div");
+  const more = h("button", { type: "button" }, "More series");
+  const add = (found, behind) => {
+    rows.push(...found.map(({ series, first, last, updated }) => [h("a", { href: linkTo(series) }, series), h("a", { href: linkTo(series, last) }, grouped(last)), grouped(first), when(updated)]));
+    list.replaceChildren(table("Series", ["Series", "Last number", "First number", "Last given (UTC)"], rows));
+    more.hidden = behind === null;
+    more.onclick = async () => {
+      try {
+        const answer = await seriesBehind(behind);
+        add(answer.series, answer.next);
+      } catch (error) {
+        list.append(problem(error));
+      }
+    };
+    say(`${counted(rows.length, "series", "series")}.`);
+  };
+  add(series, next);
+  return h("div", {}, h("h1", {}, "Numbers without gaps"), list, h("p", { class: "actions" }, more));
+}
+
+function noSeries() {
+  say("No series has begun here.");
+  const command = `curl -X POST -H 'Idempotency-Key: order-1' '${addressOf("numbers/invoice-2026")}'`;
+  return h("div", {}, h("h1", {}, "Numbers without gaps"), h("p", {}, "No series has begun here. A series begins with its first number:"), h("pre", { class: "command", tabindex: "0", "aria-label": "Command" }, command));
+}
+
+async function numbersOf(series, from = "1") {
+  const first = /^[0-9]{1,19}$/.test(from) ? BigInt(from) : 1n;
+  const { numbers, next } = await numbersAbove(series, first > 0n ? first - 1n : 0n, SHOWN_MAX);
+  const field = h("input", { id: "from", inputmode: "numeric", pattern: "[0-9]{1,19}", title: "a whole number", value: String(first), required: true });
+  const go = (event) => {
+    event.preventDefault();
+    location.hash = linkTo(series, field.value);
+  };
+  const row = ({ number, last, text, time, by, void: reason }) => [last ? `${grouped(number)} to ${grouped(last)}` : grouped(number), last ? "" : idText(text), when(time), by ?? "", reason ? [h("strong", {}, "void"), ": ", visible(reason.reason), ` (${[reason.time.slice(0, 10), reason.by].filter(Boolean).join(", ")})`] : ""];
+  say(`${counted(numbers.length, "number")} of ${series}.`);
+  return h(
+    "div",
+    {},
+    h("h1", {}, series),
+    h("form", { class: "actions", onsubmit: go }, h("label", { for: "from" }, "From number"), field, h("button", { type: "submit" }, "Show"), next === null ? null : h("a", { class: "button", href: linkTo(series, BigInt(next) + 1n) }, "Later numbers"), h("a", { href: "#numbers" }, "All series")),
+    numbers.length ? table(`Numbers of ${series}`, ["Number", "Written as", "Given (UTC)", "To", "Void"], numbers.map(row)) : h("p", {}, `No number from ${grouped(first)} on was given.`),
+  );
+}
+
+/** What a text is as a number of a series. */
+export function numberReadings(text, readings) {
+  say(readings.map(({ series, number }) => `Number ${number} of ${series ?? "a series"}.`).join(" "));
+  const card = ({ rule, series, number, check }) =>
+    h(
+      "section",
+      { class: "card" },
+      h("h2", {}, `Number ${grouped(number)}`, series ? [" of ", h("a", { href: linkTo(series, number) }, series)] : null),
+      h("p", { class: "given" }, idText(text)),
+      facts([
+        ["Series", series ?? "one of several: the text does not say which"],
+        ["Written by", `numbers.${rule}`],
+        ["Check", check && `${check}, which is right`],
+      ]),
+    );
+  return h("div", {}, readings.map(card));
+}

@@ -1,0 +1,186 @@
+// What the page asks of its service, and the token that it shows.
+
+const BASE = new URL("./", location.href.split("#")[0]);
+
+/** Tries again when the service is busy: so many times, and then says so. */
+const TRIES = 6;
+
+let token = "";
+let formatList = null;
+let isMintRefused = false;
+const watchers = [];
+
+/** A refusal, in the words of the service. */
+class Refusal extends Error {
+  constructor(status, problem) {
+    super(problem.detail ?? `The service answered ${status}.`);
+    this.status = status;
+    this.title = problem.title ?? `The service answered ${status}`;
+    this.detail = problem.detail;
+    this.retryAfter = problem.retry_after_ms;
+    const slug = /^\/problems\/([a-z-]+)$/.exec(problem.type ?? "")?.[1];
+    this.page = slug && `problems/${slug}`;
+  }
+}
+
+/** The address of a path of this service, wherever it is served. */
+export function addressOf(path) {
+  return new URL(path, BASE).href;
+}
+
+/** The part of an address that leads to a reading of a text. */
+export function linkOf(text, pinned = {}) {
+  const query = new URLSearchParams(Object.entries(pinned).filter(([, value]) => value)).toString();
+  return `#/${encodeURIComponent(text.toWellFormed())}${query && `?${query}`}`;
+}
+
+export function hasToken() {
+  return token !== "";
+}
+
+export function forgetToken() {
+  setToken("");
+}
+
+/** Called whenever the token has changed. */
+export function onTokenChange(watcher) {
+  watchers.push(watcher);
+}
+
+function setToken(value) {
+  token = value;
+  formatList = null;
+  isMintRefused = false;
+  for (const watcher of watchers) watcher();
+}
+
+/** Asks, and asks for a token first where one is needed. */
+export async function ask(path, { method = "GET", accept = "application/json", type, body, signal } = {}) {
+  const begun = performance.now();
+  for (let shown = token; ; shown = token) {
+    const headers = { accept };
+    if (type) headers["content-type"] = type;
+    if (shown) headers.authorization = `Bearer ${shown}`;
+    let answer;
+    try {
+      answer = await fetch(addressOf(path), { method, headers, body, signal, cache: "no-store", credentials: "same-origin", redirect: "error" });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Refusal(0, { title: "The service does not answer", detail: "Nothing came back: the service or the way to it is down." });
+    }
+    if (answer.ok) return answer;
+    const refusal = new Refusal(answer.status, await answer.json().catch(() => ({})));
+    if (answer.status !== 401 || (begun <= declined && token === shown)) throw refusal;
+    // Another request may have got one meanwhile.
+    if (token === shown && !(await askForToken(shown ? "This token is not accepted. Another may be." : undefined))) throw refusal;
+  }
+}
+
+/** The same while the service is busy. */
+async function askPatiently(path, options) {
+  for (let left = TRIES; ; left -= 1) {
+    try {
+      return await ask(path, options);
+    } catch (error) {
+      if (left === 1 || (error.status !== 503 && error.status !== 429)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(error.retryAfter ?? 500, 5000)));
+    }
+  }
+}
+
+let asking = null;
+/** When somebody would not give one: what was asked before is not asked for again. */
+let declined = -1;
+
+function askForToken(why = "This service asks callers for a token.") {
+  asking ??= new Promise((resolve) => {
+    const [dialog, form, field] = ["token-dialog", "token-form", "token"].map((id) => document.getElementById(id));
+    document.getElementById("token-why").textContent = why;
+    field.value = "";
+    const stop = new AbortController();
+    const end = (value) => {
+      stop.abort();
+      asking = null;
+      field.value = "";
+      dialog.close();
+      if (value) setToken(value);
+      else declined = performance.now();
+      resolve(Boolean(value));
+    };
+    form.addEventListener("submit", (event) => (event.preventDefault(), end(field.value.trim())), { signal: stop.signal });
+    document.getElementById("token-cancel").addEventListener("click", () => end(""), { signal: stop.signal });
+    dialog.addEventListener("cancel", () => end(""), { signal: stop.signal });
+    dialog.showModal();
+    field.focus();
+  });
+  return asking;
+}
+
+/** Every format of this service, by name. */
+export function formats() {
+  formatList ??= ask("formats")
+    .then((answer) => answer.json())
+    .then(({ formats }) => new Map(formats.map((format) => [format.name, format])))
+    .catch((error) => {
+      formatList = null;
+      throw error;
+    });
+  return formatList;
+}
+
+/** What each of these texts can be, in their order. */
+export async function decode(texts, { detail = "brief", isLenient = true, format, encoding, signal } = {}) {
+  const query = new URLSearchParams({ detail });
+  if (isLenient) query.set("lenient", "true");
+  if (format) query.set("format", format);
+  if (encoding) query.set("encoding", encoding);
+  const body = JSON.stringify(texts.map((text) => text.toWellFormed()));
+  const answer = await askPatiently(`decode?${query}`, { method: "POST", type: "application/json", body, signal });
+  return answer.json();
+}
+
+/** The verdict on all of these together. */
+export async function inspect(texts, { signal } = {}) {
+  const body = JSON.stringify(texts.map((text) => text.toWellFormed()));
+  const answer = await askPatiently("inspect?lenient=true", { method: "POST", type: "application/json", body, signal });
+  return answer.json();
+}
+
+/** The least and the greatest id of a span. */
+export async function range(format, from, to) {
+  const answer = await ask(`formats/${encodeURIComponent(format)}/range?${new URLSearchParams({ from, to })}`);
+  return answer.json();
+}
+
+/** Series of numbers without gaps, those behind one. */
+export async function seriesBehind(after) {
+  const answer = await ask(`numbers${after ? `?${new URLSearchParams({ after })}` : ""}`);
+  return answer.json();
+}
+
+/** The numbers of a series, those above one. */
+export async function numbersAbove(series, after, limit) {
+  const answer = await ask(`numbers/${encodeURIComponent(series)}?${new URLSearchParams({ after, limit })}`);
+  return answer.json();
+}
+
+/** The request that mints these: its path and query. */
+export function mintPath({ format, ...query }) {
+  const asked = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);
+  const text = new URLSearchParams(asked).toString();
+  return `ids/${encodeURIComponent(format)}${text && `?${text}`}`;
+}
+
+/** Whether minting was not refused to this caller yet. */
+export function mayMint() {
+  return !isMintRefused;
+}
+
+/** Mints, and returns the ids. */
+export async function mint(order) {
+  const answer = await ask(mintPath(order), { method: "POST", accept: "text/plain" }).catch((error) => {
+    if (error.status === 403) isMintRefused = true;
+    throw error;
+  });
+  return (await answer.text()).split("\n").slice(0, -1);
+}

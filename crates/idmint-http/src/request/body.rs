@@ -1,0 +1,305 @@
+//! Reads a whole request body, with a limit on its length and on the time to receive it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Extensions;
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+
+use crate::access::{Permit, permit_of};
+use crate::answer::{Problem, Slug};
+use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, Shed};
+
+/// Returns the whole body, which must be at most `len_max` bytes long and complete within
+/// `timeout`.
+///
+/// A `Content-Length` over the limit is refused before anything is read and before `100 Continue`
+/// is sent. A body of unknown length is refused as soon as it exceeds the limit. If a body is not
+/// read to its end, the connection is closed after the response. The listener keeps the connection
+/// open long enough for the caller to read the response.
+///
+/// # Errors
+/// Returns 413 `payload-too-large` or 408 `request-timeout` if a limit is exceeded. Returns 503
+/// `overloaded` if the service gave this request's place to another one. Returns 400
+/// `malformed-request` if the body ends early or its framing is invalid.
+pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    check_declared_len(&body, len_max)?;
+    tokio::time::timeout(timeout, collect(body, len_max))
+        .await
+        .unwrap_or_else(|_| Err(too_slow(timeout)))
+}
+
+/// A body with the memory reserved for it. Dropping it ends the reservation.
+pub(crate) struct PaidBody {
+    pub(crate) bytes: Bytes,
+    /// `None` if the body is short enough for the connection's own reservation.
+    reservation: Option<MemoryReservation>,
+}
+
+impl PaidBody {
+    /// Returns the bytes of the body, and the memory reservation for them.
+    pub(crate) fn into_parts(self) -> (Bytes, Option<MemoryReservation>) {
+        (self.bytes, self.reservation)
+    }
+}
+
+/// Like [`read_body`], for a body that may be long. Memory is reserved as the body arrives, plus
+/// `parse_percent` percent of the body's length for parsing it.
+///
+/// # Errors
+/// Returns the errors of [`read_body`], and 503 `overloaded` if there is too little memory.
+pub(crate) async fn read_reserved_body(
+    body: Body,
+    len_max: usize,
+    timeout: Duration,
+    owner: &BudgetOwner,
+    parse_percent: usize,
+) -> Result<PaidBody, Problem> {
+    if body.is_end_stream() {
+        return Ok(PaidBody {
+            bytes: Bytes::new(),
+            reservation: None,
+        });
+    }
+    check_declared_len(&body, len_max)?;
+    let paying = collect_paid(body, len_max, owner, parse_percent);
+    tokio::time::timeout(timeout, paying)
+        .await
+        .unwrap_or_else(|_| Err(too_slow(timeout)))
+}
+
+async fn collect_paid(
+    mut body: Body,
+    len_max: usize,
+    owner: &BudgetOwner,
+    parse_percent: usize,
+) -> Result<PaidBody, Problem> {
+    let declared_len = usize::try_from(body.size_hint().lower())
+        .unwrap_or(len_max)
+        .min(len_max);
+    let first = next_piece(&mut body).await?.unwrap_or_default();
+    let mut whole = PaidBody {
+        bytes: first,
+        reservation: None,
+    };
+    let mut paid_len = 0;
+    let mut buffer = BytesMut::new();
+    while let Some(piece) = next_piece(&mut body).await? {
+        if buffer.is_empty() {
+            // The declared length is allocated at once, because growing in steps would hold the
+            // body twice. The operating system provides the memory only as bytes arrive.
+            buffer = BytesMut::with_capacity(declared_len.max(whole.bytes.len()));
+            buffer.extend_from_slice(&std::mem::take(&mut whole.bytes));
+        }
+        if piece.len() > len_max.saturating_sub(buffer.len()) {
+            return Err(passed(len_max));
+        }
+        let len = buffer.len() + piece.len();
+        let more = owner
+            .reserve((len - paid_len) * (100 + parse_percent) / 100)
+            .await?;
+        paid_len = len;
+        match &mut whole.reservation {
+            Some(reservation) => reservation.add(more),
+            none => *none = Some(more),
+        }
+        buffer.extend_from_slice(&piece);
+    }
+    if !buffer.is_empty() {
+        whole.bytes = buffer.freeze();
+    }
+    if whole.bytes.len() > len_max {
+        return Err(passed(len_max));
+    }
+    Ok(whole)
+}
+
+/// Returns the budget owner for a request. Requests without a connection share one owner.
+pub(crate) fn owner_of(service: &Service, extensions: &Extensions) -> BudgetOwner {
+    let named = extensions.get::<BudgetOwner>().cloned();
+    named.unwrap_or_else(|| {
+        service
+            .load()
+            .memory
+            .owner(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+    })
+}
+
+/// Returns the share of long work for the sender of a request. The sender is the request's token,
+/// else the name in its certificate, else its address.
+pub(crate) fn bulk_of(service: &Service, extensions: &Extensions) -> PeerBulk {
+    let sender = sender(permit_of(extensions), extensions.get());
+    service.load().requests.bulk_of(sender)
+}
+
+/// Returns the sender of a request: the credential of its permit, or the peer `owner` if it has no
+/// permit.
+pub(crate) fn sender(permit: Option<&Permit>, owner: Option<&BudgetOwner>) -> Sender {
+    match permit {
+        Some(permit) => Sender::Named(permit.shown_by().to_owned()),
+        None => Sender::Peer(owner.map_or(Ipv4Addr::UNSPECIFIED.into(), BudgetOwner::peer)),
+    }
+}
+
+async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
+    // Nearly every body arrives in one chunk, which needs no copy.
+    let first = next_piece(&mut body).await?.unwrap_or_default();
+    if first.len() > len_max {
+        return Err(passed(len_max));
+    }
+    let Some(second) = next_piece(&mut body).await? else {
+        return Ok(first);
+    };
+    let mut whole = BytesMut::from(first);
+    let mut next = Some(second);
+    while let Some(piece) = next {
+        if piece.len() > len_max - whole.len() {
+            return Err(passed(len_max));
+        }
+        whole.extend_from_slice(&piece);
+        next = next_piece(&mut body).await?;
+    }
+    Ok(whole.freeze())
+}
+
+/// Returns the next chunk that is not empty. Trailers are ignored.
+pub(crate) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(broken_off)?;
+        if let Some(piece) = frame.into_data().ok().filter(|piece| !piece.is_empty()) {
+            return Ok(Some(piece));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the problem for an incomplete body: `overloaded` if the service shed the request, else a
+/// malformed request.
+fn broken_off(error: axum::Error) -> Problem {
+    let because = error.into_inner().downcast::<Shed>();
+    because.map_or_else(
+        |_| {
+            Problem::new(
+                Slug::MalformedRequest,
+                "the body broke off or is badly framed",
+            )
+        },
+        |shed| Problem::from(*shed),
+    )
+}
+
+fn check_declared_len(body: &Body, len_max: usize) -> Result<(), Problem> {
+    let declared_len = body.size_hint().lower();
+    if declared_len <= len_max as u64 {
+        return Ok(());
+    }
+    let detail =
+        format!("the body is {declared_len} bytes long; this route reads at most {len_max}");
+    Err(too_large(detail, len_max))
+}
+
+fn too_slow(timeout: Duration) -> Problem {
+    let detail = format!("the body was not complete within {timeout:?}");
+    Problem::new(Slug::RequestTimeout, detail).limit(format!("{timeout:?}"))
+}
+
+fn passed(len_max: usize) -> Problem {
+    too_large(
+        format!("the body is longer than the {len_max} bytes this route reads"),
+        len_max,
+    )
+}
+
+fn too_large(detail: String, len_max: usize) -> Problem {
+    Problem::new(Slug::PayloadTooLarge, detail).limit(format!("{len_max} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use http_body::Frame;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A body of unknown length that sends these chunks. If `stalls` is set, the body never ends.
+    struct Pieces {
+        pieces: std::slice::Iter<'static, &'static str>,
+        stalls: bool,
+    }
+
+    impl http_body::Body for Pieces {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.pieces.next() {
+                Some(piece) => {
+                    Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece.as_bytes())))))
+                }
+                None if self.stalls => Poll::Pending,
+                None => Poll::Ready(None),
+            }
+        }
+    }
+
+    fn body_of(pieces: &'static [&'static str], stalls: bool) -> Body {
+        Body::new(Pieces {
+            pieces: pieces.iter(),
+            stalls,
+        })
+    }
+
+    #[tokio::test]
+    async fn the_pieces_are_put_together_up_to_the_limit() {
+        for (pieces, whole) in [
+            (&[][..], Some("")),
+            (&["abcde"], Some("abcde")),
+            (&["ab", "", "cd", "e"], Some("abcde")),
+            (&["abcdef"], None),
+            (&["ab", "cd", "ef"], None),
+        ] {
+            let read = read_body(body_of(pieces, false), 5, LONG).await;
+            assert_eq!(read.ok().as_deref(), whole.map(str::as_bytes), "{pieces:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_without_end_stops_at_the_limit() {
+        let problem = read_body(body_of(&["abc", "def"], true), 5, LONG)
+            .await
+            .expect_err("longer than 5 bytes");
+        assert_eq!(problem.slug(), Slug::PayloadTooLarge);
+    }
+
+    #[tokio::test]
+    async fn a_declared_length_over_the_limit_is_refused_unread() {
+        let problem = read_body(Body::from("abcdef"), 5, LONG)
+            .await
+            .expect_err("longer than 5 bytes");
+        assert_eq!(problem.slug(), Slug::PayloadTooLarge);
+        assert!(problem.detail().contains("6 bytes"));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stalls_is_given_up() {
+        let read = read_body(body_of(&["ab"], true), 5, Duration::from_millis(20)).await;
+        assert_eq!(
+            read.expect_err("it never ends").slug(),
+            Slug::RequestTimeout
+        );
+    }
+}

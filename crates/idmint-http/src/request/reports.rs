@@ -1,0 +1,249 @@
+//! Reads reports from a body of any form, and converts their errors to problems.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::json::{Object, check_form, strict_json};
+use crate::answer::{MediaType, Problem, Slug};
+use idmint_records::conjunction::{
+    CdmForm, ReadRule, Reports, ReportsError, WrittenReport, without_bom,
+};
+use idmint_wire::{AnalysisRequest, ReportRequest};
+
+/// Reads one report, or a list of 1 to `most` reports. The names of the members determine the form
+/// of a JSON body.
+///
+/// # Errors
+/// Returns 400 `malformed-request` if the body cannot be read at all, and 422 `invalid-report` if
+/// it is not a valid report or list of reports.
+pub(crate) fn read_reports(
+    body: Bytes,
+    media: MediaType,
+    most: u32,
+    rule: ReadRule<'_>,
+) -> Result<Reports<Bytes>, Problem> {
+    if body.is_empty() {
+        let detail = "the body is empty; send a report or a list of reports";
+        return Err(Problem::new(Slug::InvalidReport, detail).reason("report_form"));
+    }
+    let form = match media {
+        MediaType::Text => CdmForm::Kvn,
+        MediaType::Xml | MediaType::TextXml => CdmForm::Xml,
+        _ if !is_analysis(&body) && CdmForm::is_space_track(&body) => {
+            check_form(without_bom(&body))?;
+            CdmForm::SpaceTrack
+        }
+        _ if is_analysis(&body) => {
+            return read_plain::<AnalysisRequest<'_>>(&body, most, rule.is_partial);
+        }
+        _ => return read_plain::<ReportRequest<'_>>(&body, most, rule.is_partial),
+    };
+    Ok(Reports::read_messages(form, body, most, rule)?)
+}
+
+/// Returns an upper bound for the number of reports in a body, without parsing them.
+pub(crate) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
+    let beginnings = |of: &[u8]| body.windows(of.len()).filter(|bytes| *bytes == of).count();
+    let count = match media {
+        MediaType::Text => beginnings(b"CCSDS_CDM_VERS"),
+        MediaType::Xml | MediaType::TextXml => beginnings(b"<cdm"),
+        _ => values_of_list(body),
+    };
+    u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
+}
+
+/// Returns the number of values in a JSON list. `json` is assumed to be a list.
+fn values_of_list(json: &[u8]) -> usize {
+    let (mut depth, mut values, mut is_quoted, mut is_escaped) = (0_usize, 1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 1 => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
+/// A JSON form in which a report is one object with its members.
+trait PlainForm<'a>: Deserialize<'a> {
+    fn written(&self) -> WrittenReport<'_>;
+}
+
+impl<'a> PlainForm<'a> for ReportRequest<'a> {
+    fn written(&self) -> WrittenReport<'_> {
+        WrittenReport {
+            tca: &self.tca,
+            primary: self.primary,
+            secondary: self.secondary,
+            noted: self.noted.as_deref(),
+        }
+    }
+}
+
+impl<'a> PlainForm<'a> for AnalysisRequest<'a> {
+    fn written(&self) -> WrittenReport<'_> {
+        WrittenReport {
+            tca: &self.tca,
+            primary: self.primary_object.norad_id,
+            secondary: self.secondary_object.norad_id,
+            noted: self.event_id.as_deref(),
+        }
+    }
+}
+
+/// `true` if the JSON object, or the first object in the JSON list, has members that begin with
+/// `primary_object` or `secondary_object`, as an analysis of a conjunction has.
+fn is_analysis(json: &[u8]) -> bool {
+    serde_json::from_slice::<HasAnalysedObjects>(without_bom(json)).is_ok_and(|found| found.0)
+}
+
+struct HasAnalysedObjects(bool);
+
+impl<'de> Deserialize<'de> for HasAnalysedObjects {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HasAnalysedObjects, D::Error> {
+        deserializer.deserialize_any(AnalysisVisitor)
+    }
+}
+
+struct AnalysisVisitor;
+
+impl<'de> Visitor<'de> for AnalysisVisitor {
+    type Value = HasAnalysedObjects;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object, or a list of them")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<HasAnalysedObjects, A::Error> {
+        let mut found = false;
+        while let Some((name, IgnoredAny)) = members.next_entry::<Cow<'de, str>, IgnoredAny>()? {
+            found |= name.starts_with("primary_object") || name.starts_with("secondary_object");
+        }
+        Ok(HasAnalysedObjects(found))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut objects: A) -> Result<HasAnalysedObjects, A::Error> {
+        let first = objects.next_element()?;
+        while objects.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(first.unwrap_or(HasAnalysedObjects(false)))
+    }
+}
+
+fn read_plain<'a, F: PlainForm<'a>>(
+    json: &'a [u8],
+    most: u32,
+    is_partial: bool,
+) -> Result<Reports<Bytes>, Problem> {
+    let is_list = json.trim_ascii_start().first() == Some(&b'[');
+    if is_partial && is_list {
+        let given: Vec<&RawValue> = read_json(json)?;
+        // The count is checked before any report is read.
+        ReportsError::check_count(given.len(), most)?;
+        let given: Vec<Result<Object<F>, String>> = given.into_iter().map(read_one).collect();
+        let parts = given.iter().map(|read| {
+            read.as_ref()
+                .map(|Object(report)| report.written())
+                .map_err(String::clone)
+        });
+        return Ok(Reports::read_plain(parts, is_list, most, is_partial)?);
+    }
+    let given: Vec<Object<F>> = if is_list {
+        read_json(json)?
+    } else {
+        vec![read_json(json)?]
+    };
+    Ok(Reports::read_plain(
+        given.iter().map(|Object(report)| Ok(report.written())),
+        is_list,
+        most,
+        is_partial,
+    )?)
+}
+
+/// Reads one report of a list, or returns the reason why its form is wrong.
+fn read_one<'a, F: PlainForm<'a>>(json: &'a RawValue) -> Result<Object<F>, String> {
+    read_json(json.get().as_bytes()).map_err(|problem| problem.detail().to_owned())
+}
+
+fn read_json<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
+    strict_json(json, Slug::InvalidReport).map_err(|problem| match problem.slug() {
+        Slug::InvalidReport => problem.reason("report_form"),
+        _ => problem,
+    })
+}
+
+impl From<ReportsError> for Problem {
+    fn from(error: ReportsError) -> Problem {
+        let detail = error.to_string();
+        let of = |slug, reason: &str| Problem::new(slug, detail).reason(reason);
+        let (problem, limit) = match error {
+            ReportsError::Message(error) => {
+                let slug = if error.reason == "not_utf8" {
+                    Slug::MalformedRequest
+                } else {
+                    Slug::InvalidReport
+                };
+                let problem = of(slug, error.reason).with("line", error.line);
+                let problem = match error.keyword {
+                    Some(keyword) => problem.with("keyword", keyword),
+                    None => problem,
+                };
+                (problem, error.limit)
+            }
+            ReportsError::Report { error, .. } => {
+                (of(Slug::InvalidReport, error.reason()), error.limit())
+            }
+            ReportsError::Form { .. } => (of(Slug::InvalidReport, "report_form"), None),
+            ReportsError::Noted { fault, .. } => (of(Slug::InvalidReport, fault.reason()), None),
+            ReportsError::Count { most, .. } => {
+                (of(Slug::InvalidReport, "count"), Some(most.to_string()))
+            }
+        };
+        match limit {
+            Some(limit) => problem.limit(limit),
+            None => problem,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_counted_without_being_read() {
+        for (body, media, count) in [
+            ("", MediaType::Json, 1),
+            (
+                r#"{"tca":"2030-01-01","primary":1,"secondary":2}"#,
+                MediaType::Json,
+                3,
+            ),
+            ("[]", MediaType::Json, 1),
+            (
+                r#" [ {"a":[1,2],"b":",],"} , {} ,7,"\\\",",[1,2]]"#,
+                MediaType::Json,
+                5,
+            ),
+            ("[{},{},{}", MediaType::Json, 3),
+            (
+                "CCSDS_CDM_VERS = 1.0\nCCSDS_CDM_VERS = 1.0\n",
+                MediaType::Text,
+                2,
+            ),
+            ("<ndm><cdm/><cdm></cdm></ndm>", MediaType::Xml, 2),
+        ] {
+            assert_eq!(report_count_max(body.as_bytes(), media), count, "{body}");
+        }
+    }
+}

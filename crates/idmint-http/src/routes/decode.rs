@@ -1,0 +1,190 @@
+//! `GET /decode/{id}` decodes a text. Its inverse, `GET /encode/{format}`, returns the id with the
+//! given field values.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Extensions, Response, Uri};
+use serde_json::{Value, json};
+
+use crate::access::{Permit, permit_of};
+use crate::answer::{ANSWER_LEN, MediaType, Problem, Slug, negotiate, no_store};
+use crate::request::{Query, path_params, query_of};
+use idmint_core::id::{DecodeFilter, FieldsError, Format, Liberty};
+use idmint_service::{DecodeOutcome, Service};
+use idmint_wire::{DecodeAnswer, Style, ruler};
+
+pub(crate) const ROUTE: &str = "/decode/{*id}";
+pub(crate) const EMPTY_ROUTE: &str = "/decode/";
+pub(crate) const ENCODE_ROUTE: &str = "/encode/{format}";
+
+/// The initial capacity of a result, in bytes, so that a result is not moved while it grows. The
+/// result for a decimal number takes 9 206 bytes with ten formats.
+const READING_LEN: usize = 12 * 1024;
+
+/// Returns every reading of the text. A reading is a format and an encoding that the text matches.
+/// Decoding does not use the minters, so it works even while the service cannot mint.
+///
+/// # Errors
+/// Returns 404 `no-format-matches`, with a reason for each format, if no format matches.
+pub(crate) async fn decode(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    // The example lists the formats, because the caller's text may not be an id at all.
+    let answer = read(&service, &request)
+        .map_err(|problem| problem.or_example(|| "GET /formats".to_owned()));
+    service.counters().count_decode(outcome_of(&answer));
+    answer
+}
+
+fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem> {
+    let media = negotiate(request.headers(), &[MediaType::Json, MediaType::Text])?;
+    let [id] = path_params(ROUTE, request.uri())?;
+    let query = query_of(request.uri(), &["format", "encoding", "lenient"])?;
+    let filter = decode_filter(&query, request.extensions())?;
+    service.decoding().check(filter)?;
+    let decoding = service.decoding().at(service.clock().now());
+    let mut answer = decoding.decode(&id, filter);
+    if let Some(permit) = permit_of(request.extensions()) {
+        answer
+            .numbers
+            .retain(|reading| permit.reads_number(reading.series.as_ref()));
+    }
+    match media {
+        _ if !answer.is_match() => Err(no_match(&answer)),
+        MediaType::Text => Ok(no_store(media, ruler(&answer, Style::Plain))),
+        _ => {
+            let mut json = Vec::with_capacity(READING_LEN);
+            answer.write_json(&mut json);
+            json.push(b'\n');
+            Ok(no_store(media, json))
+        }
+    }
+}
+
+/// Returns the formats and encodings to try, among those that the caller may read.
+///
+/// # Errors
+/// Returns 403 `forbidden` if the caller may not read the format, and 422 `invalid-parameter` if a
+/// parameter is invalid.
+pub(crate) fn decode_filter<'a>(
+    query: &'a Query<'_>,
+    extensions: &'a Extensions,
+) -> Result<DecodeFilter<'a>, Problem> {
+    let (format, permit) = (query.get("format"), permit_of(extensions));
+    if let (Some(format), Some(permit)) = (format, permit) {
+        permit.check_format(format)?;
+    }
+    let (encoding, among) = (query.get("encoding"), permit.and_then(Permit::formats));
+    let liberty = match query.flag("lenient")? {
+        true => Liberty::Lenient,
+        false => Liberty::Specified,
+    };
+    Ok(DecodeFilter {
+        format,
+        encoding,
+        among,
+        liberty,
+    })
+}
+
+/// Returns the outcome of a decode request, for its metric.
+pub(crate) fn outcome_of(answer: &Result<Response<Body>, Problem>) -> DecodeOutcome {
+    match answer.as_ref().err().map(Problem::slug) {
+        None => DecodeOutcome::Matched,
+        Some(Slug::NoFormatMatches) => DecodeOutcome::NoMatch,
+        Some(_) => DecodeOutcome::Invalid,
+    }
+}
+
+fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
+    let mut detail = format!("{:?} is not an id of any format that was tried", answer.id);
+    if let Some(shape) = answer.shape() {
+        detail.push_str(&format!("; {shape}"));
+    }
+    if let Some(reading) = answer.unlikely().next() {
+        let (name, bits) = (&reading.found.format().name, reading.evidence_bits());
+        detail.push_str(&format!(
+            ": as one of {name} it has {bits} bits of evidence, below {}; use format={name} to read it",
+            reading.found.evidence_bits_min()
+        ));
+    }
+    let mut problem = Problem::new(Slug::NoFormatMatches, detail);
+    let rejected: Vec<_> = answer.rejected().collect();
+    if let [only] = rejected.as_slice() {
+        problem = problem.reason(only.reason);
+    }
+    let rejected = serde_json::to_value(rejected).expect("strings always serialize");
+    problem = problem.with("rejected", rejected);
+    if answer.unlikely().next().is_some() {
+        let mut unlikely = Vec::new();
+        answer.write_unlikely(&mut unlikely);
+        let unlikely = serde_json::from_slice::<Value>(&unlikely).expect("written as JSON");
+        problem = problem.with("unlikely", unlikely);
+    }
+    problem = problem.with("did_you_mean", answer.did_you_mean().collect::<Value>());
+    if !answer.notes.is_empty() {
+        let notes = answer.notes.iter();
+        let notes = notes.map(|note| json!({ "kind": note.kind.name(), "detail": note.detail }));
+        problem = problem.with("notes", notes.collect::<Value>());
+    }
+    if !answer.shaped_like.is_empty() {
+        let shapes = answer.shaped_like.iter().map(|shape| shape.name);
+        problem = problem.with("shaped_like", shapes.collect::<Value>());
+    }
+    problem
+}
+
+/// Returns the id with these field values, in every encoding. Encoding mints and reserves nothing,
+/// so the id may have been minted before, or may be minted later.
+///
+/// # Errors
+/// Returns 404 `unknown-format` if the format does not exist, and 406 if the request is not
+/// acceptable. Returns 422 if a field does not exist or its value is invalid.
+pub(crate) async fn encode(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let [name] = path_params(ENCODE_ROUTE, request.uri())?;
+    let format = service.formats().named(&name)?.format();
+    let json = encoded(&service, format, request.uri())
+        .map_err(|problem| problem.or_example(|| encoding_that_works(format)))?;
+    Ok(no_store(MediaType::Json, json))
+}
+
+fn encoded(service: &Service, format: &Format, uri: &Uri) -> Result<Vec<u8>, Problem> {
+    let names = format.field_names();
+    let query = query_of(uri, &names)?;
+    let made = format.id_of_fields(&query.pairs().collect::<Vec<_>>())?;
+    let mut json = Vec::with_capacity(ANSWER_LEN);
+    service
+        .decoding()
+        .at(service.clock().now())
+        .encoded(format, &made)
+        .write_json(&mut json);
+    json.push(b'\n');
+    Ok(json)
+}
+
+impl From<FieldsError> for Problem {
+    fn from(error: FieldsError) -> Problem {
+        let problem = Problem::parameter(error.name(), error.to_string());
+        match error.limit() {
+            Some(limit) => problem.limit(limit),
+            None => problem,
+        }
+    }
+}
+
+/// Returns an example request that works. It has the field values of the format's example id.
+fn encoding_that_works(format: &Format) -> String {
+    let time = format
+        .split(format.example())
+        .ok()
+        .and_then(|parts| parts.time?.to_exact_text());
+    let time = time.map_or_else(String::new, |time| format!("?time={time}"));
+    format!("GET /encode/{}{time}", format.name)
+}

@@ -1,0 +1,473 @@
+//! `POST /decode`: decodes many texts.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::Response;
+
+use super::decode::{decode_filter, outcome_of};
+use super::inspect::{Inspection, JudgedColumn, time_to_judge};
+use crate::answer::{
+    ANSWER_LEN_MAX, LongBody, MediaType, PieceThread, Pieces, Problem, Slug, media_type_of_body,
+    negotiate, no_store, too_long,
+};
+use crate::request::{DecodeInput, Query, bulk_of, owner_of, query_of, read_reserved_body};
+use idmint_core::id::{DecodeFilter, Fingerprint, Liberty};
+use idmint_core::time::UnixNanos;
+use idmint_service::{BudgetOwner, BulkPass, DecodingAt, MemoryReservation, PeerBulk, Service};
+use idmint_wire::{Style, ruler};
+
+/// The maximum length of a body, in bytes.
+const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
+
+/// The maximum length of a body that may be short work, in bytes. A longer body is long work
+/// whatever its content, and is admitted before it is read.
+const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
+
+pub(super) const MEDIA_TYPES: [MediaType; 3] =
+    [MediaType::Json, MediaType::Text, MediaType::Ndjson];
+
+/// An example request that works.
+const EXAMPLE: &str = r#"POST /decode ["175928847299117063","1I9ZC1002"]"#;
+
+/// The estimated time per byte, in nanoseconds, to read and answer a body that has not arrived yet.
+const NANOS_FOR_A_BYTE: u64 = 120;
+
+/// The estimated times, in nanoseconds, per byte read, per text with a brief result, and per text
+/// with a full result.
+pub(super) const NANOS_TO_READ_A_BYTE: u64 = 5;
+const NANOS_FOR_A_TEXT: u64 = 2_500;
+const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
+
+/// Estimated maximum lengths, in bytes: the brief result of one text, the full result of one text
+/// per format, and the part of a result that repeats the text, per byte of the text. A character of
+/// the text can take six bytes, and a full result repeats the text several times.
+const BRIEF_LEN: usize = 1024;
+const FULL_LEN_BY_FORMAT: usize = 1024;
+const TEXT_BYTE_LEN: usize = 24;
+
+/// The length of a chunk of the response, in bytes. A chunk may be slightly longer, because the
+/// result of a text is not split.
+const PIECE_LEN: usize = 64 * 1024;
+
+/// The maximum number of texts in one chunk, however short their results are.
+const PIECE_TEXTS_MAX: usize = 1024;
+
+/// The time after which a chunk of long work ends, so that other peers get their turn.
+const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
+
+/// The time after which a request that was estimated as short is admitted as long work. A text that
+/// is no id takes several times the estimate.
+const SHORT_TIME_MAX: Duration = Duration::from_millis(1);
+
+/// The number of texts between two looks at the clock.
+const TEXTS_BY_THE_CLOCK: usize = 8;
+
+/// Decodes each text, in the order of the request. Decoding does not use the minters, so it works
+/// even while the service cannot mint.
+///
+/// # Errors
+/// Returns 400, 413, 415 or 422 if the request is refused. No text was decoded then. A text that
+/// matches no format is not an error.
+pub(crate) async fn decode_many(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let answer = read(&service, request)
+        .await
+        .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
+    service.counters().count_decode(outcome_of(&answer));
+    answer
+}
+
+/// Reads a body of texts. Returns the body with its memory reservation. If the body is so long that
+/// it is long work in any case, also returns a bulk permit.
+pub(super) async fn read_texts(
+    service: &Service,
+    body: Body,
+    owner: &BudgetOwner,
+    bulk: &PeerBulk,
+) -> Result<(Option<BulkPass>, Bytes, Option<MemoryReservation>), Problem> {
+    let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut pass = match declared_len > BODY_LEN_AT_ONCE_MAX {
+        true => Some(bulk.enter(nanos(NANOS_FOR_A_BYTE, declared_len))?),
+        false => None,
+    };
+    pass.iter_mut().for_each(BulkPass::pause);
+    let reserved =
+        read_reserved_body(body, BODY_LEN_MAX, service.limits().body_timeout, owner, 0).await?;
+    let (body, reserved) = reserved.into_parts();
+    Ok((pass, body, reserved))
+}
+
+async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let media = negotiate(&parts.headers, &MEDIA_TYPES)?;
+    let query = query_of(
+        &parts.uri,
+        &["format", "encoding", "detail", "lenient", "column"],
+    )?;
+    let detail = detail(&query)?;
+    let is_column = query.flag("column")?;
+    if is_column && detail == Detail::Full {
+        let why = "column=true needs detail=brief";
+        return Err(Problem::parameter("column", why));
+    }
+    let filter = decode_filter(&query, &parts.extensions)?;
+    service.decoding().check(filter)?;
+    let tried = Tried::of(filter);
+    let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
+    let (owner, bulk) = (
+        owner_of(service, &parts.extensions),
+        bulk_of(service, &parts.extensions),
+    );
+    let (pass, body, reserved) = read_texts(service, body, &owner, &bulk).await?;
+    let texts_max = DecodeInput::count_max(&body, media_of_body);
+    let of_texts = nanos(
+        if detail == Detail::Full {
+            NANOS_FOR_ALL_OF_A_TEXT
+        } else {
+            NANOS_FOR_A_TEXT
+        },
+        texts_max,
+    );
+    let body_len = body.len();
+    let mut estimate = nanos(NANOS_TO_READ_A_BYTE, body_len).saturating_add(of_texts);
+    let reserved_lines = match is_column {
+        false => None,
+        true => {
+            estimate = estimate.saturating_add(time_to_judge(texts_max));
+            Some(owner.reserve(texts_max * Fingerprint::LEN).await?)
+        }
+    };
+    let pass = bulk.go_on(pass, estimate)?;
+    let peer_bulk = bulk.clone();
+    let aside = pass.is_some().then_some(bulk);
+    let input = match &aside {
+        None => DecodeInput::read(body, media_of_body)?,
+        Some(bulk) => {
+            bulk.work_aside(move || DecodeInput::read(body, media_of_body))
+                .await?
+        }
+    };
+    let now = service.clock().now();
+    let column = match reserved_lines {
+        None => None,
+        Some(reserved) => {
+            let (service, input, tried) = (Arc::clone(service), input.clone(), Tried::of(filter));
+            let inspection = Inspection::new(service, input, tried, now, reserved);
+            Some(inspection.judge(aside.as_ref()).await)
+        }
+    };
+    let answers = Answers {
+        draft: Draft {
+            service: Arc::clone(service),
+            input,
+            tried,
+            form: Form { media, detail },
+            column,
+            now,
+            written: 0,
+            is_begun: false,
+        },
+        aside,
+        pass,
+        _reserved: reserved,
+    };
+    if let Some(bulk) = &answers.aside
+        && answers.draft.may_be_too_long(texts_max, body_len)
+    {
+        answers.draft.clone().check_len(bulk).await?;
+    }
+    Ok(no_store(media, answers.into_body(peer_bulk, texts_max)?))
+}
+
+/// Returns the time for `count` items that take `nanos` nanoseconds each.
+pub(super) fn nanos(nanos: u64, count: usize) -> Duration {
+    Duration::from_nanos(nanos.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX)))
+}
+
+/// The level of detail of each result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// The best reading only.
+    Brief,
+    /// The full result, as of `GET /decode/{id}`.
+    Full,
+}
+
+fn detail(query: &Query<'_>) -> Result<Detail, Problem> {
+    match query.get("detail") {
+        None | Some("brief") => Ok(Detail::Brief),
+        Some("full") => Ok(Detail::Full),
+        Some(other) => {
+            let detail = format!("detail is {other:?}, but must be brief or full");
+            Err(Problem::parameter("detail", detail).limit("brief, full"))
+        }
+    }
+}
+
+/// The form in which results are written.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    media: MediaType,
+    detail: Detail,
+}
+
+impl Form {
+    /// Returns the text before the first result, or between two results.
+    fn separator(self, is_first: bool) -> &'static str {
+        match (self.media, self.detail, is_first) {
+            (MediaType::Json, _, true) => "[",
+            (MediaType::Json, _, false) => ",",
+            (MediaType::Text, Detail::Full, false) => "\n",
+            _ => "",
+        }
+    }
+
+    /// Returns the text after the last result. `written` is the number of results.
+    fn tail(self, written: u64, is_column: bool) -> &'static str {
+        match (self.media, written, is_column) {
+            (MediaType::Json, 0, false) => "[]\n",
+            (MediaType::Json, 0, true) => "[]}\n",
+            (MediaType::Json, _, false) => "]\n",
+            (MediaType::Json, _, true) => "]}\n",
+            _ => "",
+        }
+    }
+
+    /// Writes the verdict on the whole column of texts before the results. A response in plain text
+    /// has no verdict.
+    fn write_verdict(self, out: &mut Vec<u8>, verdict: &[u8]) {
+        let end: &[u8] = match self.media {
+            MediaType::Json => br#","rows":"#,
+            MediaType::Ndjson => b"}\n",
+            _ => return,
+        };
+        out.extend_from_slice(br#"{"column":"#);
+        out.extend_from_slice(verdict.trim_ascii_end());
+        out.extend_from_slice(end);
+    }
+
+    /// Writes the result of one text.
+    fn write(
+        self,
+        out: &mut Vec<u8>,
+        text: &str,
+        filter: DecodeFilter<'_>,
+        decoding: &DecodingAt<'_>,
+        format: Option<&str>,
+    ) {
+        match self.detail {
+            Detail::Brief => {
+                let reading = decoding.best_in_column(text, filter, format);
+                match self.media {
+                    MediaType::Text => {
+                        writeln!(out, "{reading}").expect("memory takes what is written")
+                    }
+                    _ => reading.write_json(out),
+                }
+            }
+            Detail::Full => {
+                let answer = decoding.decode(text, filter);
+                match self.media {
+                    MediaType::Text => {
+                        out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes())
+                    }
+                    _ => answer.write_json(out),
+                }
+            }
+        }
+        if self.media == MediaType::Ndjson {
+            out.push(b'\n');
+        }
+    }
+}
+
+/// The filter for the formats and encodings to try.
+#[derive(Clone)]
+pub(super) struct Tried {
+    format: Option<String>,
+    encoding: Option<String>,
+    /// The formats that the caller may read, or `None` for all.
+    among: Option<BTreeSet<String>>,
+    liberty: Liberty,
+}
+
+impl Tried {
+    /// Returns an owned copy of this filter.
+    pub(super) fn of(filter: DecodeFilter<'_>) -> Tried {
+        Tried {
+            format: filter.format.map(str::to_owned),
+            encoding: filter.encoding.map(str::to_owned),
+            among: filter.among.cloned(),
+            liberty: filter.liberty,
+        }
+    }
+
+    pub(super) fn filter(&self) -> DecodeFilter<'_> {
+        DecodeFilter {
+            format: self.format.as_deref(),
+            encoding: self.encoding.as_deref(),
+            among: self.among.as_ref(),
+            liberty: self.liberty,
+        }
+    }
+}
+
+/// The results that are still to be written.
+#[derive(Clone)]
+struct Draft {
+    service: Arc<Service>,
+    input: DecodeInput,
+    tried: Tried,
+    form: Form,
+    /// The verdict on all texts, if the caller asked for one.
+    column: Option<JudgedColumn>,
+    /// The time of the request. It determines for all texts which times are plausible.
+    now: UnixNanos,
+    written: u64,
+    /// `true` if the first bytes of the response have been written.
+    is_begun: bool,
+}
+
+/// The results that are still to be written, with the permit and the memory that writing them
+/// needs.
+struct Answers {
+    draft: Draft,
+    /// The peer's share of long work, or `None` if this is short work.
+    aside: Option<PeerBulk>,
+    /// The bulk permit, for long work.
+    pass: Option<BulkPass>,
+    /// The memory reservation for the texts.
+    _reserved: Option<MemoryReservation>,
+}
+
+impl Draft {
+    /// `true` if the response is one JSON document that may exceed the maximum length. Text and
+    /// NDJSON have no maximum, because they are sent line by line.
+    fn may_be_too_long(&self, texts_max: usize, body_len: usize) -> bool {
+        let of_a_text = match self.form.detail {
+            Detail::Brief => BRIEF_LEN,
+            Detail::Full => FULL_LEN_BY_FORMAT * self.service.decoding().formats().len(),
+        };
+        let len = texts_max
+            .saturating_mul(of_a_text)
+            .saturating_add(TEXT_BYTE_LEN * body_len);
+        self.form.media == MediaType::Json && len > ANSWER_LEN_MAX
+    }
+
+    /// Checks that the response is short enough, by writing it and discarding the chunks.
+    ///
+    /// # Errors
+    /// Returns 422 `invalid-parameter` if the response would be too long.
+    async fn check_len(mut self, bulk: &PeerBulk) -> Result<(), Problem> {
+        let (mut len, mut is_done) = (0, false);
+        while !is_done {
+            let (draft, (piece, is_last)) = bulk
+                .work_aside(move || {
+                    let piece = self.next_piece(PIECE_TIME_MAX);
+                    (self, piece)
+                })
+                .await;
+            (self, is_done) = (draft, is_last);
+            len += piece.len();
+            if len > ANSWER_LEN_MAX {
+                let instead = "send fewer texts, or accept application/x-ndjson or text/plain, which have no limit";
+                return Err(too_long(Slug::InvalidParameter, instead));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next chunk, and `true` if the chunk is the last one. Writing the chunk ends soon
+    /// after `time_max`.
+    fn next_piece(&mut self, time_max: Duration) -> (Vec<u8>, bool) {
+        let began = Instant::now();
+        let decoding = self.service.decoding().at(self.now);
+        let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
+        if let Some(column) = self.column.as_ref().filter(|_| !self.is_begun) {
+            self.form.write_verdict(&mut out, &column.verdict);
+        }
+        self.is_begun = true;
+        let format = self
+            .column
+            .as_ref()
+            .and_then(|column| column.format.as_deref());
+        for number in 1..=PIECE_TEXTS_MAX {
+            let Some(text) = self.input.next() else {
+                let tail = self.form.tail(self.written, self.column.is_some());
+                out.extend_from_slice(tail.as_bytes());
+                return (out, true);
+            };
+            out.extend_from_slice(self.form.separator(self.written == 0).as_bytes());
+            self.form
+                .write(&mut out, &text, self.tried.filter(), &decoding, format);
+            self.written += 1;
+            let is_late = || number % TEXTS_BY_THE_CLOCK == 0 && began.elapsed() >= time_max;
+            if out.len() >= PIECE_LEN || is_late() {
+                break;
+            }
+        }
+        (out, false)
+    }
+}
+
+impl Answers {
+    /// Returns the response. Short work is done now. If the work turns out to be long, the rest is
+    /// admitted as long work. Its estimated time follows from the time that the first texts took.
+    ///
+    /// # Errors
+    /// Returns 503 `overloaded` if there is too much long work.
+    fn into_body(mut self, bulk: PeerBulk, texts_max: usize) -> Result<Body, Problem> {
+        if self.aside.is_some() {
+            return Ok(Body::new(LongBody::new(self, None, None)));
+        }
+        let began = Instant::now();
+        let (first, is_whole) = self.draft.next_piece(SHORT_TIME_MAX);
+        if is_whole {
+            return Ok(Body::from(first));
+        }
+        let took = began.elapsed();
+        if took >= SHORT_TIME_MAX {
+            let done = u32::try_from(self.draft.written).unwrap_or(u32::MAX).max(1);
+            let left = u32::try_from(texts_max)
+                .unwrap_or(u32::MAX)
+                .saturating_sub(done);
+            self.pass = bulk.go_on(None, (took / done).saturating_mul(left))?;
+            self.aside = self.pass.is_some().then_some(bulk);
+            self.pause();
+        }
+        Ok(Body::new(LongBody::new(self, Some(first), None)))
+    }
+}
+
+impl Pieces for Answers {
+    fn resume(&mut self) {
+        self.pass.iter_mut().for_each(BulkPass::resume);
+    }
+
+    // A caller that does not read its response must not keep other callers from long work.
+    fn pause(&mut self) {
+        self.pass.iter_mut().for_each(BulkPass::pause);
+    }
+
+    fn thread(&self) -> PieceThread {
+        match &self.aside {
+            Some(bulk) => PieceThread::Aside(bulk.clone()),
+            // A caller that reads fast would otherwise occupy the thread for too long.
+            None => PieceThread::OfConnectionInTurn,
+        }
+    }
+
+    // The full result of one text takes a few KiB, so it exceeds a chunk by less than one chunk.
+    const PIECE_LEN_MAX: usize = 2 * PIECE_LEN;
+
+    fn next_piece(&mut self) -> (Vec<u8>, bool) {
+        self.draft.next_piece(PIECE_TIME_MAX)
+    }
+}

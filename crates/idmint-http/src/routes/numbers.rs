@@ -1,0 +1,460 @@
+//! `/numbers`: issues, voids and lists numbers without gaps.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response};
+
+use crate::access::{DurableWork, Permit, Scope, permit_of};
+use crate::answer::{
+    IDMINT_COUNT, MediaType, Problem, Slug, json, mark_outcome, media_type_of_body, negotiate,
+};
+use crate::request::{
+    Object, Query, bulk_of, idempotency_key, key_required, no_query, path_params, read_body,
+    strict_json, strict_query, whole_number,
+};
+use idmint_records::ledger::{
+    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX,
+    ResumeRequest, SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
+};
+use idmint_service::Service;
+use idmint_storage::{NumberRecord, Numbered, SeriesSummary};
+use idmint_wire::{
+    BlockAnswer, NumberAnswer, NumberInfo, NumberList, ResumeAnswer, SeriesInfo, SeriesList,
+    SkippedNumbers, VoidAnswer, VoidBody, VoidInfo,
+};
+
+pub(crate) const ROUTE: &str = "/numbers/{series}";
+pub(crate) const RESUME_ROUTE: &str = "/numbers/{series}/resume";
+pub(crate) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
+
+/// The maximum length of a body, in bytes.
+const BODY_LEN_MAX: usize = 16 * 1024;
+
+/// The default and the maximum number of listed numbers.
+const LIMIT: u64 = 100;
+const LIMIT_MAX: u64 = 1_000;
+
+/// The estimated time to read a page of numbers.
+const PAGE_ESTIMATE: Duration = Duration::from_millis(2);
+
+const EXAMPLE: &str = "POST /numbers/invoice-2026 Idempotency-Key: order-1";
+const RESUME_EXAMPLE: &str = "POST /numbers/invoice-2026/resume?from=4712";
+const LIST_EXAMPLE: &str = "GET /numbers";
+
+/// Issues the next numbers of a series.
+///
+/// # Errors
+/// Returns a [`Problem`] if the request fails. Unless the problem is 504 `outcome-unknown`, no
+/// number was issued.
+pub(crate) async fn give(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    give_next(&service, request)
+        .await
+        .map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()))
+}
+
+async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    negotiate(&parts.headers, &[MediaType::Json])?;
+    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "first"])?;
+    let [series] = path_params(ROUTE, &parts.uri)?;
+    let series = SeriesName::from_text(&series)?;
+    let first = query
+        .get("first")
+        .map(|text| read_number("first", text))
+        .transpose()?;
+    if let (Some(_), Some(permit)) = (first, permit_of(&parts.extensions)) {
+        permit.check_scope(Scope::Import)?;
+    }
+    let count = whole_number(&query, "count", COUNT_MAX.into())?
+        .and_then(|count| u32::try_from(count).ok());
+    let count = count.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+    let key = idempotency_key(&parts.headers)?;
+    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout)
+        .await?
+        .is_empty()
+    {
+        let detail = "a request for numbers has no body: set their number in ?count=";
+        return Err(Problem::new(Slug::MalformedRequest, detail).reason("body"));
+    }
+    let key = match (service.number_rules().kind(&series), key) {
+        (NumberKind::Gapless, key) => key.ok_or_else(|| key_required("a number"))?,
+        (NumberKind::Blocks { .. }, key) if first.is_some() => {
+            key.ok_or_else(|| key_required("a first number"))?
+        }
+        (NumberKind::Blocks { reserve }, None) => {
+            return give_block(service, &parts, series, count, reserve).await;
+        }
+        (NumberKind::Blocks { .. }, Some(_)) => {
+            let detail = format!(
+                "{series} is a series of blocks, which uses no keys: leave Idempotency-Key out"
+            );
+            let problem = Problem::new(Slug::InvalidParameter, detail).reason("idempotency-key");
+            return Err(problem.or_example(|| format!("POST /numbers/{series}?count={count}")));
+        }
+    };
+    let bounds = service.number_rules().bounds(&series);
+    let request = NumberRequest::new(series, count, bounds, key, caller_of(&parts));
+    let request = match first {
+        Some(first) => request.beginning_with(first),
+        None => request,
+    };
+    let of_service = Arc::clone(service);
+    let give = async move {
+        let numbered = of_service.give_numbers(request).await?;
+        Ok(given(of_service.number_rules(), &numbered))
+    };
+    DurableWork::of(&parts, &service.load().requests, give).await
+}
+
+/// Issues numbers from a block, which was reserved before and is kept in memory.
+async fn give_block(
+    service: &Arc<Service>,
+    parts: &Parts,
+    series: SeriesName,
+    count: NonZeroU32,
+    reserve: NonZeroU32,
+) -> Result<Response<Body>, Problem> {
+    let of_service = Arc::clone(service);
+    let give = async move {
+        let first = of_service.give_block(&series, count, reserve).await?;
+        let (series, count) = (series.to_string(), count.get());
+        let mut response = json(&BlockAnswer {
+            series,
+            first: first.to_string(),
+            count,
+        });
+        mark_outcome(&mut response, false);
+        response
+            .headers_mut()
+            .insert(IDMINT_COUNT, HeaderValue::from(count));
+        Ok(response)
+    };
+    DurableWork::of(parts, &service.load().requests, give).await
+}
+
+fn given(rules: &NumberRules, numbered: &Numbered<GivenNumbers>) -> Response<Body> {
+    let given = &numbered.stored;
+    let text = |number| rules.text(&given.series, number);
+    let several =
+        (given.count() > 1).then(|| (given.first..=given.last).map(text).collect::<Vec<_>>());
+    let mut response = json(&NumberAnswer {
+        series: given.series.to_string(),
+        number: given.first.to_string(),
+        text: text(given.first),
+        count: several.as_ref().map(|_| given.count()),
+        texts: several,
+    });
+    mark_outcome(&mut response, numbered.is_replayed);
+    response
+        .headers_mut()
+        .insert(IDMINT_COUNT, HeaderValue::from(given.count()));
+    response
+}
+
+/// Resumes a series that issues no numbers after a restore until an operator resumes it. The path
+/// `*` stands for all such series.
+///
+/// # Errors
+/// Returns a [`Problem`] if the request fails. The request may be repeated safely.
+pub(crate) async fn resume(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let or_example = |problem: Problem| problem.or_example(|| RESUME_EXAMPLE.to_owned());
+    negotiate(&parts.headers, &[MediaType::Json])?;
+    let query = strict_query(parts.uri.query().unwrap_or_default(), &["from"])?;
+    let [series] = path_params(RESUME_ROUTE, &parts.uri)?;
+    let from = query
+        .get("from")
+        .map(|text| read_number("from", text))
+        .transpose()?;
+    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout)
+        .await?
+        .is_empty()
+    {
+        let detail = "a request to resume a series has no body";
+        return Err(or_example(
+            Problem::new(Slug::MalformedRequest, detail).reason("body"),
+        ));
+    }
+    let request = match (&*series, from) {
+        ("*", None) => None,
+        ("*", Some(_)) => {
+            let detail = "from belongs to one series; all series continue at their stored numbers";
+            let problem = Problem::new(Slug::InvalidParameter, detail).reason("from");
+            return Err(problem.or_example(|| "POST /numbers/*/resume".to_owned()));
+        }
+        (_, None) => {
+            let detail =
+                "from is missing: the highest number of the series in your own records, plus one";
+            let problem = Problem::new(Slug::InvalidParameter, detail).reason("from");
+            return Err(or_example(problem));
+        }
+        (series, Some(from)) => {
+            let series = SeriesName::from_text(series).map_err(Problem::from)?;
+            Some(ResumeRequest {
+                from,
+                bounds: service.number_rules().bounds(&series),
+                by: caller_of(&parts).map(str::to_owned),
+                series,
+            })
+        }
+    };
+    let (of_service, named) = (Arc::clone(&service), series.into_owned());
+    let resume = async move {
+        let (from, skipped) = match request {
+            None => {
+                of_service.resume_all_series().await?;
+                (None, None)
+            }
+            Some(request) => {
+                let from = request.from;
+                (Some(from), of_service.resume_series(request).await?)
+            }
+        };
+        Ok(json(&ResumeAnswer {
+            series: named,
+            next: from.map(|from| from.to_string()),
+            skipped: skipped.map(|skipped| SkippedNumbers {
+                first: skipped.first.to_string(),
+                last: skipped.last.to_string(),
+            }),
+        }))
+    };
+    DurableWork::of(&parts, &service.load().requests, resume).await
+}
+
+/// Voids a number.
+///
+/// # Errors
+/// Returns a [`Problem`] if the request fails. Unless the problem is 504 `outcome-unknown`, the
+/// number was not voided.
+pub(crate) async fn make_void(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let example = || {
+        format!(
+            "POST {} {{\"reason\":\"the order was cancelled\"}}",
+            parts.uri.path()
+        )
+    };
+    let or_example = |problem: Problem| problem.or_example(example);
+    negotiate(&parts.headers, &[MediaType::Json])?;
+    no_query(&parts.uri)?;
+    let [series, number] = path_params(VOID_ROUTE, &parts.uri)?;
+    let (series, number) = (SeriesName::from_text(&series)?, read_number("n", &number)?);
+    if let NumberKind::Blocks { .. } = service.number_rules().kind(&series) {
+        let detail = format!(
+            "{series} is a series of blocks, which has gaps, so its numbers cannot be void"
+        );
+        return Err(Problem::new(Slug::InvalidParameter, detail)
+            .reason("series")
+            .or_example(|| EXAMPLE.to_owned()));
+    }
+    let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
+    media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
+    let reason = read_reason(&body).map_err(or_example)?;
+    let request = VoidRequest {
+        series,
+        number,
+        reason,
+        by: caller_of(&parts).map(str::to_owned),
+    };
+    let of_service = Arc::clone(&service);
+    let make_void = async move {
+        let numbered = of_service.make_void(request).await?;
+        Ok(voided(of_service.number_rules(), &numbered))
+    };
+    DurableWork::of(&parts, &service.load().requests, make_void).await
+}
+
+fn read_reason(body: &[u8]) -> Result<VoidReason, Problem> {
+    let Object(VoidBody { reason }) = strict_json(body, Slug::InvalidParameter)?;
+    VoidReason::from_text(&reason).ok_or_else(|| {
+        let detail = format!(
+            "reason has {} bytes, but must have 1 to {REASON_LEN_MAX}, not all blank and no control characters",
+            reason.len()
+        );
+        Problem::new(Slug::InvalidParameter, detail).reason("reason").limit(REASON_LEN_MAX.to_string())
+    })
+}
+
+fn voided(
+    rules: &NumberRules,
+    Numbered {
+        is_replayed,
+        stored: void,
+    }: &Numbered<VoidedNumber>,
+) -> Response<Body> {
+    let mut response = json(&VoidAnswer {
+        series: void.series.to_string(),
+        number: void.number.to_string(),
+        text: rules.text(&void.series, void.number),
+        void: void_info(void),
+    });
+    mark_outcome(&mut response, *is_replayed);
+    response
+}
+
+/// Lists all series that the caller may read, in pages.
+///
+/// # Errors
+/// Returns a [`Problem`] if the request is invalid or the series cannot be read.
+pub(crate) async fn list_series(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let query = strict_query(request.uri().query().unwrap_or_default(), &["after"])?;
+    let after = query.get("after").map(SeriesName::from_text).transpose();
+    let after =
+        after.map_err(|error| Problem::from(error).or_example(|| LIST_EXAMPLE.to_owned()))?;
+    let among = permit_of(request.extensions())
+        .and_then(Permit::series)
+        .map(<[_]>::to_vec);
+    let bulk = bulk_of(&service, request.extensions());
+    let _pass = bulk.enter(PAGE_ESTIMATE)?;
+    let reading = Arc::clone(&service);
+    let read = move || {
+        let page = reading.series(among.as_deref(), after)?;
+        let next = page.next(|last| last.series.to_string());
+        Ok(json(&SeriesList {
+            series: page.items.iter().map(series_info).collect(),
+            next,
+        }))
+    };
+    bulk.work_aside(read).await
+}
+
+/// Lists the numbers of a series, in pages.
+///
+/// # Errors
+/// Returns a [`Problem`] if the request is invalid or the numbers cannot be read.
+pub(crate) async fn list(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let query = strict_query(
+        request.uri().query().unwrap_or_default(),
+        &["after", "limit"],
+    )?;
+    let [series] = path_params(ROUTE, request.uri())?;
+    let series = SeriesName::from_text(&series)?;
+    let asked = list_query(&query);
+    let (after, limit) = asked
+        .map_err(|problem| problem.or_example(|| format!("GET /numbers/{series}?limit=100")))?;
+    let bulk = bulk_of(&service, request.extensions());
+    let _pass = bulk.enter(PAGE_ESTIMATE)?;
+    let reading = Arc::clone(&service);
+    let read = move || {
+        let page = reading.numbers(&series, after, limit)?;
+        let next = page.next(|last| last_of(reading.number_rules(), last).to_string());
+        let info = |listed: &NumberRecord| number_info(reading.number_rules(), listed);
+        let numbers = page.items.iter().map(info).collect();
+        Ok(json(&NumberList {
+            series: series.to_string(),
+            numbers,
+            next,
+        }))
+    };
+    bulk.work_aside(read).await
+}
+
+fn list_query(query: &Query<'_>) -> Result<(Option<u64>, usize), Problem> {
+    let after = query
+        .get("after")
+        .map(|text| read_number("after", text))
+        .transpose()?;
+    let limit = whole_number(query, "limit", LIMIT_MAX)?.unwrap_or(LIMIT);
+    Ok((after, usize::try_from(limit).expect("at most a thousand")))
+}
+
+/// Parses a number of a series, from the path or a parameter.
+fn read_number(name: &'static str, text: &str) -> Result<u64, Problem> {
+    let is_plain =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| is_plain && *number <= NUMBER_MAX);
+    number.ok_or_else(|| {
+        let detail = format!(
+            "{name} is {text:?}, but must be a whole number from 0 to {NUMBER_MAX}, as it is listed"
+        );
+        let problem = Problem::new(Slug::InvalidParameter, detail)
+            .reason(name)
+            .limit(NUMBER_MAX.to_string());
+        problem.or_example(|| LIST_EXAMPLE.to_owned())
+    })
+}
+
+/// Returns the name of the caller's credential, such as "the token `billing`".
+fn caller_of(parts: &Parts) -> Option<&str> {
+    permit_of(&parts.extensions).map(Permit::shown_by)
+}
+
+fn series_info(summary: &SeriesSummary) -> SeriesInfo {
+    SeriesInfo {
+        series: summary.series.to_string(),
+        first: summary.first.to_string(),
+        last: summary.last.to_string(),
+        updated: summary.updated.to_string(),
+    }
+}
+
+fn number_info(rules: &NumberRules, listed: &NumberRecord) -> NumberInfo {
+    let NumberRecord {
+        number,
+        given,
+        void,
+    } = listed;
+    NumberInfo {
+        number: number.to_string(),
+        last: is_range(rules, listed).then(|| given.last.to_string()),
+        text: rules.text(&given.series, *number),
+        time: given.recorded.to_string(),
+        key: format!("{:032x}", given.mark.key.0),
+        by: given.by.clone(),
+        void: void.as_ref().map(void_info),
+    }
+}
+
+/// `true` if the listed entry is a reserved block of numbers, not a single number.
+fn is_range(rules: &NumberRules, listed: &NumberRecord) -> bool {
+    matches!(rules.kind(&listed.given.series), NumberKind::Blocks { .. })
+}
+
+/// Returns the last number of a listed entry.
+fn last_of(rules: &NumberRules, listed: &NumberRecord) -> u64 {
+    match is_range(rules, listed) {
+        true => listed.given.last,
+        false => listed.number,
+    }
+}
+
+fn void_info(void: &VoidedNumber) -> VoidInfo {
+    VoidInfo {
+        reason: void.reason.as_str().to_owned(),
+        time: void.recorded.to_string(),
+        by: void.by.clone(),
+    }
+}
+
+impl From<SeriesNameError> for Problem {
+    fn from(error: SeriesNameError) -> Problem {
+        let problem = Problem::new(Slug::InvalidParameter, error.to_string()).reason("series");
+        problem.or_example(|| EXAMPLE.to_owned())
+    }
+}

@@ -1,0 +1,239 @@
+//! A request with reports: its query, its headers, and its body, whose length determines how the
+//! request is admitted.
+
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::http::request::Parts;
+use bytes::Bytes;
+
+use crate::answer::{MediaType, Problem, media_type_of_body, negotiate, negotiate_minted};
+use crate::request::{
+    Query, bulk_of, encoding, owner_of, query_of, read_reserved_body, refuse_count,
+    report_count_max,
+};
+use idmint_core::id::Format;
+use idmint_records::conjunction::NotedRule;
+use idmint_service::{BulkPass, MemoryReservation, PeerBulk, Place, Service};
+
+/// The accepted media types of reports.
+pub(super) const BODY_TYPES: [MediaType; 4] = [
+    MediaType::Json,
+    MediaType::Text,
+    MediaType::Xml,
+    MediaType::TextXml,
+];
+
+/// The content of the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The ids.
+    Ids,
+    /// The id of each report, or the reason why the report is refused. An invalid report does not
+    /// affect the other reports.
+    IdsOrProblems,
+    /// The messages of the reports, with the new ids inserted.
+    Messages,
+}
+
+/// The requested content and form of the response.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportOrder {
+    pub(super) wanted: Wanted,
+    /// The index of the encoding among the encodings of the format.
+    pub(super) encoding: usize,
+    /// The rule for reports that already contain an id.
+    pub(super) noted_rule: NotedRule,
+    /// The media type of the response.
+    pub(super) media: MediaType,
+}
+
+impl ReportOrder {
+    /// Parses the head of a request. `parameters` are the accepted query parameters.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] that names the parameter or the header.
+    pub(super) fn read(
+        parts: &Parts,
+        parameters: &'static [&'static str],
+        format: &Format,
+        has_body: bool,
+    ) -> Result<ReportOrder, Problem> {
+        let query = query_of(&parts.uri, parameters)?;
+        refuse_count(&query, "report", format)?;
+        let wanted = match query.is_set_to("return", "cdm")? {
+            true => Wanted::Messages,
+            false => Wanted::Ids,
+        };
+        let encoding = encoding(&query, format)?;
+        // A returned message contains its new id, which must not differ from an id that is already
+        // in the message.
+        let noted_rule = NotedRule {
+            keep: query.is_set_to("noted", "keep")?,
+            must_agree: wanted == Wanted::Messages,
+        };
+        let wanted = if is_partial(&query, wanted)? {
+            Wanted::IdsOrProblems
+        } else {
+            wanted
+        };
+        let media = match wanted {
+            Wanted::IdsOrProblems => negotiate(&parts.headers, &[MediaType::Json])?,
+            Wanted::Ids => negotiate_minted(&parts.headers, format)?,
+            Wanted::Messages => negotiate(
+                &parts.headers,
+                &[media_type_of_body(&parts.headers, !has_body, &BODY_TYPES)?],
+            )?,
+        };
+        Ok(ReportOrder {
+            wanted,
+            encoding,
+            noted_rule,
+            media,
+        })
+    }
+}
+
+/// `true` if an invalid report gets its own error and does not affect the other reports.
+fn is_partial(query: &Query<'_>, wanted: Wanted) -> Result<bool, Problem> {
+    let refuse = |detail: String, limit| Err(Problem::parameter("partial", detail).limit(limit));
+    match query.get("partial") {
+        None | Some("false") => Ok(false),
+        Some("true") if wanted == Wanted::Ids => Ok(true),
+        Some("true") => refuse(
+            "partial cannot be combined with return=cdm, which returns all messages".to_owned(),
+            "false",
+        ),
+        Some(other) => refuse(
+            format!("partial is {other:?}, but can only be true or false"),
+            "true or false",
+        ),
+    }
+}
+
+/// The maximum length of a body of reports, in bytes.
+const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
+
+/// The maximum length of a body that may be short work, in bytes. A longer body is long work
+/// whatever its content, and is admitted before it is read.
+const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
+
+/// The memory reserved for parsed reports, in percent of the body's length. Parsed reports take
+/// more, but with this value the longest body fits into one peer's share.
+const PARSE_PERCENT: usize = 70;
+
+/// The estimated time per byte, in nanoseconds, to read, group and answer reports.
+const NANOS_FOR_A_BYTE: u64 = 25;
+
+/// The additional estimated time per report in a short body, in nanoseconds. The response to a
+/// short body may be long.
+const NANOS_FOR_A_REPORT: u64 = 2_500;
+
+/// The length, in bytes, above which only one body is processed at a time, because such a body
+/// takes several times its length in memory.
+const LARGE_LEN: usize = 4 * 1024 * 1024;
+
+/// The reports of a request before they are parsed.
+pub(super) struct ReportBody {
+    pub(super) bytes: Bytes,
+    pub(super) media: MediaType,
+    pub(super) permits: Permits,
+}
+
+/// The permits and the memory reservation for a body of reports. They are held until the work is
+/// done.
+pub(super) struct Permits {
+    _memory: Option<MemoryReservation>,
+    _turn: Option<Place>,
+    bulk: Option<BulkPass>,
+}
+
+impl ReportBody {
+    /// Admits and reads the body of a request.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] if the body is too long, arrives too slowly or has another media type,
+    /// or if the service is overloaded.
+    pub(super) async fn read(
+        service: &Service,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<ReportBody, Problem> {
+        let (owner, timeout) = (
+            owner_of(service, &parts.extensions),
+            service.limits().body_timeout,
+        );
+        let peer_bulk = bulk_of(service, &parts.extensions);
+        let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        let mut bulk = match declared_len > BODY_LEN_AT_ONCE_MAX {
+            true => Some(peer_bulk.enter(estimate(declared_len))?),
+            false => None,
+        };
+        bulk.iter_mut().for_each(BulkPass::pause);
+        let reserved =
+            read_reserved_body(body, BODY_LEN_MAX, timeout, &owner, PARSE_PERCENT).await?;
+        let (bytes, memory) = reserved.into_parts();
+        let turn = if bytes.len() > LARGE_LEN {
+            Some(peer_bulk.turn_of_largest().await)
+        } else {
+            None
+        };
+        let media = match bytes.is_empty() {
+            true => MediaType::Json,
+            false => media_type_of_body(&parts.headers, false, &BODY_TYPES)?,
+        };
+        let of_reports = match bytes.len() <= BODY_LEN_AT_ONCE_MAX {
+            true => NANOS_FOR_A_REPORT.saturating_mul(report_count_max(&bytes, media)),
+            false => 0,
+        };
+        let bulk = peer_bulk.go_on(
+            bulk,
+            estimate(bytes.len()) + Duration::from_nanos(of_reports),
+        )?;
+        Ok(ReportBody {
+            bytes,
+            media,
+            permits: Permits {
+                _memory: memory,
+                _turn: turn,
+                bulk,
+            },
+        })
+    }
+}
+
+impl Permits {
+    /// Returns the thread for the work under these permits.
+    pub(super) fn way(&self) -> Way {
+        match &self.bulk {
+            Some(pass) => Way::Aside(pass.peer().clone()),
+            None => Way::AtOnce,
+        }
+    }
+}
+
+/// The thread that works on the reports of a request.
+pub(super) enum Way {
+    /// The connection's thread, for short work.
+    AtOnce,
+    /// Another thread, for long work.
+    Aside(PeerBulk),
+}
+
+impl Way {
+    /// Runs a part of the work on this thread.
+    pub(super) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        match self {
+            Way::AtOnce => work(),
+            Way::Aside(bulk) => bulk.work_aside(work).await,
+        }
+    }
+}
+
+/// Returns the estimated time to process a body of `len` bytes.
+fn estimate(len: usize) -> Duration {
+    Duration::from_nanos(NANOS_FOR_A_BYTE.saturating_mul(u64::try_from(len).unwrap_or(u64::MAX)))
+}

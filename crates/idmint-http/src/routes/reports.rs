@@ -1,0 +1,367 @@
+//! `POST /conjunctions`, and `POST /ids/{format}` of a grouped format: takes reports, and returns
+//! one id for each, or the messages with their ids.
+//!
+//! A report joins a stored conjunction or starts a new one. In mode `pure` nothing is stored, and
+//! the node responds even if it cannot mint ids of other formats.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::HttpBody;
+use axum::extract::Request;
+use axum::http::Response;
+use bytes::Bytes;
+
+use super::report_answers::{
+    check_len, count_of, detail_len, detailed, details, partial, refused_len, warned, warnings_len,
+    with_warnings,
+};
+use super::report_request::{ReportBody, ReportOrder, Wanted, Way};
+use crate::access::DurableWork;
+use crate::answer::{AnswerBody, IdEncoder, MediaType, Problem, Slug, minted};
+use crate::request::read_reports;
+use idmint_core::id::Format;
+use idmint_core::minting::Batch;
+use idmint_core::time::UnixTime;
+use idmint_records::conjunction::{
+    ExternalId, GroupedMinter, ReadRule, Report, Reports, SentReport, SortedReports,
+};
+use idmint_service::{GroupFailure, GroupedReports, ServedFormat, Service};
+use idmint_wire::ReportRequest;
+
+/// The maximum number of reports in a request whose reports are refused one by one. A problem can
+/// be a hundred times as long as the report that caused it.
+const PARTIAL_MAX: u32 = 10_000;
+
+/// The query parameters of a request that names the format in the query.
+pub(crate) const ALL_PARAMETERS: [&str; 8] = [
+    "format", "count", "encoding", "type", "domain", "return", "noted", "partial",
+];
+
+/// The query parameters of a request that names the format in the path.
+pub(crate) const PARAMETERS: &[&str] = ALL_PARAMETERS.split_at(1).1;
+
+/// Mints ids for all reports in the body, or for none. `parameters` are the accepted query
+/// parameters.
+///
+/// # Errors
+/// Returns a [`Problem`] if the request fails. In that case no id was minted. `invalid-report`
+/// names the report and its member, such as `[3].primary`, or the line and the keyword.
+pub(crate) async fn mint_reports(
+    service: &Arc<Service>,
+    served: &Arc<ServedFormat>,
+    minter: &Arc<GroupedMinter>,
+    parameters: &'static [&'static str],
+    request: Request,
+) -> Result<Response<AnswerBody>, Problem> {
+    let (parts, body) = request.into_parts();
+    let order = ReportOrder::read(
+        &parts,
+        parameters,
+        &served.counted().format,
+        !body.is_end_stream(),
+    )?;
+    let ReportBody {
+        bytes,
+        media,
+        permits,
+    } = ReportBody::read(service, &parts, body).await?;
+    let requests = &service.load().requests;
+    let way = permits.way();
+    let is_partial = order.wanted == Wanted::IdsOrProblems;
+    let batch_max = service.limits().batch_max;
+    let most = if is_partial {
+        batch_max.min(PARTIAL_MAX)
+    } else {
+        batch_max
+    };
+    let (objects, note) = (service.object_rules(), service.note());
+    let read = move || {
+        read_reports(
+            bytes,
+            media,
+            most,
+            ReadRule {
+                objects: &objects,
+                note,
+                is_partial,
+            },
+        )
+    };
+    let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
+    let grouping = Grouping {
+        service,
+        served,
+        minter,
+        order,
+        way,
+    };
+    if is_partial {
+        let each = grouping.look_at_each(read).await?;
+        let group = async move {
+            let _held = permits;
+            grouping.answer_each(each).await
+        };
+        return DurableWork::of(&parts, requests, group).await;
+    }
+    let all = grouping.look_at_all(read).await?;
+    let group = async move {
+        let _held = permits;
+        grouping.answer_all(all).await
+    };
+    DurableWork::of(&parts, requests, group).await
+}
+
+/// Returns an example request that works for any epoch of the format and any number of bits for the
+/// object numbers.
+pub(crate) fn example(minter: &GroupedMinter, format: &Format) -> String {
+    let of = |seconds: i128, primary, secondary| {
+        let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
+        Report::new(tca, primary, secondary).expect("two objects, neither of them 0")
+    };
+    let known = Some(of(1_706_745_600, 25_544, 48_274));
+    let known = known.filter(|report| minter.id_of(report).is_ok());
+    let report = known.unwrap_or_else(|| of(format.epoch.seconds() + 1, 1, 2));
+    let tca = report.tca().to_text(0).unwrap_or_default().into();
+    let report = ReportRequest {
+        tca,
+        primary: report.primary(),
+        secondary: report.secondary(),
+        noted: None,
+    };
+    let json = serde_json::to_string(&report).expect("a text and two numbers");
+    format!("POST /ids/{} {json}", format.name)
+}
+
+/// Warnings about reports that were not read exactly as written, by the position of the report in
+/// the request.
+type Warnings = BTreeMap<usize, String>;
+
+/// The data needed to group the reports of a request into conjunctions.
+struct Grouping {
+    service: Arc<Service>,
+    served: Arc<ServedFormat>,
+    minter: Arc<GroupedMinter>,
+    order: ReportOrder,
+    way: Way,
+}
+
+/// Reports that are accepted or refused together.
+struct AllOrNone {
+    reports: Reports<Bytes>,
+    sent_reports: Vec<SentReport>,
+    externals: Vec<(usize, ExternalId)>,
+    warnings: Warnings,
+}
+
+/// Reports that are accepted or refused one by one.
+struct OneByOne {
+    sorted: SortedReports,
+    warnings: Warnings,
+}
+
+impl Grouping {
+    /// Checks reports that are accepted or refused together.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] if a report is invalid, or if the response would be too long.
+    async fn look_at_all(
+        &self,
+        read: impl FnOnce() -> Result<Reports<Bytes>, Problem> + Send + 'static,
+    ) -> Result<AllOrNone, Problem> {
+        let (
+            minter,
+            ReportOrder {
+                wanted,
+                encoding,
+                media,
+                ..
+            },
+        ) = (Arc::clone(&self.minter), self.order);
+        let look = move || {
+            let reports = read()?;
+            if wanted == Wanted::Messages && reports.messages().is_none() {
+                let detail = "return=cdm needs Conjunction Data Messages, but the body has none";
+                return Err(Problem::parameter("return", detail));
+            }
+            let sent_reports = reports.sent_reports(&minter, encoding)?;
+            let (externals, warnings) = (reports.externals(&minter), reports.warnings());
+            Ok(AllOrNone {
+                reports,
+                sent_reports,
+                externals,
+                warnings,
+            })
+        };
+        let all = self.way.work(look).await?;
+        if wanted == Wanted::Ids && media == MediaType::Json {
+            let of_ids = all
+                .sent_reports
+                .len()
+                .saturating_mul(detail_len(self.format(), encoding));
+            check_len(of_ids + warnings_len(&all.warnings))?;
+        }
+        Ok(all)
+    }
+
+    /// Checks reports that are accepted or refused one by one.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] if the body has no reports, or if the response would be too long.
+    async fn look_at_each(
+        &self,
+        read: impl FnOnce() -> Result<Reports<Bytes>, Problem> + Send + 'static,
+    ) -> Result<OneByOne, Problem> {
+        let (minter, encoding) = (Arc::clone(&self.minter), self.order.encoding);
+        let look = move || {
+            let reports = read()?;
+            Ok::<_, Problem>(OneByOne {
+                sorted: reports.sort_out(&minter, encoding),
+                warnings: reports.warnings(),
+            })
+        };
+        let each = self.way.work(look).await?;
+        let of_refused: usize = each
+            .sorted
+            .refused
+            .iter()
+            .map(|(_, error)| refused_len(error))
+            .sum();
+        let of_ids = each.sorted.sent_reports.len() * detail_len(self.format(), encoding);
+        check_len(of_refused + of_ids + warnings_len(&each.warnings))?;
+        Ok(each)
+    }
+
+    /// Groups all reports and writes the response. If grouping fails, no report gets an id.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] if grouping fails. In that case no id was minted.
+    async fn answer_all(self, all: AllOrNone) -> Result<Response<AnswerBody>, Problem> {
+        let AllOrNone {
+            reports,
+            sent_reports,
+            externals,
+            warnings,
+        } = all;
+        let found = self.group(&sent_reports, &externals).await;
+        let (
+            format,
+            ReportOrder {
+                wanted,
+                encoding,
+                media,
+                ..
+            },
+        ) = (Arc::clone(self.format()), self.order);
+        let found = found.map_err(|failure| match failure {
+            GroupFailure::Report(refusal) => {
+                Problem::from(reports.explain(&refusal, &format.encodings[encoding]))
+            }
+            GroupFailure::Service(error) => Problem::from(error),
+        })?;
+        let write = move || {
+            let count = count_of(&found.grouped);
+            match (wanted, media) {
+                (Wanted::Messages, _) => {
+                    let messages = reports
+                        .messages()
+                        .expect("checked before anything was minted");
+                    let encoding = &format.encodings[encoding];
+                    let ids: Vec<String> = found
+                        .grouped
+                        .iter()
+                        .map(|one| encoding.to_text(one.id))
+                        .collect();
+                    warned(
+                        minted(
+                            media,
+                            &format,
+                            count,
+                            messages.annotate(&sent_reports, &ids),
+                        ),
+                        &warnings,
+                    )
+                }
+                (_, MediaType::Json) => {
+                    let details = details(&format, encoding, &found).enumerate();
+                    minted(
+                        media,
+                        &format,
+                        count,
+                        detailed(&format, with_warnings(details, warnings)),
+                    )
+                }
+                (_, _) => {
+                    let ids = Batch::of_ids(found.grouped.iter().map(|one| one.id).collect());
+                    let encoder = IdEncoder::new(media, &format, encoding, count, None);
+                    let body = AnswerBody::of_ids(encoder, &format, ids, None);
+                    warned(minted(media, &format, count, body), &warnings)
+                }
+            }
+        };
+        Ok(self.way.work(write).await)
+    }
+
+    /// Assigns each accepted report to its conjunction, and writes the result of every report.
+    ///
+    /// # Errors
+    /// Returns a [`Problem`] if the assignment fails. In that case no id was minted.
+    async fn answer_each(self, each: OneByOne) -> Result<Response<AnswerBody>, Problem> {
+        let OneByOne {
+            sorted:
+                SortedReports {
+                    sent_reports,
+                    externals,
+                    refused,
+                },
+            warnings,
+        } = each;
+        let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
+            sent_reports.into_iter().unzip();
+        // Each report was checked before, so grouping refuses none of them.
+        let found =
+            self.group(&sent_reports, &externals)
+                .await
+                .map_err(|failure| match failure {
+                    GroupFailure::Report(refusal) => {
+                        Problem::new(Slug::InvalidReport, refusal.to_string())
+                    }
+                    GroupFailure::Service(error) => Problem::from(error),
+                })?;
+        self.service.counters().count_refused_reports(refused.len());
+        let (
+            format,
+            ReportOrder {
+                encoding, media, ..
+            },
+        ) = (Arc::clone(self.format()), self.order);
+        let write = move || {
+            let details = positions
+                .into_iter()
+                .zip(details(&format, encoding, &found));
+            let body = partial(&format, with_warnings(details, warnings), refused);
+            minted(media, &format, count_of(&found.grouped), body)
+        };
+        Ok(self.way.work(write).await)
+    }
+
+    async fn group(
+        &self,
+        sent_reports: &[SentReport],
+        externals: &[(usize, ExternalId)],
+    ) -> Result<GroupedReports, GroupFailure> {
+        self.service
+            .group(
+                &self.served,
+                &self.minter,
+                sent_reports,
+                externals,
+                self.order.noted_rule,
+            )
+            .await
+    }
+
+    fn format(&self) -> &Arc<Format> {
+        &self.served.counted().format
+    }
+}

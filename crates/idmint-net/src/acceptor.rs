@@ -1,0 +1,133 @@
+//! Accepts connections from the kernel, even when file descriptors run out.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::task::Poll;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::net::{TcpListener, TcpStream};
+use tracing::{info, warn};
+
+/// The pause after a failed `accept`, before the next attempt.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// The maximum number of connections accepted from the backlog while draining. No backlog is
+/// longer, and the bound ends the loop even if new connections keep arriving.
+const BACKLOG_MAX: usize = 8_192;
+
+/// A listener that keeps accepting after any error of `accept`.
+pub(super) struct Acceptor {
+    listener: TcpListener,
+    /// A spare descriptor, released briefly when no other descriptor is left. Without the spare
+    /// one, a connection could not even be refused, and its caller would wait in the backlog until
+    /// it timed out.
+    spare_descriptor: Option<File>,
+    /// `true` while `accept` keeps failing. A shortage of descriptors is therefore logged once when
+    /// it begins and once when it ends, not for each connection.
+    is_short: bool,
+    /// The response sent to a caller that gets the spare descriptor.
+    refusal: &'static [u8],
+}
+
+/// The outcome of one `accept`.
+pub(super) enum Arrival {
+    /// A connection to serve.
+    Connection(TcpStream, IpAddr),
+    /// A connection that uses the spare descriptor. Its refusal is already written, and the caller
+    /// of `next` closes the connection at once.
+    Refused(std::net::TcpStream),
+}
+
+impl Acceptor {
+    pub(super) fn new(listener: TcpListener, refusal: &'static [u8]) -> Self {
+        Self {
+            listener,
+            spare_descriptor: open_spare(),
+            is_short: false,
+            refusal,
+        }
+    }
+
+    /// Returns the next connection.
+    ///
+    /// Ignores errors that concern only one connection. After any other error, pauses and retries.
+    /// This method is cancel safe.
+    pub(super) async fn next(&mut self) -> Arrival {
+        loop {
+            if self.spare_descriptor.is_none() {
+                self.spare_descriptor = open_spare();
+            }
+            let error = match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    if std::mem::take(&mut self.is_short) {
+                        info!("accepting connections again");
+                    }
+                    return Arrival::Connection(stream, peer.ip());
+                }
+                Err(error) => error,
+            };
+            if concerns_one_connection(&error) {
+                continue;
+            }
+            if !std::mem::replace(&mut self.is_short, true) {
+                warn!("cannot accept connections: {error}");
+            }
+            if is_out_of_descriptors(&error)
+                && let Some(refused) = self.refuse_with_spare().await
+            {
+                return Arrival::Refused(refused);
+            }
+            tokio::time::sleep(BACK_OFF).await;
+        }
+    }
+
+    /// Accepts all connections that now wait in the kernel's backlog, at most `BACKLOG_MAX`.
+    pub(super) async fn accept_backlog(&mut self) -> Vec<(TcpStream, IpAddr)> {
+        let mut waiting = Vec::new();
+        while waiting.len() < BACKLOG_MAX
+            && let Some(arrived) = self.accept_now().await
+        {
+            waiting.push(arrived);
+        }
+        waiting
+    }
+
+    async fn refuse_with_spare(&mut self) -> Option<std::net::TcpStream> {
+        drop(self.spare_descriptor.take()?);
+        let (stream, _) = self.accept_now().await?;
+        let mut stream = stream.into_std().ok()?;
+        // The write does not block, because the refusal fits into the send buffer of any new
+        // connection.
+        let _ = stream.write(self.refusal);
+        Some(stream)
+    }
+
+    async fn accept_now(&self) -> Option<(TcpStream, IpAddr)> {
+        poll_fn(|context| match self.listener.poll_accept(context) {
+            Poll::Ready(Ok((stream, peer))) => Poll::Ready(Some((stream, peer.ip()))),
+            Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+}
+
+fn open_spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+fn concerns_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

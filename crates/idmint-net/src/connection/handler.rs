@@ -1,0 +1,284 @@
+//! The handler of requests, and a wrapper that tracks its requests and responses.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use pin_project_lite::pin_project;
+use tokio::task::yield_now;
+
+use super::http2_streams::StreamProgress;
+use super::sent_answer::{SentAnswer, price_of};
+use crate::callers::Callers;
+use crate::stream::{Activity, RequestBody, RequestGuard};
+use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
+
+/// The memory of an HTTP/2 stream, including a short request body and a short response, in bytes.
+const STREAM_LEN: usize = 8 * 1024;
+
+/// The memory that hyper uses to buffer a long request body, in bytes.
+const BODY_BUFFER_LEN: usize = 64 * 1024;
+
+/// The maximum length of a request body that fits into the connection's own buffer, in bytes.
+const SHORT_BODY_LEN_MAX: u64 = 4 * 1024;
+
+/// The body of a response, which reports the memory needed to send it.
+pub trait ResponseBody:
+    HttpBody<Data = Bytes, Error = axum::Error> + ReservedBody + Unpin + Send + 'static
+{
+}
+
+impl<B> ResponseBody for B where
+    B: HttpBody<Data = Bytes, Error = axum::Error> + ReservedBody + Unpin + Send + 'static
+{
+}
+
+/// A handler of the requests of all connections. Every `tower::Service` with these types is a
+/// handler.
+pub trait Handler: Clone + Send + Unpin + 'static {
+    /// The body of the responses.
+    type Body: ResponseBody;
+    /// The future that resolves to the response.
+    type Responding: Future<Output = Result<Response<Self::Body>, Infallible>> + Send;
+
+    /// Starts to respond to a request.
+    fn respond(self, request: Request<Body>) -> Self::Responding;
+}
+
+impl<H, B> Handler for H
+where
+    H: tower::Service<Request<Body>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Unpin
+        + 'static,
+    B: ResponseBody,
+{
+    type Body = B;
+    type Responding = H::Future;
+
+    fn respond(mut self, request: Request<Body>) -> H::Future {
+        self.call(request)
+    }
+}
+
+/// The functions with which the connection layer refuses requests and recognizes probes.
+#[derive(Debug)]
+pub struct Dispatch<B> {
+    /// Makes the response to a request that is refused before it reaches the handler. The headers
+    /// are the headers of the request, or of the response that is replaced. The last argument is
+    /// `true` for a test service.
+    pub refuse: fn(&HeaderMap, Shed, bool) -> Response<B>,
+    /// `true` if a request is a health probe. Probes have their own memory reserve.
+    pub is_probe: fn(&Uri) -> bool,
+}
+
+impl<B> Clone for Dispatch<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Dispatch<B> {}
+
+/// The handler of one connection. It records requests and responses in the connection's activity,
+/// and reserves memory for both.
+pub(super) struct TrackedHandler<H: Handler> {
+    pub(super) handler: H,
+    pub(super) dispatch: Dispatch<H::Body>,
+    pub(super) activity: Arc<Activity>,
+    pub(super) callers: Callers,
+    pub(super) peer: IpAddr,
+}
+
+impl<H: Handler> TrackedHandler<H> {
+    /// Reserves memory for the stream and the body of a request.
+    fn reserve(&self, request: &Request<Incoming>, owner: &BudgetOwner) -> Result<Reserved, Shed> {
+        let length = request.body().size_hint();
+        let has_long_body = length
+            .upper()
+            .is_none_or(|length| length > SHORT_BODY_LEN_MAX);
+        let is_http2 = request.version() == Version::HTTP_2;
+        let stream = if is_http2 {
+            Some(owner.reserve_now(STREAM_LEN)?)
+        } else {
+            None
+        };
+        let body = if has_long_body {
+            Some(owner.reserve_now(BODY_BUFFER_LEN)?)
+        } else {
+            None
+        };
+        Ok(Reserved {
+            stream,
+            _body: body,
+        })
+    }
+}
+
+/// The pending memory reservation for the first chunk of a long response, with its budget owner.
+type Reserving =
+    Pin<Box<dyn Future<Output = Result<(MemoryReservation, BudgetOwner), Shed>> + Send>>;
+
+/// The memory reserved for a request until its response is sent.
+#[derive(Default)]
+struct Reserved {
+    /// The reservation for the stream. `None` in HTTP/1.
+    stream: Option<MemoryReservation>,
+    _body: Option<MemoryReservation>,
+}
+
+impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
+    type Response = Response<SentAnswer<H::Body>>;
+    type Error = Infallible;
+    type Future = TrackedResponse<H>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let has_body = !request.body().is_end_stream();
+        let guard = self.activity.begin_request(has_body);
+        let is_http1 = request.version() < Version::HTTP_2;
+        let is_probe = (self.dispatch.is_probe)(request.uri());
+        let other = self
+            .callers
+            .other_owner(self.peer, is_probe, request.headers());
+        let owner = other.as_ref().unwrap_or(&self.activity.owner);
+        let (reserved, refused) = match self.reserve(&request, owner) {
+            Ok(reserved) => (reserved, None),
+            Err(shed) => (
+                Reserved::default(),
+                Some((self.dispatch.refuse)(
+                    request.headers(),
+                    shed,
+                    self.callers.is_test(),
+                )),
+            ),
+        };
+        let mut request = request.map(|body| match has_body {
+            true => Body::new(RequestBody {
+                body,
+                activity: Arc::clone(&self.activity),
+            }),
+            false => Body::empty(),
+        });
+        // A request with a body or a query, or for a list, can cause much work, so its handler
+        // needs the budget owner to reserve memory or wait for its turn.
+        if has_body || request.uri().query().is_some() || *request.method() != Method::POST {
+            request.extensions_mut().insert(owner.clone());
+        }
+        let progress = match refused {
+            Some(answer) => Progress::Refused {
+                answer: Some(answer),
+            },
+            None => Progress::Handled {
+                response: self.handler.clone().respond(request),
+            },
+        };
+        let is_test = self.callers.is_test();
+        TrackedResponse {
+            progress,
+            refuse: self.dispatch.refuse,
+            is_http1,
+            is_test,
+            guard: Some(guard),
+            other,
+            reserved,
+        }
+    }
+}
+
+pin_project! {
+    /// A request in progress, until the head of its response is ready.
+    pub(super) struct TrackedResponse<H: Handler> {
+        #[pin]
+        progress: Progress<H>,
+        refuse: fn(&HeaderMap, Shed, bool) -> Response<H::Body>,
+        is_http1: bool,
+        is_test: bool,
+        // `None` once the head of the response is ready.
+        guard: Option<RequestGuard>,
+        // The budget owner, if it is not the connection's peer.
+        other: Option<BudgetOwner>,
+        reserved: Reserved,
+    }
+}
+
+pin_project! {
+    #[project = ProgressProjection]
+    enum Progress<H: Handler> {
+        Handled { #[pin] response: H::Responding },
+        // The response is long and waits for a memory reservation.
+        Reserving { paying: Reserving, answer: Option<Response<H::Body>> },
+        Refused { answer: Option<Response<H::Body>> },
+    }
+}
+
+impl<H: Handler> Future for TrackedResponse<H> {
+    type Output = Result<Response<SentAnswer<H::Body>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let polled_again = "a future that is ready is not polled again";
+        let (mut response, reserved) = loop {
+            match this.progress.as_mut().project() {
+                ProgressProjection::Handled { response } => {
+                    let Ok(mut answer) = ready!(response.poll(context));
+                    let Some(price) = price_of(answer.body()) else {
+                        break (answer, None);
+                    };
+                    let peer = this.guard.as_ref().map(|guard| &guard.owner);
+                    let owner = this.other.as_ref().or(peer).expect(polled_again).clone();
+                    if let Some(reservation) = answer.body_mut().take_reservation() {
+                        break (answer, Some((reservation, owner)));
+                    }
+                    let paying = Box::pin(async move {
+                        let reservation = owner.reserve(price).await?;
+                        // Without this yield, a caller that pipelines requests and reads no
+                        // responses would get 16 responses written before other tasks run.
+                        yield_now().await;
+                        Ok((reservation, owner))
+                    });
+                    this.progress.set(Progress::Reserving {
+                        paying,
+                        answer: Some(answer),
+                    });
+                }
+                ProgressProjection::Reserving { paying, answer } => {
+                    let reserved = ready!(paying.as_mut().poll(context));
+                    let answer = answer.take().expect(polled_again);
+                    break match reserved {
+                        Ok(reserved) => (answer, Some(reserved)),
+                        Err(shed) => ((this.refuse)(answer.headers(), shed, *this.is_test), None),
+                    };
+                }
+                ProgressProjection::Refused { answer } => {
+                    break (answer.take().expect(polled_again), None);
+                }
+            }
+        };
+        let guard = this.guard.take().expect(polled_again);
+        if *this.is_http1 && (guard.closes_after_next_answer() || guard.leaves_body_unread()) {
+            response
+                .headers_mut()
+                .insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        let stream = this
+            .reserved
+            .stream
+            .take()
+            .and_then(|reservation| Some((StreamProgress::current()?, reservation)));
+        Poll::Ready(Ok(response.map(|body| {
+            let answer = SentAnswer::new(body, guard, reserved);
+            match stream {
+                Some((progress, reservation)) => answer.on_stream(progress, reservation),
+                None => answer,
+            }
+        })))
+    }
+}

@@ -1,0 +1,208 @@
+//! A response in the course of being sent. Memory for a chunk is reserved before hyper gets the
+//! chunk.
+
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
+
+use super::handler::ResponseBody;
+use super::http2_streams::StreamProgress;
+use crate::stream::{PROGRESS_LEN, RequestGuard};
+use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
+
+/// The maximum length of a response that needs no reservation beyond that of its connection or
+/// stream, in bytes.
+const SHORT_LEN_MAX: usize = 4 * 1024;
+
+/// The maximum number of bytes given to h2 at once. h2 buffers them until the other side makes
+/// room.
+const CHUNK_LEN_MAX: usize = 16 * 1024;
+
+/// A pending memory reservation.
+type Reserving = Pin<Box<dyn Future<Output = Result<MemoryReservation, Shed>> + Send>>;
+
+/// The body of a response. Its request counts as in flight until the body is dropped.
+pub(crate) struct SentAnswer<B> {
+    body: B,
+    request: RequestGuard,
+    /// The owner of the memory budget from which long chunks are reserved. `reserved` is the
+    /// reservation for the next chunk.
+    owner: Option<BudgetOwner>,
+    reserved: Option<MemoryReservation>,
+    paying: Option<Reserving>,
+    /// `None` in HTTP/1.
+    stream: Option<Stream>,
+}
+
+/// The sending state of an HTTP/2 stream. Chunks are small while the other side is slow, so that
+/// even a slow stream makes measurable progress.
+struct Stream {
+    progress: StreamProgress,
+    /// The unsent rest of a body frame.
+    rest: Bytes,
+    chunk_len: usize,
+    last_chunk: Instant,
+    _reservation: MemoryReservation,
+}
+
+/// Returns the memory that the next chunk of this body needs, or `None` if it needs no more than a
+/// short response.
+pub(super) fn price_of(body: &impl ReservedBody) -> Option<usize> {
+    let price = body.piece_len_max();
+    (price > SHORT_LEN_MAX).then_some(price)
+}
+
+impl<B: ResponseBody> SentAnswer<B> {
+    /// Returns a body to send. `reserved` is the reservation for its first chunk, if that chunk is
+    /// long.
+    pub(super) fn new(
+        body: B,
+        request: RequestGuard,
+        reserved: Option<(MemoryReservation, BudgetOwner)>,
+    ) -> Self {
+        let (reserved, owner) = reserved.unzip();
+        Self {
+            body,
+            request,
+            owner,
+            reserved,
+            paying: None,
+            stream: None,
+        }
+    }
+
+    /// Converts this response to one that is sent on an HTTP/2 stream and records its progress
+    /// there.
+    pub(super) fn on_stream(
+        self,
+        progress: StreamProgress,
+        reservation: MemoryReservation,
+    ) -> Self {
+        // The head of the response counts as the first chunk to send.
+        progress.record();
+        let stream = Stream {
+            progress,
+            rest: Bytes::new(),
+            chunk_len: PROGRESS_LEN,
+            last_chunk: Instant::now(),
+            _reservation: reservation,
+        };
+        Self {
+            stream: Some(stream),
+            ..self
+        }
+    }
+
+    /// Polls for the next chunk of the body and reserves its memory.
+    fn poll_piece(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some(owner) = &self.owner
+            && self.reserved.is_none()
+            && let Some(price) = price_of(&self.body)
+        {
+            loop {
+                let paying = self.paying.get_or_insert_with(|| {
+                    let owner = owner.clone();
+                    Box::pin(async move { owner.reserve(price).await })
+                });
+                let reserved = ready!(paying.as_mut().poll(context));
+                self.paying = None;
+                // The head has been sent, so the response can no longer be refused. Retry until
+                // memory is free, or until the connection is cut off.
+                if let Ok(reservation) = reserved {
+                    self.reserved = Some(reservation);
+                    break;
+                }
+            }
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        self.request.record_progress();
+        let Some(reservation) = self.reserved.take() else {
+            return Poll::Ready(frame);
+        };
+        let pay = |bytes| {
+            Bytes::from_owner(PaidBytes {
+                bytes,
+                _reservation: reservation,
+            })
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(pay))))
+    }
+}
+
+impl Stream {
+    fn next_chunk(&mut self, idle_timeout: Duration) -> Bytes {
+        let now = Instant::now();
+        let is_slow = now - mem::replace(&mut self.last_chunk, now) > idle_timeout / 32;
+        self.chunk_len = if is_slow {
+            PROGRESS_LEN
+        } else {
+            (2 * self.chunk_len).min(CHUNK_LEN_MAX)
+        };
+        self.progress.record();
+        self.rest.split_to(self.chunk_len.min(self.rest.len()))
+    }
+}
+
+impl<B: ResponseBody> Body for SentAnswer<B> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        if this
+            .stream
+            .as_ref()
+            .is_none_or(|stream| stream.rest.is_empty())
+        {
+            let frame = ready!(this.poll_piece(context));
+            let Some(stream) = &mut this.stream else {
+                return Poll::Ready(frame);
+            };
+            match frame {
+                Some(Ok(frame)) if frame.is_data() => {
+                    stream.rest = frame.into_data().unwrap_or_default()
+                }
+                other => return Poll::Ready(other),
+            }
+        }
+        let stream = this.stream.as_mut().expect("only a stream has a rest");
+        let idle_timeout = stream.progress.idle_timeout();
+        Poll::Ready(Some(Ok(Frame::data(stream.next_chunk(idle_timeout)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+            && self
+                .stream
+                .as_ref()
+                .is_none_or(|stream| stream.rest.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // hyper calls this once, before the first chunk.
+        self.body.size_hint()
+    }
+}
+
+/// Bytes with the memory reserved for them. Dropping them ends the reservation.
+struct PaidBytes {
+    bytes: Bytes,
+    _reservation: MemoryReservation,
+}
+
+impl AsRef<[u8]> for PaidBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,99 @@
+//! The timeouts of a connection.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::limits::Limits;
+use crate::stream::{Activity, Snapshot, State};
+
+/// The deadline of a connection's current activity, such as reading a head. Each change of the
+/// activity sets a new deadline.
+pub(super) struct Timeouts {
+    limits: Limits,
+    /// The idle time after which [`poll_expired`](Self::poll_expired) resolves for the first time.
+    rest_after: Duration,
+    last: Snapshot,
+    deadline: Instant,
+    /// The deadline by `limits.idle_timeout`, while the connection is idle.
+    idle_deadline: Instant,
+    // The timer never fires after the deadline, and is rarely reset. When it fires early, only the
+    // deadline is checked again. That is cheaper than resetting the timer for every request.
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Timeouts {
+    /// Returns the timeouts of a connection whose current activity is `now` and ends by `deadline`.
+    pub(super) fn new(limits: Limits, now: Snapshot, deadline: Instant) -> Self {
+        Self {
+            limits,
+            rest_after: limits.idle_timeout,
+            last: now,
+            deadline,
+            idle_deadline: deadline,
+            timer: Box::pin(sleep_until(deadline)),
+        }
+    }
+
+    /// Makes the timeouts expire for the first time once the connection is idle for `rest_after`,
+    /// or for a moment while memory is scarce.
+    pub(super) fn with_rest_after(self, rest_after: Duration) -> Self {
+        Self { rest_after, ..self }
+    }
+
+    /// Moves the deadline to the end of the idle timeout. Returns `false` if the deadline was
+    /// already that of the idle timeout, which has therefore expired.
+    pub(super) fn await_idle_timeout(&mut self) -> bool {
+        let is_early = self.deadline < self.idle_deadline;
+        self.deadline = self.idle_deadline;
+        is_early
+    }
+
+    /// Polls the deadline. Once the deadline has passed, resolves to the connection state that
+    /// lasted too long.
+    pub(super) fn poll_expired(
+        &mut self,
+        context: &mut Context<'_>,
+        activity: &Activity,
+    ) -> Poll<State> {
+        loop {
+            self.update(activity);
+            ready!(self.timer.as_mut().poll(context));
+            // The activity may have changed on another thread while the timer slept.
+            self.update(activity);
+            if Instant::now() >= self.deadline {
+                return Poll::Ready(self.last.state);
+            }
+            self.timer.as_mut().reset(self.deadline);
+        }
+    }
+
+    /// Sets a new deadline if the activity has changed.
+    fn update(&mut self, activity: &Activity) {
+        let snapshot = activity.snapshot();
+        if snapshot == self.last {
+            return;
+        }
+        self.last = snapshot;
+        let now = Instant::now();
+        self.deadline = now
+            + match snapshot.state {
+                State::ReadingHead => self.limits.header_timeout,
+                State::Answering => self.limits.idle_timeout,
+                State::Idle => {
+                    activity.record_idle();
+                    self.idle_deadline = now + self.limits.idle_timeout;
+                    if activity.owner.is_scarce() {
+                        Duration::ZERO
+                    } else {
+                        self.rest_after.min(self.limits.idle_timeout)
+                    }
+                }
+            };
+        if self.deadline < self.timer.deadline() {
+            self.timer.as_mut().reset(self.deadline);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Serves connections: admits them, limits them and drains them.
+
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info, warn};
+
+use super::acceptor::{Acceptor, Arrival};
+use super::callers::Callers;
+use super::connection::{Connection, ConnectionObserver, Context, Dispatch, Handler};
+use super::fair_share::FairShare;
+use super::limits::{CONNECTION_LEN, Limits};
+use super::refusal::{REFUSAL_MAX, refusal, refuse};
+use super::stream::Activity;
+use super::table::{OpenConnection, OpenConnections};
+use super::tls::{self, TLS_LEN, Tls};
+use idmint_service::{MemoryReservation, Shed};
+
+/// The outcome of serving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// The number of connections that were closed before they had finished. Requests on them may
+    /// have lost their responses.
+    pub connections_closed_by_force: usize,
+}
+
+/// The limits, the security and the callbacks with which connections are served.
+pub struct Terms<B> {
+    /// The limits on connections.
+    pub limits: Limits,
+    /// The resource limits of callers, and the trusted proxies.
+    pub callers: Callers,
+    /// The table of open connections.
+    pub open: OpenConnections,
+    /// A function that is called for every new connection. If it returns `Some`, the bytes are sent
+    /// as an HTTP/1.1 response, and the connection is closed.
+    pub obstacle: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,
+    /// The functions that refuse requests and recognize probes.
+    pub dispatch: Dispatch<B>,
+    /// The security of connections, and the observer of their requests.
+    pub security: Security<B>,
+}
+
+/// The security of connections, and whether an observer sees their requests.
+pub enum Security<B> {
+    /// Plain text.
+    Plain,
+    /// Plain text, with an observer of requests.
+    Observed(ConnectionObserver<B>),
+    /// TLS, with an observer of requests. A refused connection gets a TLS alert instead of a
+    /// response.
+    Tls(Arc<Tls>, ConnectionObserver<B>),
+}
+
+/// The maximum number of refused connections that stay open so that their callers can read the
+/// refusal. Further refused connections are closed at once.
+const LINGERING_REFUSALS_MAX: usize = 256;
+
+/// Serves connections from this listener until `drain` completes and every accepted request has its
+/// response.
+///
+/// Once `drain` completes, no connection is accepted. Each connection is closed after its next
+/// response, or after a second if it is idle. Connections still open after `drain_max` are cut off.
+///
+/// A connection speaks HTTP/1.1, or HTTP/2 with prior knowledge. With TLS the handshake chooses the
+/// protocol. A panic ends at most its own connection.
+pub async fn serve<H: Handler>(
+    listener: TcpListener,
+    handler: H,
+    terms: Terms<H::Body>,
+    drain: impl Future<Output = ()>,
+    drain_max: Duration,
+) -> Drained {
+    let mut door = Door::new(handler, terms);
+    let mut acceptor = Acceptor::new(listener, door.refusal);
+    door.admit_until(drain, &mut acceptor).await;
+    // The kernel has already accepted the connections in the backlog, and their callers may already
+    // have sent requests.
+    for (stream, peer) in acceptor.accept_backlog().await {
+        door.admit(stream, peer);
+    }
+    drop(acceptor);
+    door.drain(drain_max).await
+}
+
+/// Admits or refuses connections, and owns the tasks of the admitted ones.
+struct Door<H: Handler> {
+    handler: H,
+    terms: Terms<H::Body>,
+    /// The memory to reserve for an open connection, in bytes.
+    connection_len: usize,
+    /// The response to a refused connection.
+    refusal: &'static [u8],
+    lingering: Arc<Semaphore>,
+    turns: FairShare,
+    draining: CancellationToken,
+    tasks: JoinSet<()>,
+    /// The task that starts the scheduler's rounds. It ends when the door is dropped.
+    _rounds: JoinSet<()>,
+}
+
+impl<H: Handler> Door<H> {
+    fn new(handler: H, terms: Terms<H::Body>) -> Door<H> {
+        let (connection_len, refusal) = match &terms.security {
+            Security::Tls(..) => (CONNECTION_LEN + TLS_LEN, tls::REFUSAL),
+            Security::Plain | Security::Observed(_) => {
+                (CONNECTION_LEN, refusal(terms.callers.is_test()))
+            }
+        };
+        let (turns, mut rounds) = (FairShare::default(), JoinSet::new());
+        rounds.spawn(turns.clone().begin_rounds());
+        Door {
+            handler,
+            terms,
+            connection_len,
+            refusal,
+            lingering: Arc::new(Semaphore::new(LINGERING_REFUSALS_MAX)),
+            turns,
+            draining: CancellationToken::new(),
+            tasks: JoinSet::new(),
+            _rounds: rounds,
+        }
+    }
+
+    /// Admits connections until `drain` completes.
+    async fn admit_until(&mut self, drain: impl Future<Output = ()>, acceptor: &mut Acceptor) {
+        let mut drain = pin!(drain);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut drain => break,
+                Some(ended) = self.tasks.join_next() => log_panic(ended),
+                arrival = acceptor.next() => match arrival {
+                    Arrival::Connection(stream, peer) => self.admit(stream, peer),
+                    Arrival::Refused(stream) => {
+                        drop(stream);
+                        self.terms.open.give_up_idle_longest();
+                    }
+                },
+            }
+        }
+    }
+
+    /// Admits a connection or refuses it.
+    fn admit(&mut self, stream: TcpStream, peer: IpAddr) {
+        let Terms {
+            limits,
+            callers,
+            obstacle,
+            dispatch,
+            security,
+            ..
+        } = &self.terms;
+        if let Some(answer) = obstacle() {
+            let answer = if matches!(security, Security::Tls(..)) {
+                Bytes::from_static(self.refusal)
+            } else {
+                answer
+            };
+            return turn_away(stream, answer, &self.lingering);
+        }
+        let stop = self.draining.child_token();
+        match self.enter(peer, &stop) {
+            Ok((activity, held)) => {
+                let (handler, callers, limits) = (self.handler.clone(), callers.clone(), *limits);
+                let own = self.turns.of(peer);
+                let context = Context {
+                    peer,
+                    callers,
+                    limits,
+                    activity,
+                    stop,
+                    turns: own.clone(),
+                };
+                let connection = Connection {
+                    stream,
+                    handler,
+                    dispatch: *dispatch,
+                    context,
+                };
+                // Each kind of connection has its own task type, so that a plain connection does
+                // not pay for TLS or an observer.
+                match security {
+                    Security::Tls(tls, observer) => {
+                        let serving = connection.run_tls(Arc::clone(tls), Arc::clone(observer));
+                        self.tasks.spawn(own.take(while_held(held, serving)))
+                    }
+                    Security::Observed(observer) => {
+                        let serving = connection.run_observed(Arc::clone(observer));
+                        self.tasks.spawn(own.take(while_held(held, serving)))
+                    }
+                    Security::Plain => self
+                        .tasks
+                        .spawn(own.take(while_held(held, connection.run()))),
+                };
+            }
+            Err(shed) => {
+                debug!("rejecting a connection: {shed}");
+                turn_away(stream, Bytes::from_static(self.refusal), &self.lingering);
+            }
+        }
+    }
+
+    /// Adds a connection from this peer to the table and reserves memory for it. The connection
+    /// keeps its table entry and its memory while it is open.
+    fn enter(
+        &self,
+        peer: IpAddr,
+        stop: &CancellationToken,
+    ) -> Result<(Arc<Activity>, (OpenConnection, MemoryReservation)), Shed> {
+        let Terms {
+            limits,
+            callers,
+            open,
+            ..
+        } = &self.terms;
+        let activity = Activity::begin(callers.load().memory.owner(peer));
+        let reservation = callers.pay_for_connection(peer, &activity.owner, self.connection_len)?;
+        let entry = open.enter(peer, callers.is_exempt(peer), limits, &activity, stop);
+        let entry = entry.map_err(|shed| callers.load().counts.count(shed))?;
+        Ok((activity, (entry, reservation)))
+    }
+
+    /// Waits until all connections have ended. After `drain_max`, cuts off the connections that are
+    /// still open.
+    async fn drain(mut self, drain_max: Duration) -> Drained {
+        self.draining.cancel();
+        let tasks = &mut self.tasks;
+        info!(
+            connections = tasks.len(),
+            "draining: {} connections are open",
+            tasks.len()
+        );
+        let all_ended = async {
+            while let Some(ended) = tasks.join_next().await {
+                log_panic(ended);
+            }
+        };
+        let in_time = tokio::time::timeout(drain_max, all_ended).await.is_ok();
+        let connections_closed_by_force = if in_time { 0 } else { tasks.len() };
+        if connections_closed_by_force > 0 {
+            warn!(
+                connections_closed_by_force,
+                "cutting off {connections_closed_by_force} connections after {drain_max:?}"
+            );
+        }
+        tasks.shutdown().await;
+        Drained {
+            connections_closed_by_force,
+        }
+    }
+}
+
+/// Serves a connection, then releases its table entry and its memory.
+async fn while_held(held: impl Sized, serving: impl Future<Output = ()>) {
+    serving.await;
+    drop(held);
+}
+
+fn turn_away(stream: TcpStream, answer: Bytes, refusals: &Arc<Semaphore>) {
+    if let Ok(permit) = Arc::clone(refusals).try_acquire_owned() {
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(REFUSAL_MAX, refuse(stream, answer)).await;
+            drop(permit);
+        });
+    }
+}
+
+fn log_panic(ended: Result<(), JoinError>) {
+    if ended.is_err_and(|error| error.is_panic()) {
+        error!("a connection panicked; its caller got no response");
+    }
+}

@@ -1,0 +1,175 @@
+//! Anchors decide which conjunction a report belongs to. The anchor of a conjunction is the time of
+//! closest approach in its first report.
+//!
+//! ```text
+//! reach of an anchor, inclusive        |<--- 1 s --->|<--- 1 s --->|
+//!                                                  anchor
+//! anchors that can share a report   |<--------- 2 s ---------|--------- 2 s --------->|   (the neighbourhood)
+//! ```
+
+use std::ops::RangeInclusive;
+
+use super::report::Report;
+use idmint_core::time::UnixTime;
+
+/// The reach of an anchor: the maximum difference in microseconds, inclusive, between the time of a
+/// report and the anchor that the report joins.
+const REACH_MICROS: i64 = 1_000_000;
+
+/// The two objects of a report. They are in the reported order, or with the smaller number first if
+/// [`PairOrder`](super::PairOrder) ignores the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pair {
+    /// The catalogue number of the primary object.
+    pub primary: u64,
+    /// The catalogue number of the secondary object.
+    pub secondary: u64,
+}
+
+/// A time of closest approach in whole microseconds since 1970. Times before 1970 are negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tca(pub i64);
+
+/// The first report of a conjunction, to which later reports are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    /// The time of closest approach, from which the id of the conjunction is made.
+    pub tca: Tca,
+    /// Orders the anchors of a pair of objects by age. The rank is greater than the rank of every
+    /// older anchor of the pair within two seconds. If a report is within one second of two
+    /// anchors, it joins the one with the lower rank.
+    pub rank: u32,
+}
+
+/// A plan to store a new anchor, the first report of a conjunction.
+///
+/// The plan stays valid as long as the pair has no anchor at a time in `free`, and no nearby anchor
+/// has the same or a greater rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnchorPlan {
+    /// The name of the format.
+    pub format: String,
+    /// The two objects of the conjunction.
+    pub pair: Pair,
+    /// The anchor to store, with its time and rank.
+    pub anchor: Anchor,
+    /// The times at which the pair must have no other anchor when the plan is written.
+    pub free: Vec<RangeInclusive<Tca>>,
+}
+
+impl AnchorPlan {
+    /// Creates the plan to store `anchor`, the first report of a conjunction. The pair must have no
+    /// other anchor within reach of the report.
+    pub fn of_report(format: &str, pair: Pair, anchor: Anchor) -> AnchorPlan {
+        AnchorPlan {
+            format: format.to_owned(),
+            pair,
+            anchor,
+            free: vec![anchor.tca.reach()],
+        }
+    }
+}
+
+impl Pair {
+    /// Returns this pair with primary and secondary object exchanged.
+    #[must_use]
+    pub fn swapped(self) -> Pair {
+        Pair {
+            primary: self.secondary,
+            secondary: self.primary,
+        }
+    }
+}
+
+/// The maximum difference in microseconds between two anchors of the same objects that may be one
+/// conjunction. The reported time of a conjunction can drift that far.
+const NEAR_MICROS: i64 = 60_000_000;
+
+impl Tca {
+    /// Returns the times within a minute of an anchor at this time. Other anchors of the same
+    /// objects in this range may belong to the same conjunction.
+    pub fn vicinity(self) -> RangeInclusive<Tca> {
+        Tca(self.0.saturating_sub(NEAR_MICROS))..=Tca(self.0.saturating_add(NEAR_MICROS))
+    }
+
+    /// Returns the time of closest approach in a report.
+    ///
+    /// # Panics
+    /// Panics if the time is after the year 290 000, which no text can represent.
+    pub fn of(report: &Report) -> Tca {
+        Tca::at(report.tca())
+    }
+
+    /// Converts an instant, rounding down to a microsecond.
+    ///
+    /// # Panics
+    /// Panics if the instant is after the year 290 000.
+    pub fn at(instant: UnixTime) -> Tca {
+        Tca(i64::try_from(instant.nanos().div_euclid(1_000))
+            .expect("an instant before the year 290 000"))
+    }
+
+    /// Returns the time from an anchor to this time, in microseconds. The result is negative if
+    /// this time is earlier.
+    pub fn since(self, anchor: Tca) -> i64 {
+        self.0 - anchor.0
+    }
+
+    /// Returns `true` if a report at this time may join an anchor at the time `anchor`.
+    pub(super) fn is_within_reach_of(self, anchor: Tca) -> bool {
+        self.reach().contains(&anchor)
+    }
+
+    /// Returns the times of all anchors that a report at this time can join.
+    pub fn reach(self) -> RangeInclusive<Tca> {
+        Tca(self.0.saturating_sub(REACH_MICROS))..=Tca(self.0.saturating_add(REACH_MICROS))
+    }
+
+    /// Returns the times of all anchors that [`Anchor::find`] and [`Anchor::create`] need for a
+    /// report at this time. An anchor at such a time and an anchor at this time can both be within
+    /// reach of one report.
+    pub fn neighbourhood(self) -> RangeInclusive<Tca> {
+        Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
+    }
+}
+
+impl From<Tca> for UnixTime {
+    fn from(tca: Tca) -> UnixTime {
+        UnixTime::from_nanos(i128::from(tca.0) * 1_000)
+    }
+}
+
+impl Anchor {
+    /// Returns the anchor of the conjunction that a report at `tca` joins: the oldest anchor within
+    /// one second of `tca`.
+    ///
+    /// `neighbours` must contain all anchors of the pair in the [neighbourhood](Tca::neighbourhood)
+    /// of `tca`.
+    ///
+    /// ```
+    /// use idmint_records::conjunction::{Anchor, Tca};
+    ///
+    /// let anchors = [Anchor { tca: Tca(1_500_000), rank: 0 }, Anchor { tca: Tca(0), rank: 1 }];
+    /// assert_eq!(Anchor::find(Tca(1_000_000), &anchors), Some(anchors[0]));
+    /// assert_eq!(Anchor::find(Tca(499_999), &anchors), Some(anchors[1]));
+    /// assert_eq!(Anchor::find(Tca(2_500_001), &anchors), None);
+    /// ```
+    pub fn find(tca: Tca, neighbours: &[Anchor]) -> Option<Anchor> {
+        let within_reach = neighbours
+            .iter()
+            .filter(|anchor| tca.is_within_reach_of(anchor.tca));
+        within_reach.min_by_key(|anchor| anchor.rank).copied()
+    }
+
+    /// Creates the anchor of a new conjunction at the time `tca`.
+    ///
+    /// `neighbours` must contain the same anchors as for [`Anchor::find`].
+    pub fn create(tca: Tca, neighbours: &[Anchor]) -> Anchor {
+        let greatest = neighbours.iter().map(|anchor| anchor.rank).max();
+        let rank = greatest.map_or(0, |rank| {
+            rank.checked_add(1)
+                .expect("anchors at 2^32 ranks would need as many seconds")
+        });
+        Anchor { tca, rank }
+    }
+}

@@ -1,0 +1,224 @@
+//! A document with one or more Conjunction Data Messages. It can be read, and returned with a
+//! conjunction id inserted into each message.
+
+use super::draft::Message;
+use super::error::CdmError;
+use super::form::CdmForm;
+use super::insertion::Insertion;
+use super::outcomes::Outcomes;
+use super::outcomes::ReadRule;
+use super::transcoded::{Origin, transcode};
+use super::{kvn, space_track, xml};
+use crate::conjunction::group_request::{GroupError, GroupRefusal};
+use crate::conjunction::grouped_minter::GroupedMinter;
+use crate::conjunction::object_rules::ObjectRules;
+use crate::conjunction::sent_report::{NotedFault, SentReport};
+use idmint_core::id::Encoding;
+
+/// One or more Conjunction Data Messages (CDM) in one text.
+///
+/// `B` is the type of the bytes, which are not copied. Source: CCSDS 508.0-B-1,
+/// <https://public.ccsds.org/Pubs/508x0b1e2c2.pdf>. Version 2.0 follows the draft CCSDS
+/// 508.0-P-1.1.
+///
+/// ```
+/// use idmint_records::conjunction::SentReport;
+/// use idmint_records::conjunction::cdm::{CdmForm, Document};
+///
+/// let sent = "CCSDS_CDM_VERS = 1.0\r\nCREATION_DATE = 2024-01-30T12:00:00\r\nTCA = 2024-032T00:00:00.25\r\n\
+///     OBJECT = OBJECT1\r\nOBJECT_DESIGNATOR = 25544\r\nOBJECT = OBJECT2\r\nOBJECT_DESIGNATOR = 48274";
+/// let document = Document::read(CdmForm::Kvn, sent)?;
+/// let report = *document.messages()[0].report();
+/// assert_eq!(report.primary(), 25_544);
+/// let annotated = document.annotate(&[SentReport::new(report)], &["zwwqlzz-pjjmxmd-lkpvwq"]);
+/// let comment = "\r\nCOMMENT CONJUNCTION_EVENT_ID = zwwqlzz-pjjmxmd-lkpvwq\r\n";
+/// assert_eq!(annotated, sent.replacen("\r\n", comment, 1).as_bytes());
+/// # Ok::<(), idmint_records::conjunction::cdm::CdmError>(())
+/// ```
+#[derive(Debug)]
+pub struct Document<B> {
+    source: B,
+    /// The document converted to UTF-8, or `None` if the original document is in UTF-8.
+    decoded: Option<String>,
+    origin: Origin,
+    messages: Vec<Message>,
+    refused: Vec<(usize, CdmError)>,
+}
+
+impl<B: AsRef<[u8]>> Document<B> {
+    /// Reads every message of a document. The time that this takes is proportional to the length of
+    /// the document.
+    ///
+    /// # Errors
+    /// Returns [`CdmError`] for the first invalid line, with its keyword.
+    pub fn read(form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
+        Document::read_by(
+            ReadRule {
+                objects: &ObjectRules::default(),
+                note: None,
+                is_partial: false,
+            },
+            form,
+            source,
+        )
+    }
+
+    /// Reads every message of a document. `rule` says how designators are converted to numbers, and
+    /// whether invalid messages are left out.
+    ///
+    /// # Errors
+    /// Returns the same [`CdmError`] as [`Document::read`]. If the rule leaves out invalid
+    /// messages, only errors that concern the document as a whole are returned.
+    pub fn read_by(rule: ReadRule<'_>, form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
+        let bytes = source.as_ref();
+        let (decoded, origin) = if form == CdmForm::Xml {
+            transcode(bytes)?
+        } else {
+            (None, Origin::UTF_8)
+        };
+        let Outcomes {
+            messages, refused, ..
+        } = match form {
+            CdmForm::Kvn => kvn::read(bytes, rule),
+            CdmForm::Xml => xml::read(
+                decoded.as_ref().map_or(bytes, String::as_bytes),
+                origin,
+                rule,
+            ),
+            CdmForm::SpaceTrack => space_track::read(bytes, rule),
+        }?;
+        Ok(Document {
+            source,
+            decoded,
+            origin,
+            messages,
+            refused,
+        })
+    }
+
+    /// Returns the messages that were read, in document order.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Returns the errors of the invalid messages that were left out. Each error comes with the
+    /// position of its message among all messages of the document, from 0.
+    pub fn refused(&self) -> &[(usize, CdmError)] {
+        &self.refused
+    }
+
+    /// Returns the report of each message, together with the conjunction id that the message
+    /// already contains (the attached id), if any.
+    ///
+    /// The attached id is read in the encoding with the index `encoding`. If that fails, it is read
+    /// in the first encoding of the format that accepts it. The minter decides whether the value of
+    /// the keyword CONJUNCTION_ID is an id of idmint.
+    ///
+    /// # Errors
+    /// Returns [`CdmError`] for the first message whose attached id is not an id of the format, or
+    /// which has two different ids.
+    pub fn sent_reports(
+        &self,
+        minter: &GroupedMinter,
+        encoding: usize,
+    ) -> Result<Vec<SentReport>, CdmError> {
+        (0..self.messages.len())
+            .map(|index| self.sent_report(index, minter, encoding))
+            .collect()
+    }
+
+    /// Returns the report of one message with its attached id, like [`Document::sent_reports`].
+    ///
+    /// # Errors
+    /// Returns [`CdmError`] if the attached id is not an id of the format, or if the message has
+    /// two different ids.
+    pub fn sent_report(
+        &self,
+        index: usize,
+        minter: &GroupedMinter,
+        encoding: usize,
+    ) -> Result<SentReport, CdmError> {
+        let message = &self.messages[index];
+        Ok(SentReport {
+            report: *message.report(),
+            noted: message.noted(minter, encoding)?,
+        })
+    }
+
+    /// Converts the refusal of one of the [sent_reports](Document::sent_reports) to an error with
+    /// the line and the keyword of its cause. `encoding` is used to write ids in the error message.
+    pub fn explain(
+        &self,
+        GroupRefusal { index, error }: &GroupRefusal,
+        encoding: &Encoding,
+    ) -> CdmError {
+        let message = &self.messages[*index];
+        match error {
+            GroupError::Report(error) => message.refuse(error),
+            GroupError::OtherObjects { .. } => {
+                message.refuse_existing_id(&NotedFault::OtherObjects)
+            }
+            GroupError::OtherId { gets, .. } => {
+                message.refuse_existing_id(&NotedFault::OtherId(encoding.to_text(*gets)))
+            }
+        }
+    }
+
+    /// Returns the bytes of the document with the id of each message inserted. `ids` must be in the
+    /// order of the messages.
+    ///
+    /// A message that already contains a conjunction id (an attached id) is not changed. Grouping
+    /// the [sent_reports](Document::sent_reports) has then checked that this id is correct.
+    ///
+    /// # Panics
+    /// Panics if `sent_reports` or `ids` does not have exactly one item for each message.
+    pub fn annotate(&self, sent_reports: &[SentReport], ids: &[impl AsRef<str>]) -> Vec<u8> {
+        assert_eq!(ids.len(), self.messages.len(), "each message gets an id");
+        assert_eq!(
+            sent_reports.len(),
+            self.messages.len(),
+            "each message is a sent_report"
+        );
+        let source = self.source.as_ref();
+        let messages = self.messages.iter().zip(sent_reports).zip(ids);
+        let without_id = messages.filter(|((_, sent_report), _)| sent_report.noted.is_none());
+        let without_id = without_id.map(|((message, _), id)| (&message.insertion, id.as_ref()));
+        if let Some(decoded) = &self.decoded {
+            return self.annotate_decoded(decoded, without_id);
+        }
+        // Reserve enough memory for a comment with its keyword and its id in each message.
+        let room = ids.first().map_or(0, |id| 64 + 2 * id.as_ref().len()) * ids.len();
+        let mut out = Vec::with_capacity(source.len() + room);
+        let mut written = 0;
+        for (insertion, id) in without_id {
+            let at = insertion.at();
+            out.extend_from_slice(&source[written..at]);
+            insertion.write(source, id, &mut out);
+            written = at;
+        }
+        out.extend_from_slice(&source[written..]);
+        out
+    }
+
+    fn annotate_decoded<'a>(
+        &self,
+        decoded: &str,
+        insertions: impl Iterator<Item = (&'a Insertion, &'a str)>,
+    ) -> Vec<u8> {
+        let source = self.source.as_ref();
+        let mut out = Vec::with_capacity(source.len());
+        let (mut read, mut written) = (0, 0);
+        for (place, id) in insertions {
+            let at = place.at();
+            let end = written.max(self.origin.begin()) + self.origin.len_of(&decoded[read..at]);
+            out.extend_from_slice(&source[written..end]);
+            let mut insertion = Vec::new();
+            place.write(decoded.as_bytes(), id, &mut insertion);
+            self.origin
+                .encode(str::from_utf8(&insertion).expect("made of texts"), &mut out);
+            (read, written) = (at, end);
+        }
+        out.extend_from_slice(&source[written..]);
+        out
+    }
+}

@@ -1,0 +1,110 @@
+//! The reason why a Conjunction Data Message gets no id.
+
+use std::fmt;
+
+/// The maximum number of characters of a document that an error message quotes at once.
+const TOLD_CHARS_MAX: usize = 60;
+
+/// An error in a document with Conjunction Data Messages, with its position.
+///
+/// The text looks like
+/// `line 17: TCA: "2024-13-01T00:00:00" is not a time in CCSDS calendar or day-of-year form`. It
+/// has a few hundred characters at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CdmError {
+    /// The line number, counted from 1.
+    pub line: u64,
+    /// The name of the invalid keyword, element or member. `None` if the error is not about a
+    /// single value.
+    pub keyword: Option<String>,
+    /// The reason as one word, which programs can match on.
+    pub reason: &'static str,
+    /// The bound of the id format that the report violates, or `None` if the error is not about a
+    /// bound.
+    pub limit: Option<String>,
+    message: String,
+}
+
+impl CdmError {
+    /// Creates an error that concerns a whole line of the document.
+    pub(super) fn at(line: u64, reason: &'static str, message: impl fmt::Display) -> CdmError {
+        CdmError {
+            line,
+            keyword: None,
+            reason,
+            limit: None,
+            message: message.to_string(),
+        }
+    }
+
+    /// Adds the violated bound to this error.
+    pub(super) fn with_limit(self, limit: Option<String>) -> CdmError {
+        CdmError { limit, ..self }
+    }
+
+    /// Returns `true` if the same document may be valid with another configuration, because the
+    /// configuration assigns catalogue numbers to some designators.
+    pub fn depends_on_configuration(&self) -> bool {
+        matches!(self.reason, "wrong_type" | "another_catalog")
+    }
+
+    /// Returns the message without the line number, for callers that show the line number
+    /// themselves.
+    pub fn without_line(&self) -> String {
+        match &self.keyword {
+            Some(keyword) => format!("{keyword}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    /// Creates an error that concerns one keyword, element or member.
+    pub(super) fn of(
+        line: u64,
+        keyword: &str,
+        reason: &'static str,
+        message: impl fmt::Display,
+    ) -> CdmError {
+        let keyword = Some(cut(keyword));
+        CdmError {
+            line,
+            keyword,
+            reason,
+            limit: None,
+            message: message.to_string(),
+        }
+    }
+}
+
+impl std::error::Error for CdmError {}
+
+impl fmt::Display for CdmError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "line {}: {}", self.line, self.without_line())
+    }
+}
+
+/// Prepares a part of a document for an error message: quotes it, escapes it, and cuts it if it is
+/// long.
+pub(super) fn quote(text: &str) -> String {
+    format!("{:?}", cut(text))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TOLD_CHARS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_part_of_a_document_is_cut_between_characters() {
+        let error = CdmError::of(3, &"K".repeat(500), "wrong_type", quote(&"é\n".repeat(500)));
+        assert!(error.to_string().starts_with("line 3: KKKK"));
+        assert!(error.to_string().contains(r#"é\né\n"#));
+        assert!(error.to_string().chars().count() < 200, "{error}");
+    }
+}

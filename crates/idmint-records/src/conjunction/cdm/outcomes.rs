@@ -1,0 +1,58 @@
+//! Collects the result (a message or an error) for each message of a document while it is read.
+
+use super::draft::Message;
+use super::error::CdmError;
+use super::version::NoteForm;
+use crate::conjunction::object_rules::ObjectRules;
+
+/// The messages that were read, and the messages that were refused.
+#[derive(Debug)]
+pub(super) struct Outcomes<'a> {
+    pub(super) rule: ReadRule<'a>,
+    pub(super) messages: Vec<Message>,
+    /// The errors of the refused messages. Each error comes with the position of its message among
+    /// all messages of the document, from 0.
+    pub(super) refused: Vec<(usize, CdmError)>,
+}
+
+impl<'a> Outcomes<'a> {
+    pub(super) fn new(rule: ReadRule<'a>) -> Outcomes<'a> {
+        Outcomes {
+            rule,
+            messages: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Returns the number of messages that were added so far, including refused ones.
+    pub(super) fn len(&self) -> usize {
+        self.messages.len() + self.refused.len()
+    }
+
+    /// Adds the result for the next message of the document.
+    ///
+    /// # Errors
+    /// Returns the error of the message, unless the settings say that invalid messages are left
+    /// out.
+    pub(super) fn add(&mut self, outcome: Result<Message, CdmError>) -> Result<(), CdmError> {
+        match outcome {
+            Ok(message) => self.messages.push(message),
+            Err(error) if self.rule.is_partial => self.refused.push((self.len(), error)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// The settings for reading a document.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadRule<'a> {
+    /// The rules for converting designators to catalogue numbers.
+    pub objects: &'a ObjectRules,
+    /// How the conjunction id is written into a message of CCSDS 508.0. If `None`, the version of
+    /// the message decides.
+    pub note: Option<NoteForm>,
+    /// `true` if invalid messages are left out. Otherwise, one invalid message refuses the whole
+    /// document.
+    pub is_partial: bool,
+}

@@ -1,0 +1,175 @@
+//! Converts a document in another character encoding to UTF-8, and converts inserted text back to
+//! the original encoding.
+//!
+//! An XML document in UTF-16 begins with a byte order mark. An XML document in ISO-8859-1 says so
+//! in its XML declaration.
+
+use super::error::{CdmError, quote};
+
+/// The maximum length in bytes of a document that is not in UTF-8. While such a document is read,
+/// two copies of it are in memory.
+const TRANSCODED_LEN_MAX: usize = 4 * 1024 * 1024;
+
+/// The character encoding of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Charset {
+    Latin1,
+    Utf16Le,
+    Utf16Be,
+}
+
+/// The character encoding that a document had before it was converted to UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The original encoding, or `None` if the document was in UTF-8 already.
+    charset: Option<Charset>,
+    /// The length in bytes of the byte order mark, which was removed.
+    begin: usize,
+}
+
+impl Origin {
+    /// The origin of a document that was in UTF-8 from the beginning.
+    pub(super) const UTF_8: Origin = Origin {
+        charset: None,
+        begin: 0,
+    };
+
+    /// Returns the length in bytes that `part`, a part of the converted text, has in the original
+    /// document.
+    pub(super) fn len_of(self, part: &str) -> usize {
+        match self.charset {
+            None => part.len(),
+            Some(Charset::Latin1) => part.chars().count(),
+            Some(Charset::Utf16Le | Charset::Utf16Be) => 2 * part.encode_utf16().count(),
+        }
+    }
+
+    /// Returns the length in bytes of the byte order mark, which was removed.
+    pub(super) fn begin(self) -> usize {
+        self.begin
+    }
+
+    /// Appends `text` to `out` in the original encoding. A character that ISO-8859-1 does not have
+    /// is written as a character reference, such as `&#8364;`.
+    pub(super) fn encode(self, text: &str, out: &mut Vec<u8>) {
+        match self.charset {
+            None => out.extend_from_slice(text.as_bytes()),
+            Some(Charset::Latin1) => {
+                for letter in text.chars() {
+                    match u8::try_from(letter) {
+                        Ok(byte) => out.push(byte),
+                        Err(_) => {
+                            out.extend_from_slice(format!("&#{};", u32::from(letter)).as_bytes())
+                        }
+                    }
+                }
+            }
+            Some(Charset::Utf16Le) => text
+                .encode_utf16()
+                .for_each(|unit| out.extend_from_slice(&unit.to_le_bytes())),
+            Some(Charset::Utf16Be) => text
+                .encode_utf16()
+                .for_each(|unit| out.extend_from_slice(&unit.to_be_bytes())),
+        }
+    }
+
+    /// Returns `true` if `name`, the encoding in the XML declaration, fits the document.
+    pub(super) fn is_declared_by(self, name: &str) -> bool {
+        let names: &[&str] = match self.charset {
+            // The document may be in ASCII, which is the same in all of these encodings.
+            None => &["utf-8", "us-ascii", "iso-8859-1"],
+            Some(Charset::Latin1) => &["iso-8859-1"],
+            Some(Charset::Utf16Le | Charset::Utf16Be) => &["utf-16"],
+        };
+        names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Converts an XML document to UTF-8. Returns the converted text and the original encoding. The
+/// text is `None` if the document already is in UTF-8.
+///
+/// # Errors
+/// Returns [`CdmError`] if a document that must be converted is too long, or if it is not in the
+/// encoding that it claims.
+pub(super) fn transcode(document: &[u8]) -> Result<(Option<String>, Origin), CdmError> {
+    let charset = match document {
+        [0xff, 0xfe, ..] => Charset::Utf16Le,
+        [0xfe, 0xff, ..] => Charset::Utf16Be,
+        _ if declares_latin1(document) && !document.is_ascii() => Charset::Latin1,
+        _ => return Ok((None, Origin::UTF_8)),
+    };
+    if document.len() > TRANSCODED_LEN_MAX {
+        let what = format!(
+            "the document has {} bytes; a document not in UTF-8 may have {TRANSCODED_LEN_MAX}",
+            document.len()
+        );
+        return Err(
+            CdmError::at(1, "report_form", what).with_limit(Some(TRANSCODED_LEN_MAX.to_string()))
+        );
+    }
+    let (text, begin) = match charset {
+        Charset::Latin1 => (document.iter().map(|byte| char::from(*byte)).collect(), 0),
+        Charset::Utf16Le => (decode_utf16(&document[2..], u16::from_le_bytes)?, 2),
+        Charset::Utf16Be => (decode_utf16(&document[2..], u16::from_be_bytes)?, 2),
+    };
+    Ok((
+        Some(text),
+        Origin {
+            charset: Some(charset),
+            begin,
+        },
+    ))
+}
+
+fn decode_utf16(bytes: &[u8], unit_of: fn([u8; 2]) -> u16) -> Result<String, CdmError> {
+    let (pairs, rest) = bytes.as_chunks();
+    let mut text = String::with_capacity(bytes.len());
+    let mut lines = 1;
+    for letter in char::decode_utf16(pairs.iter().map(|pair| unit_of(*pair))) {
+        let Ok(letter) = letter else {
+            return Err(CdmError::at(
+                lines,
+                "not_utf8",
+                "the document is not UTF-16 from here on",
+            ));
+        };
+        lines += u64::from(letter == '\n');
+        text.push(letter);
+    }
+    if rest.is_empty() {
+        return Ok(text);
+    }
+    Err(CdmError::at(
+        lines,
+        "not_utf8",
+        "the document ends inside a UTF-16 character",
+    ))
+}
+
+/// Returns `true` if the XML declaration says ISO-8859-1. The declaration must be in ASCII.
+fn declares_latin1(document: &[u8]) -> bool {
+    let Some(rest) = document.strip_prefix(b"<?xml".as_slice()) else {
+        return false;
+    };
+    let end = rest.iter().position(|byte| *byte == b'>').unwrap_or(0);
+    let declaration = String::from_utf8_lossy(&rest[..end]).to_ascii_lowercase();
+    let Some((_, value)) = declaration.split_once("encoding") else {
+        return false;
+    };
+    let value = value
+        .trim_start()
+        .strip_prefix('=')
+        .unwrap_or_default()
+        .trim_start();
+    ["\"iso-8859-1\"", "'iso-8859-1'"]
+        .iter()
+        .any(|name| value.starts_with(name))
+}
+
+/// Returns the error message for an XML declaration that names another encoding.
+pub(super) fn refuse_declared(name: &str) -> String {
+    format!(
+        "the encoding is {}, but must be UTF-8, UTF-16 with its byte order mark, or ISO-8859-1",
+        quote(name)
+    )
+}

@@ -1,0 +1,47 @@
+//! The ids that other originators give to conjunctions. They are stored with the conjunction, which
+//! can then be found by them.
+
+use std::fmt;
+
+/// The id that another originator has given to a conjunction. It comes from `CONJUNCTION_ID` in a
+/// message of that originator.
+///
+/// The id has 1 to [`ExternalId::LEN_MAX`] characters. idmint does not interpret it, and only
+/// compares it as a whole.
+///
+/// ```
+/// use idmint_records::conjunction::ExternalId;
+///
+/// assert_eq!(ExternalId::new("2012-018D-1997-030E").expect("an id").as_str(), "2012-018D-1997-030E");
+/// assert_eq!((ExternalId::new(""), ExternalId::new(&"0".repeat(255))), (None, None));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExternalId(String);
+
+impl ExternalId {
+    /// The maximum number of characters, which is the maximum length of a line in a message (CCSDS
+    /// 508.0-B-1, 6.3.1.2).
+    pub const LEN_MAX: usize = 254;
+
+    /// The maximum number of external ids that are stored for a conjunction. Only the first ones
+    /// are stored.
+    pub const COUNT_MAX: usize = 16;
+
+    /// Creates an id, or returns `None` if the text is empty or too long.
+    pub fn new(text: &str) -> Option<ExternalId> {
+        (1..=ExternalId::LEN_MAX)
+            .contains(&text.chars().count())
+            .then(|| ExternalId(text.to_owned()))
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ExternalId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}

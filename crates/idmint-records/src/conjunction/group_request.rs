@@ -1,0 +1,400 @@
+//! Groups reports into conjunctions. Each report joins an existing conjunction or begins a new one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::anchor::{Anchor, AnchorPlan, Pair, Tca};
+use super::grouped_minter::GroupedMinter;
+use super::report::ReportError;
+use super::sent_report::{NotedRule, SentReport};
+
+/// The result of grouping one report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grouped {
+    /// The id that the report gets.
+    pub id: u128,
+    /// `true` if the report is the first of its conjunction. `None` if this is unknown, because
+    /// conjunctions are not stored.
+    pub created: Option<bool>,
+    /// The time of the conjunction's anchor, from which the id is made.
+    pub anchor: Tca,
+    /// The time from the anchor to the report, in microseconds. Negative if the report's time is
+    /// earlier.
+    pub delta_us: i64,
+    /// `true` if the id differs from the id that the sender attached to the report. `None` if the
+    /// report has no attached id.
+    pub noted_differs: Option<bool>,
+}
+
+/// The error for a report that cannot be grouped. The whole request is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("report {index}: {error}")]
+pub struct GroupRefusal {
+    /// The index of the report in the request, from 0.
+    pub index: usize,
+    /// The reason why the report cannot be grouped.
+    pub error: GroupError,
+}
+
+/// The reason why a report cannot be grouped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// No id can be made for the report.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The id that the sender attached to the report belongs to other objects than the report's.
+    #[error("it names the id {named}, which belongs to other objects")]
+    OtherObjects {
+        /// The id that the sender attached to the report.
+        named: u128,
+    },
+    /// The report would get another id than the sender attached to it, and the rule requires them
+    /// to be equal.
+    #[error("it names the id {named}, but gets {gets}")]
+    OtherId {
+        /// The id that the sender attached to the report.
+        named: u128,
+        /// The id that the report would get.
+        gets: u128,
+    },
+}
+
+/// A request to group reports. Either all of them are grouped, or none.
+#[derive(Debug, Clone)]
+pub struct GroupRequest {
+    minter: Arc<GroupedMinter>,
+    noted_rule: NotedRule,
+    reports: Vec<Keyed>,
+}
+
+/// A report, with the pair of objects and the times that are needed to look up its conjunction.
+#[derive(Debug, Clone, Copy)]
+struct Keyed {
+    sent_report: SentReport,
+    pair: Pair,
+    tca: Tca,
+    noted: Option<NotedAnchor>,
+}
+
+/// The anchor that the attached id of a report stands for. All times within one tick of the format
+/// give the same id, so only a range of times is known.
+#[derive(Debug, Clone, Copy)]
+struct NotedAnchor {
+    id: u128,
+    /// The first and the last time for which the format gives this id.
+    first: Tca,
+    last: Tca,
+    /// The time in the range from `first` to `last` that is nearest to the report.
+    nearest: Tca,
+}
+
+impl NotedAnchor {
+    fn find(&self, anchors: &[Anchor]) -> Option<Anchor> {
+        anchors
+            .iter()
+            .copied()
+            .find(|anchor| (self.first..=self.last).contains(&anchor.tca))
+    }
+}
+
+impl Keyed {
+    fn new(minter: &GroupedMinter, sent_report: &SentReport) -> Result<Keyed, GroupError> {
+        let report = &sent_report.report;
+        minter.id_of(report)?;
+        let tca = Tca::of(report);
+        let noted = sent_report.noted.map(|id| {
+            let (first, last) = minter
+                .anchors_of(id, report)
+                .ok_or(GroupError::OtherObjects { named: id })?
+                .into_inner();
+            Ok::<_, GroupError>(NotedAnchor {
+                id,
+                first,
+                last,
+                nearest: tca.clamp(first, last),
+            })
+        });
+        Ok(Keyed {
+            sent_report: *sent_report,
+            pair: minter.pair_of(report),
+            tca,
+            noted: noted.transpose()?,
+        })
+    }
+
+    /// Returns the times around which stored anchors must be looked up for this report.
+    fn times(&self) -> impl Iterator<Item = Tca> {
+        std::iter::once(self.tca).chain(self.noted.map(|noted| noted.nearest))
+    }
+}
+
+/// The decision about one report.
+enum Choice {
+    /// The report joins the conjunction with this anchor.
+    Joined(Anchor),
+    /// The report begins a conjunction, and the time of the report becomes the anchor.
+    Own,
+    /// The report begins a conjunction that gets the report's attached id. The anchor is the
+    /// `nearest` time with that id.
+    Adopted(NotedAnchor),
+}
+
+/// Anchors of new conjunctions that are planned, but not stored yet.
+#[derive(Debug, Default)]
+pub struct NewAnchors {
+    by_format: HashMap<String, HashMap<Pair, Vec<Anchor>>>,
+}
+
+impl NewAnchors {
+    fn add(&mut self, plan: &AnchorPlan) {
+        let of_format = self.by_format.entry(plan.format.clone()).or_default();
+        of_format.entry(plan.pair).or_default().push(plan.anchor);
+    }
+
+    /// Returns the planned anchors of a pair of objects within two seconds of `tca`.
+    fn around(&self, format: &str, pair: Pair, tca: Tca) -> impl Iterator<Item = Anchor> {
+        let of_pair = self
+            .by_format
+            .get(format)
+            .and_then(|pairs| pairs.get(&pair))
+            .into_iter()
+            .flatten();
+        of_pair
+            .copied()
+            .filter(move |anchor| tca.neighbourhood().contains(&anchor.tca))
+    }
+}
+
+impl GroupRequest {
+    /// Creates a request to group these reports.
+    ///
+    /// # Errors
+    /// Returns [`GroupRefusal`] for the first report for which no id can be made, or whose attached
+    /// id belongs to other objects.
+    pub fn new(
+        minter: Arc<GroupedMinter>,
+        sent_reports: &[SentReport],
+    ) -> Result<GroupRequest, GroupRefusal> {
+        let keyed = |(index, sent_report): (usize, &SentReport)| {
+            Keyed::new(&minter, sent_report).map_err(|error| GroupRefusal { index, error })
+        };
+        let reports = sent_reports
+            .iter()
+            .enumerate()
+            .map(keyed)
+            .collect::<Result<_, _>>()?;
+        Ok(GroupRequest {
+            minter,
+            noted_rule: NotedRule::default(),
+            reports,
+        })
+    }
+
+    /// Checks that a single report can be grouped.
+    ///
+    /// # Errors
+    /// Returns [`GroupError`] if a request with this report would be refused.
+    pub fn check(minter: &GroupedMinter, sent_report: &SentReport) -> Result<(), GroupError> {
+        Keyed::new(minter, sent_report).map(|_| ())
+    }
+
+    /// Sets the rule for ids that senders have attached to reports.
+    #[must_use]
+    pub fn with_noted_rule(self, noted_rule: NotedRule) -> GroupRequest {
+        GroupRequest { noted_rule, ..self }
+    }
+
+    /// Returns the name of the format.
+    pub fn format(&self) -> &str {
+        self.minter.format_name()
+    }
+
+    /// Returns the number of reports.
+    pub fn len(&self) -> usize {
+        self.reports.len()
+    }
+
+    /// Returns `true` if the request has no reports.
+    pub fn is_empty(&self) -> bool {
+        self.reports.is_empty()
+    }
+
+    /// Returns the pair of objects and the time of each report, in order.
+    pub fn reports(&self) -> impl Iterator<Item = (Pair, Tca)> {
+        self.reports.iter().map(|report| (report.pair, report.tca))
+    }
+
+    /// Returns the pairs of objects and the times for which stored anchors must be looked up. For
+    /// each report, these are the time of the report and, if it has an attached id, the time of
+    /// that id.
+    pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
+        self.reports
+            .iter()
+            .flat_map(|report| report.times().map(|tca| (report.pair, tca)))
+    }
+
+    /// Assigns ids without using stored conjunctions. Each report gets the id of its own time, or
+    /// keeps its attached id as the rule says.
+    ///
+    /// # Errors
+    /// Returns [`GroupRefusal`] if a report cannot be grouped.
+    pub fn decide_ungrouped(&self) -> Result<Vec<Grouped>, GroupRefusal> {
+        let own = |(index, report): (usize, &Keyed)| {
+            let anchor = match self.choose(report, &[]) {
+                Choice::Adopted(noted) => noted.nearest,
+                Choice::Joined(_) | Choice::Own => report.tca,
+            };
+            self.group(index, report, anchor, None)
+        };
+        self.reports.iter().enumerate().map(own).collect()
+    }
+
+    /// Assigns ids using only stored anchors. Returns `None` if at least one report joins none of
+    /// these anchors.
+    ///
+    /// `stored` has one item for each of the [keys](GroupRequest::keys). The item contains the
+    /// anchors of the pair in the [neighbourhood](Tca::neighbourhood) of the key's time.
+    ///
+    /// # Errors
+    /// Returns [`GroupRefusal`] if a report cannot be grouped.
+    pub fn join_stored(
+        &self,
+        stored: &[Vec<Anchor>],
+    ) -> Result<Option<Vec<Grouped>>, GroupRefusal> {
+        let mut joined = Vec::with_capacity(self.len());
+        for (index, (report, stored)) in self.with_stored(stored).enumerate() {
+            let Choice::Joined(anchor) = self.choose(report, &stored.concat()) else {
+                return Ok(None);
+            };
+            joined.push(self.group(index, report, anchor.tca, Some(false))?);
+        }
+        Ok(Some(joined))
+    }
+
+    /// Assigns ids using stored and new anchors (first reports of conjunctions). If a report joins
+    /// none of them, plans a new anchor for the report, and adds that anchor to `new`.
+    ///
+    /// `stored` has the same content as for [`GroupRequest::join_stored`]. `new` has the anchors
+    /// that were planned after `stored` was read.
+    ///
+    /// # Errors
+    /// Returns [`GroupRefusal`] if a report cannot be grouped. In this case, `new` is not changed.
+    pub fn decide(
+        &self,
+        stored: &[Vec<Anchor>],
+        new: &mut NewAnchors,
+    ) -> Result<(Vec<Grouped>, Vec<AnchorPlan>), GroupRefusal> {
+        let format = self.format();
+        let mut own = NewAnchors::default();
+        let (mut grouped, mut plans) = (Vec::with_capacity(self.len()), Vec::new());
+        for (index, (report, stored)) in self.with_stored(stored).enumerate() {
+            let mut anchors = stored.concat();
+            for tca in report.times() {
+                anchors.extend(new.around(format, report.pair, tca));
+                anchors.extend(own.around(format, report.pair, tca));
+            }
+            let (tca, free) = match self.choose(report, &anchors) {
+                Choice::Joined(anchor) => {
+                    grouped.push(self.group(index, report, anchor.tca, Some(false))?);
+                    continue;
+                }
+                Choice::Own => (report.tca, vec![report.tca.reach()]),
+                Choice::Adopted(noted) => {
+                    // The times with the attached id may exceed the neighbourhood, but anchors were
+                    // looked up only in the neighbourhood.
+                    let (from, to) = noted.nearest.neighbourhood().into_inner();
+                    let tick = noted.first.max(from)..=noted.last.min(to);
+                    // With the rule `keep`, the report may take its attached id even if another
+                    // anchor is within reach. So its plan does not require that no anchor is within
+                    // reach.
+                    let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
+                    (noted.nearest, reach.into_iter().chain([tick]).collect())
+                }
+            };
+            grouped.push(self.group(index, report, tca, Some(true))?);
+            let around = tca.neighbourhood();
+            anchors.retain(|anchor| around.contains(&anchor.tca));
+            let anchor = Anchor::create(tca, &anchors);
+            let plan = AnchorPlan {
+                format: format.to_owned(),
+                pair: report.pair,
+                anchor,
+                free,
+            };
+            own.add(&plan);
+            plans.push(plan);
+        }
+        plans.iter().for_each(|plan| new.add(plan));
+        Ok((grouped, plans))
+    }
+
+    /// Returns each report, together with the stored anchors around the times of the report.
+    fn with_stored<'a>(
+        &'a self,
+        stored: &'a [Vec<Anchor>],
+    ) -> impl Iterator<Item = (&'a Keyed, &'a [Vec<Anchor>])> {
+        let mut rest = stored;
+        self.reports.iter().map(move |report| {
+            let (own, others) = rest.split_at(report.times().count());
+            rest = others;
+            (report, own)
+        })
+    }
+
+    /// Decides whether a report joins an existing conjunction or begins a new one. `anchors` are
+    /// the anchors of the pair around the report's times, in any order.
+    ///
+    /// Anchors that are added later do not change the decision for the same report, because they
+    /// have a greater rank than existing anchors within two seconds. A report that takes its
+    /// attached id creates the anchor of that id, so the anchor exists from then on.
+    fn choose(&self, report: &Keyed, anchors: &[Anchor]) -> Choice {
+        let known = report.noted.and_then(|noted| noted.find(anchors));
+        if let Some(noted) = report.noted.filter(|_| self.noted_rule.keep) {
+            return known.map_or(Choice::Adopted(noted), Choice::Joined);
+        }
+        if let Some(oldest) = Anchor::find(report.tca, anchors) {
+            return Choice::Joined(oldest);
+        }
+        let is_adopted =
+            |noted: &NotedAnchor| known.is_none() && report.tca.is_within_reach_of(noted.nearest);
+        report
+            .noted
+            .filter(is_adopted)
+            .map_or(Choice::Own, Choice::Adopted)
+    }
+
+    fn group(
+        &self,
+        index: usize,
+        report: &Keyed,
+        anchor: Tca,
+        created: Option<bool>,
+    ) -> Result<Grouped, GroupRefusal> {
+        let refuse = |error| GroupRefusal { index, error };
+        let anchored = report.sent_report.report.at(anchor.into());
+        let id = self
+            .minter
+            .id_of(&anchored)
+            .map_err(|error| refuse(error.into()))?;
+        let noted_differs = report.noted.map(|noted| noted.id != id);
+        match report.noted {
+            Some(noted) if noted.id != id && self.noted_rule.must_agree => {
+                Err(refuse(GroupError::OtherId {
+                    named: noted.id,
+                    gets: id,
+                }))
+            }
+            _ => Ok(Grouped {
+                id,
+                created,
+                anchor,
+                delta_us: report.tca.since(anchor),
+                noted_differs,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "group_request_tests.rs"]
+mod tests;

@@ -1,0 +1,197 @@
+//! The rules that convert an object's designator and catalogue to a catalogue number.
+
+use std::collections::BTreeMap;
+
+/// The letters of the Alpha-5 scheme, which stand for the first two digits of a number above
+/// 99 999. I and O are not used.
+const ALPHA_5: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ";
+
+/// The rules that determine an object's catalogue number: the catalogues whose designators are used
+/// as numbers, and the numbers for other designators.
+///
+/// ```
+/// use idmint_records::conjunction::ObjectRules;
+///
+/// let rules = ObjectRules::new(["SATCAT"], [("L3972", 90_001), ("LEOLABS/48274", 48_274)]);
+/// assert_eq!(rules.number_of("25544", Some("SATCAT")), Ok(25_544));
+/// assert_eq!(rules.number_of("L3972", None), Ok(90_001));
+/// assert_eq!(rules.number_of("48274", Some("LEOLABS")), Ok(48_274));
+/// assert!(rules.number_of("48275", Some("LEOLABS")).is_err());
+/// assert!(rules.number_of("UNKNOWN", None).is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRules {
+    catalogs: Vec<String>,
+    /// The number for each designator. A key is a designator alone, or a catalogue and a designator
+    /// with a slash in between.
+    designators: BTreeMap<String, u64>,
+}
+
+/// The reason why there is no number for a designator. The message is meant to follow the name of
+/// the invalid value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ObjectFault {
+    /// The designators of this catalogue are not used as numbers.
+    Catalog(String),
+    /// The designator is not a number.
+    NoNumber(String),
+    /// The designator is a number that is too great for a catalogue number.
+    TooGreat,
+}
+
+impl Default for ObjectRules {
+    /// Returns rules under which only designators of SATCAT are numbers.
+    fn default() -> ObjectRules {
+        ObjectRules::new(["SATCAT"], [])
+    }
+}
+
+impl ObjectRules {
+    /// Creates rules from these catalogues, whose names are compared without regard to case, and
+    /// the numbers for these designators.
+    pub fn new<'a>(
+        catalogs: impl IntoIterator<Item = &'a str>,
+        designators: impl IntoIterator<Item = (&'a str, u64)>,
+    ) -> ObjectRules {
+        ObjectRules {
+            catalogs: catalogs.into_iter().map(str::to_owned).collect(),
+            designators: designators
+                .into_iter()
+                .map(|(name, number)| (name.to_owned(), number))
+                .collect(),
+        }
+    }
+
+    /// Returns the number for a designator. `catalog` is the catalogue that the message names, if
+    /// any.
+    ///
+    /// # Errors
+    /// Returns the reason why there is no number for the designator, as a text for people.
+    pub fn number_of(&self, designator: &str, catalog: Option<&str>) -> Result<u64, String> {
+        self.resolve(designator, catalog)
+            .map_err(|fault| match fault {
+                ObjectFault::Catalog(what) => format!("{:?} {what}", catalog.unwrap_or_default()),
+                ObjectFault::NoNumber(what) => format!("{designator:?} {what}"),
+                ObjectFault::TooGreat => {
+                    format!("{designator:?} is greater than any catalogue number")
+                }
+            })
+    }
+
+    pub(super) fn resolve(
+        &self,
+        designator: &str,
+        catalog: Option<&str>,
+    ) -> Result<u64, ObjectFault> {
+        let catalog = catalog.filter(|catalog| !catalog.is_empty());
+        let of_catalog =
+            catalog.and_then(|catalog| self.designators.get(&format!("{catalog}/{designator}")));
+        if let Some(number) = of_catalog.or_else(|| self.designators.get(designator)) {
+            return Ok(*number);
+        }
+        if catalog.is_some_and(|catalog| !self.is_satcat(catalog)) {
+            return Err(ObjectFault::Catalog(format!(
+                "is not one of {}: its numbers may mean other objects; if they are those of SATCAT, add it to \
+                 conjunction.catalogs",
+                self.catalogs.join(", ")
+            )));
+        }
+        if designator.is_empty() || !designator.bytes().all(|byte| byte.is_ascii_digit()) {
+            let alpha_5 = of_alpha_5(designator)
+                .map(|number| format!(" (as Alpha-5 it would be {number})"))
+                .unwrap_or_default();
+            return Err(ObjectFault::NoNumber(format!(
+                "is not a catalogue number, which has only decimal digits{alpha_5}; conjunction.designators can map \
+                 it to one"
+            )));
+        }
+        // The designator consists of digits, so parsing fails only if the number is too great.
+        designator.parse().map_err(|_| ObjectFault::TooGreat)
+    }
+
+    fn is_satcat(&self, catalog: &str) -> bool {
+        self.catalogs
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(catalog))
+    }
+}
+
+/// Parses a designator in the Alpha-5 scheme: one letter for the first two digits, then four
+/// digits.
+fn of_alpha_5(designator: &str) -> Option<u64> {
+    let mut letters = designator.chars();
+    let first = ALPHA_5.find(letters.next()?)?;
+    let rest = letters.as_str();
+    let is_alpha_5 = rest.len() == 4 && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let tens_of_thousands = 10 + u64::try_from(first).ok()?;
+    is_alpha_5
+        .then(|| {
+            rest.parse()
+                .ok()
+                .map(|rest: u64| tens_of_thousands * 10_000 + rest)
+        })
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_named_as_such_with_what_it_may_mean() {
+        let rules = ObjectRules::default();
+        for (designator, hint) in [
+            ("UNKNOWN", None),
+            ("L3972", Some("203972")),
+            ("A0001", Some("100001")),
+            ("T0001", Some("270001")),
+            ("Z9999", Some("339999")),
+            ("I0001", None),
+            ("A00011", None),
+            ("", None),
+            ("-5", None),
+        ] {
+            let told = rules.number_of(designator, None).expect_err(designator);
+            assert!(
+                told.starts_with(&format!("{designator:?} is not a catalogue number")),
+                "{told}"
+            );
+            assert!(told.contains("conjunction.designators"), "{told}");
+            assert_eq!(told.contains("Alpha-5"), hint.is_some(), "{told}");
+            assert!(hint.is_none_or(|hint| told.contains(hint)), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_catalogue_counts_only_if_it_is_named() {
+        let rules = ObjectRules::new(["SATCAT", "NORAD"], [("T0001", 7)]);
+        for catalog in [None, Some(""), Some("satcat"), Some("NORAD")] {
+            assert_eq!(rules.number_of("48274", catalog), Ok(48_274), "{catalog:?}");
+        }
+        let told = rules
+            .number_of("48274", Some("LEOLABS"))
+            .expect_err("another catalogue");
+        assert!(
+            told.contains("\"LEOLABS\" is not one of SATCAT, NORAD"),
+            "{told}"
+        );
+        assert_eq!(
+            rules.number_of("T0001", Some("LEOLABS")),
+            Ok(7),
+            "a designator that is mapped"
+        );
+    }
+
+    #[test]
+    fn a_designator_of_one_catalogue_means_nothing_in_another() {
+        let rules = ObjectRules::new(["SATCAT"], [("LEOLABS/L1", 5), ("799500001", 9)]);
+        assert_eq!(rules.number_of("L1", Some("LEOLABS")), Ok(5));
+        assert!(rules.number_of("L1", Some("SATCAT")).is_err());
+        assert!(rules.number_of("L1", None).is_err());
+        assert_eq!(
+            rules.number_of("799500001", Some("SATCAT")),
+            Ok(9),
+            "nine digits"
+        );
+    }
+}

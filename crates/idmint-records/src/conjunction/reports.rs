@@ -1,0 +1,383 @@
+//! The reports of one text in any form. The reports can be returned with their ids, or refused with
+//! errors that fit the form.
+
+use std::collections::BTreeMap;
+
+use super::cdm::{CdmError, CdmForm, Document, ReadRule};
+use super::external_id::ExternalId;
+use super::group_request::{GroupError, GroupRefusal, GroupRequest};
+use super::grouped_minter::GroupedMinter;
+use super::report::{Report, ReportError};
+use super::sent_report::{EVENT_ID_KEY, NotedFault, SentReport, read_noted};
+use idmint_core::id::Encoding;
+
+/// The reports of one text. There is at least one report, unless invalid ones were left out.
+///
+/// `B` is the type of the bytes of a document with messages. The bytes are not copied.
+#[derive(Debug)]
+pub enum Reports<B> {
+    /// Plain reports, such as idmint's own JSON reports.
+    Plain {
+        /// The reports, in the order in which they were sent.
+        reports: Vec<PlainReport>,
+        /// `true` if the reports came as a list. An error then says the index of its report.
+        is_list: bool,
+        /// The errors of the reports that were left out. Each error comes with the position of its
+        /// report among all reports, from 0.
+        refused: Vec<(usize, ReportsError)>,
+    },
+    /// Conjunction Data Messages, which can be returned with their ids.
+    Messages(Document<B>),
+}
+
+/// A report that is not part of a Conjunction Data Message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainReport {
+    /// The report: a time and two objects.
+    pub report: Report,
+    /// The id that the sender attached to the report, as text.
+    pub noted: Option<String>,
+}
+
+/// The reports of a text, separated into those that can get an id and those that cannot.
+#[derive(Debug)]
+pub struct SortedReports {
+    /// The reports that can get an id. Each report comes with its position in the text, from 0.
+    pub sent_reports: Vec<(usize, SentReport)>,
+    /// The ids that other originators gave to the conjunctions. Each id comes with the index of its
+    /// report in `sent_reports`.
+    pub externals: Vec<(usize, ExternalId)>,
+    /// The reasons why the other reports get no id. Each reason comes with the position of its
+    /// report in the text, from 0.
+    pub refused: Vec<(usize, ReportsError)>,
+}
+
+/// A plain report whose time and attached id are still texts.
+#[derive(Debug, Clone, Copy)]
+pub struct WrittenReport<'a> {
+    /// The time of closest approach.
+    pub tca: &'a str,
+    /// The catalogue number of the object that is named first.
+    pub primary: u64,
+    /// The catalogue number of the other object.
+    pub secondary: u64,
+    /// The id that the sender attached to the report.
+    pub noted: Option<&'a str>,
+}
+
+/// The reason why the reports of a text get no ids. One such error refuses the whole text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReportsError {
+    /// A message is invalid, no id can be made for it, or it already contains an id that does not
+    /// belong to it.
+    #[error(transparent)]
+    Message(#[from] CdmError),
+    /// The values of a plain report are invalid, or no id can be made for it.
+    #[error("{}{error}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    Report {
+        /// The index of the report in the list, from 0. `None` if the reports are not a list.
+        index: Option<usize>,
+        /// The reason why the report gets no id.
+        error: ReportError,
+    },
+    /// A plain report does not have the required form.
+    #[error("{}{message}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    Form {
+        /// The index of the report in the list, from 0. `None` if the reports are not a list.
+        index: Option<usize>,
+        /// A description of the problem.
+        message: String,
+    },
+    /// The id that the sender attached to a plain report does not belong to the report.
+    #[error("{}{EVENT_ID_KEY}: {text:?} {fault}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    Noted {
+        /// The index of the report in the list, from 0. `None` if the reports are not a list.
+        index: Option<usize>,
+        /// The id that the sender attached to the report, as text.
+        text: String,
+        /// The problem with the attached id.
+        fault: NotedFault,
+    },
+    /// The text has no reports, or too many.
+    #[error("the body holds {count} reports, but must hold from 1 to {most}")]
+    Count {
+        /// The number of reports in the text.
+        count: usize,
+        /// The maximum number of reports in one text.
+        most: u32,
+    },
+}
+
+impl<B: AsRef<[u8]>> Reports<B> {
+    /// Reads the messages of a document. There must be 1 to `most` messages.
+    ///
+    /// # Errors
+    /// Returns [`ReportsError::Message`] if a message is invalid, and [`ReportsError::Count`] if
+    /// there are too few or too many messages.
+    pub fn read_messages(
+        form: CdmForm,
+        source: B,
+        most: u32,
+        rule: ReadRule<'_>,
+    ) -> Result<Reports<B>, ReportsError> {
+        let document = Document::read_by(rule, form, source)?;
+        ReportsError::check_count(document.messages().len() + document.refused().len(), most)?;
+        Ok(Reports::Messages(document))
+    }
+
+    /// Reads plain reports. There must be 1 to `most` reports. Each item is a report, or the reason
+    /// why it does not have the required form.
+    ///
+    /// # Errors
+    /// Returns [`ReportsError::Count`] if there are too few or too many reports, which is checked
+    /// first. Otherwise returns the error of the first invalid report. If `is_partial` is `true`,
+    /// invalid reports are left out instead.
+    pub fn read_plain<'a>(
+        given: impl ExactSizeIterator<Item = Result<WrittenReport<'a>, String>>,
+        is_list: bool,
+        most: u32,
+        is_partial: bool,
+    ) -> Result<Reports<B>, ReportsError> {
+        ReportsError::check_count(given.len(), most)?;
+        let read = |index: usize, written: Result<WrittenReport<'_>, String>| {
+            let form = |message| ReportsError::Form {
+                index: is_list.then_some(index),
+                message,
+            };
+            let written = written.map_err(form)?;
+            let report = Report::from_text(written.tca, written.primary, written.secondary);
+            let report = report.map_err(|error| refuse_plain(is_list, index, error))?;
+            Ok::<_, ReportsError>(PlainReport {
+                report,
+                noted: written.noted.map(str::to_owned),
+            })
+        };
+        let (mut reports, mut refused) = (Vec::with_capacity(given.len()), Vec::new());
+        for (index, written) in given.enumerate() {
+            match read(index, written) {
+                Ok(report) => reports.push(report),
+                Err(error) if is_partial => refused.push((index, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Reports::Plain {
+            reports,
+            is_list,
+            refused,
+        })
+    }
+
+    /// Separates the reports that can get an id from those that cannot. Positions count all reports
+    /// of the text, from 0.
+    ///
+    /// `encoding` is the index of the encoding in which attached ids are read first.
+    pub fn sort_out(&self, minter: &GroupedMinter, encoding: usize) -> SortedReports {
+        let mut refused = self.refused();
+        let (mut sent_reports, mut externals) = (Vec::with_capacity(self.len()), Vec::new());
+        let of_ids = &minter.format().encodings[encoding];
+        for (index, position) in self.positions(&refused).into_iter().enumerate() {
+            let sent_report = self
+                .sent_report(index, position, minter, encoding)
+                .and_then(|sent_report| {
+                    let checked = GroupRequest::check(minter, &sent_report);
+                    let explain =
+                        |error| self.explain_at(position, &GroupRefusal { index, error }, of_ids);
+                    checked.map(|()| sent_report).map_err(explain)
+                });
+            match sent_report {
+                Ok(sent_report) => {
+                    externals.extend(
+                        self.external(index, minter)
+                            .map(|external| (sent_reports.len(), external)),
+                    );
+                    sent_reports.push((position, sent_report));
+                }
+                Err(error) => refused.push((position, error)),
+            }
+        }
+        SortedReports {
+            sent_reports,
+            externals,
+            refused,
+        }
+    }
+
+    /// Returns the positions of the reports that were not left out. Positions count all reports of
+    /// the text, from 0.
+    fn positions(&self, refused: &[(usize, ReportsError)]) -> Vec<usize> {
+        let mut at_fault = refused.iter().map(|(position, _)| *position).peekable();
+        (0..self.len() + refused.len())
+            .filter(|position| at_fault.next_if_eq(position).is_none())
+            .collect()
+    }
+
+    /// Returns warnings for the sender. Each key is the position of a report among all reports of
+    /// the text, from 0.
+    pub fn warnings(&self) -> BTreeMap<usize, String> {
+        let Reports::Messages(document) = self else {
+            return BTreeMap::new();
+        };
+        if document
+            .messages()
+            .iter()
+            .all(|message| message.version().is_known())
+        {
+            return BTreeMap::new();
+        }
+        let positions = self.positions(&self.refused());
+        let warnings = document
+            .messages()
+            .iter()
+            .map(|message| message.version().warning());
+        positions
+            .into_iter()
+            .zip(warnings)
+            .filter_map(|(position, warning)| Some((position, warning?)))
+            .collect()
+    }
+
+    fn refused(&self) -> Vec<(usize, ReportsError)> {
+        match self {
+            Reports::Plain { refused, .. } => refused.clone(),
+            Reports::Messages(document) => document
+                .refused()
+                .iter()
+                .map(|(position, error)| (*position, error.clone().into()))
+                .collect(),
+        }
+    }
+
+    /// Returns the number of reports that were not left out.
+    fn len(&self) -> usize {
+        match self {
+            Reports::Plain { reports, .. } => reports.len(),
+            Reports::Messages(document) => document.messages().len(),
+        }
+    }
+
+    /// Returns the reports together with their attached ids.
+    ///
+    /// An attached id is read in the encoding with the index `encoding`. If that fails, it is read
+    /// in the first encoding of the format that accepts it.
+    ///
+    /// # Errors
+    /// Returns [`ReportsError::Message`] or [`ReportsError::Noted`] for the first report whose
+    /// attached id is not an id of the format.
+    pub fn sent_reports(
+        &self,
+        minter: &GroupedMinter,
+        encoding: usize,
+    ) -> Result<Vec<SentReport>, ReportsError> {
+        (0..self.len())
+            .map(|index| self.sent_report(index, index, minter, encoding))
+            .collect()
+    }
+
+    /// Returns the ids that other originators gave to the conjunctions. Each id comes with the
+    /// index of its report in [sent_reports](Reports::sent_reports).
+    pub fn externals(&self, minter: &GroupedMinter) -> Vec<(usize, ExternalId)> {
+        (0..self.len())
+            .filter_map(|index| Some((index, self.external(index, minter)?)))
+            .collect()
+    }
+
+    fn external(&self, index: usize, minter: &GroupedMinter) -> Option<ExternalId> {
+        self.messages()?.messages()[index].external(minter)
+    }
+
+    /// Returns one report with its attached id. `position` counts all reports, including those that
+    /// were left out.
+    fn sent_report(
+        &self,
+        index: usize,
+        position: usize,
+        minter: &GroupedMinter,
+        encoding: usize,
+    ) -> Result<SentReport, ReportsError> {
+        match self {
+            Reports::Plain {
+                reports, is_list, ..
+            } => {
+                let PlainReport { report, noted } = &reports[index];
+                let read = |text: &String| {
+                    let no_id = || refuse_noted(*is_list, position, text, NotedFault::NoId);
+                    read_noted(text, minter.format(), encoding).ok_or_else(no_id)
+                };
+                Ok(SentReport {
+                    report: *report,
+                    noted: noted.as_ref().map(read).transpose()?,
+                })
+            }
+            Reports::Messages(document) => Ok(document.sent_report(index, minter, encoding)?),
+        }
+    }
+
+    /// Converts the refusal of one of the [sent_reports](Reports::sent_reports) to an error that
+    /// fits the form of the reports. `encoding` is used to write ids in the message.
+    pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
+        self.explain_at(refusal.index, refusal, encoding)
+    }
+
+    fn explain_at(
+        &self,
+        position: usize,
+        refusal: &GroupRefusal,
+        encoding: &Encoding,
+    ) -> ReportsError {
+        let (reports, is_list) = match self {
+            Reports::Messages(document) => return document.explain(refusal, encoding).into(),
+            Reports::Plain {
+                reports, is_list, ..
+            } => (reports, *is_list),
+        };
+        let noted = || reports[refusal.index].noted.as_deref().unwrap_or_default();
+        match &refusal.error {
+            GroupError::Report(error) => refuse_plain(is_list, position, error.clone()),
+            GroupError::OtherObjects { .. } => {
+                refuse_noted(is_list, position, noted(), NotedFault::OtherObjects)
+            }
+            GroupError::OtherId { gets, .. } => refuse_noted(
+                is_list,
+                position,
+                noted(),
+                NotedFault::OtherId(encoding.to_text(*gets)),
+            ),
+        }
+    }
+
+    /// Returns the messages as a document, or `None` for plain reports.
+    pub fn messages(&self) -> Option<&Document<B>> {
+        match self {
+            Reports::Messages(document) => Some(document),
+            Reports::Plain { .. } => None,
+        }
+    }
+}
+
+impl ReportsError {
+    /// Checks that the number of reports is 1 to `most`.
+    ///
+    /// # Errors
+    /// Returns [`ReportsError::Count`] if `count` is not 1 to `most`.
+    pub fn check_count(count: usize, most: u32) -> Result<(), ReportsError> {
+        if count > 0 && count <= usize::try_from(most).unwrap_or(usize::MAX) {
+            return Ok(());
+        }
+        Err(ReportsError::Count { count, most })
+    }
+}
+
+fn refuse_noted(is_list: bool, index: usize, text: &str, fault: NotedFault) -> ReportsError {
+    ReportsError::Noted {
+        index: is_list.then_some(index),
+        text: text.to_owned(),
+        fault,
+    }
+}
+
+fn refuse_plain(is_list: bool, index: usize, error: ReportError) -> ReportsError {
+    ReportsError::Report {
+        index: is_list.then_some(index),
+        error,
+    }
+}

@@ -1,0 +1,82 @@
+//! A report as it was sent, including the id that the sender may have attached to it.
+
+use super::report::Report;
+use idmint_core::id::Format;
+
+/// A report, and the id that the sender attached to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentReport {
+    /// The report: a time and two objects.
+    pub report: Report,
+    /// The id that the sender attached to the report, or `None`. [`NotedRule`] says how it is used.
+    pub noted: Option<u128>,
+}
+
+impl SentReport {
+    /// Creates a report without an attached id.
+    pub fn new(report: Report) -> SentReport {
+        SentReport {
+            report,
+            noted: None,
+        }
+    }
+}
+
+/// Says how the conjunction id that a sender has attached to a report is used.
+///
+/// By default, a report joins the oldest anchor within one second, even if the anchor's id differs
+/// from the attached id. If there is no such anchor, and no conjunction has the attached id, the
+/// report gets its attached id, provided that a time with this id is within one second. A new
+/// anchor is created at the time with this id that is nearest to the report.
+///
+/// A report that is sent again therefore always gets the same response, whatever other reports
+/// arrive in between.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NotedRule {
+    /// `true` if a report always keeps its attached id. The report joins the anchor of that id, or
+    /// creates the anchor. Distances in time and other anchors do not matter.
+    pub keep: bool,
+    /// `true` if a report is refused when it would get another id than its attached id. Otherwise
+    /// the response only says that the ids differ.
+    pub must_agree: bool,
+}
+
+/// The name under which a conjunction id is attached to a report: in a comment or as a member.
+pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
+
+/// The keyword for a conjunction id in Conjunction Data Messages since version 2.0. Other
+/// originators set it to their own ids.
+pub const CONJUNCTION_ID_KEY: &str = "CONJUNCTION_ID";
+
+/// The problem with an attached id. In an error message, its text follows the id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotedFault {
+    /// The attached id is not an id of the format.
+    #[error("is not an id of this format")]
+    NoId,
+    /// The attached id belongs to other objects than those of the report.
+    #[error("is not the id of a conjunction of these two objects")]
+    OtherObjects,
+    /// The report gets another id than the attached one. The value is the id that it gets.
+    #[error("is not the id of this conjunction, {0:?}")]
+    OtherId(String),
+}
+
+impl NotedFault {
+    /// Returns the problem as one word, which programs can match on.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            NotedFault::NoId | NotedFault::OtherId(_) => "another_id",
+            NotedFault::OtherObjects => "another_pair",
+        }
+    }
+}
+
+/// Parses an id in the encoding with the index `encoding`. If that fails, tries the other encodings
+/// of the format in order.
+pub(super) fn read_noted(text: &str, format: &Format, encoding: usize) -> Option<u128> {
+    let asked_for = std::iter::once(&format.encodings[encoding]);
+    asked_for
+        .chain(&format.encodings)
+        .find_map(|encoding| encoding.read(text).ok())
+}

@@ -1,0 +1,159 @@
+//! Requests to create a ledger or append to one. Each request has a mark, by which it is recognized
+//! if it is sent again.
+
+use sha2::{Digest, Sha256};
+
+use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
+
+/// Identifies a request, so that it takes effect only once if it is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestMark {
+    /// The hash of the caller's idempotency key.
+    pub key: KeyHash,
+    /// The SHA-256 of the events in the request. Using the same idempotency key for other events is
+    /// an error.
+    pub digest: [u8; 32],
+}
+
+/// The hash of an idempotency key: the first 128 bits of the SHA-256 of the ledger and the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyHash(pub u128);
+
+impl KeyHash {
+    /// Hashes the idempotency key of a request to append to `ledger`. `ledger` is `None` for a
+    /// request that creates a ledger.
+    pub fn of(ledger: Option<LedgerId>, key: &str) -> KeyHash {
+        let scope = match ledger {
+            Some(ledger) => [1]
+                .into_iter()
+                .chain(ledger.bits().to_be_bytes())
+                .collect::<Vec<u8>>(),
+            None => vec![0],
+        };
+        let hash: [u8; 32] = Sha256::new()
+            .chain_update(scope)
+            .chain_update(key)
+            .finalize()
+            .into();
+        KeyHash(u128::from_be_bytes(
+            *hash.first_chunk().expect("16 of 32 bytes"),
+        ))
+    }
+}
+
+/// Returns a single SHA-256 over all events. It depends on their order.
+pub fn digest_of(events: &[Event]) -> [u8; 32] {
+    events
+        .iter()
+        .fold(Sha256::new(), |hash, event| {
+            hash.chain_update(event.digest())
+        })
+        .finalize()
+        .into()
+}
+
+/// A part of a ledger that is imported from another system. The events of all parts must be in the
+/// order of their timestamps.
+///
+/// No other event can be appended between two parts. Such an event would get the current time, and
+/// the older events of the next part could not follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportPart {
+    /// More parts will follow. Until the last part, only parts of the import can be appended.
+    More,
+    /// More parts will follow, and the import must already have begun. If the ledger is not being
+    /// imported, this part is refused. So it never begins an import, which would block other
+    /// events.
+    Further,
+    /// The last part of the import. After this part, other events can be appended again.
+    Last,
+}
+
+impl ImportPart {
+    /// The parts that a caller can name in a request, with their names.
+    pub const NAMED: [(&'static str, ImportPart); 2] =
+        [("more", ImportPart::More), ("last", ImportPart::Last)];
+
+    /// Returns the name of the part in a request.
+    pub fn name(self) -> &'static str {
+        match self {
+            ImportPart::More | ImportPart::Further => "more",
+            ImportPart::Last => "last",
+        }
+    }
+}
+
+/// A request to create a ledger, or to append to one.
+#[derive(Debug)]
+pub enum LedgerRequest {
+    /// A request to create the ledger that begins with the event `genesis`.
+    ///
+    /// If there is no mark, the event must have a timestamp. The ledger's id then does not depend
+    /// on the current time. So a request that is sent again finds the ledger that it has already
+    /// created.
+    Create {
+        /// The first event of the ledger.
+        genesis: Event,
+        /// Identifies the request if it is sent again, or `None` if the event has a timestamp
+        /// instead.
+        mark: Option<RequestMark>,
+        /// Which part of an import the event is, or `None` if it is not imported.
+        import: Option<ImportPart>,
+    },
+    /// A request to append events to a ledger.
+    Append {
+        /// The id of the ledger.
+        ledger: LedgerId,
+        /// The events to append. There is at least one.
+        events: Vec<Event>,
+        /// The id of the ledger's last event, as the caller expects it. If the last event is
+        /// another one, the request is refused.
+        expected_previous: Option<EventId>,
+        /// Identifies the request if it is sent again.
+        mark: RequestMark,
+        /// Which part of an import the events are, or `None` if they are not imported.
+        import: Option<ImportPart>,
+    },
+}
+
+impl LedgerRequest {
+    /// Returns the ledger to append to. For a request that creates a ledger, returns the ledger
+    /// that the request would create at `now`.
+    pub fn ledger_at(&self, now: EventTime) -> LedgerId {
+        match self {
+            LedgerRequest::Create { genesis, .. } => {
+                LedgerId::of_genesis(genesis, genesis.timestamp().unwrap_or(now))
+            }
+            LedgerRequest::Append { ledger, .. } => *ledger,
+        }
+    }
+
+    /// Returns `true` if the id of the ledger to create depends on the current time.
+    pub fn ledger_depends_on_time(&self) -> bool {
+        matches!(self, LedgerRequest::Create { genesis, .. } if genesis.timestamp().is_none())
+    }
+
+    /// Returns the mark that identifies the request if it is sent again.
+    pub fn mark(&self) -> Option<RequestMark> {
+        match self {
+            LedgerRequest::Create { mark, .. } => *mark,
+            LedgerRequest::Append { mark, .. } => Some(*mark),
+        }
+    }
+
+    /// Returns which part of an import the request is, or `None` if it does not belong to an
+    /// import.
+    pub fn import(&self) -> Option<ImportPart> {
+        match self {
+            LedgerRequest::Create { import, .. } | LedgerRequest::Append { import, .. } => *import,
+        }
+    }
+
+    /// Returns the number of events in the request.
+    pub fn event_count(&self) -> usize {
+        match self {
+            LedgerRequest::Create { .. } => 1,
+            LedgerRequest::Append { events, .. } => events.len(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The two forms of events: their members, and the order in which a checksum covers them.
+
+use crate::ledger::event_error::EventError;
+use idmint_core::id::Rejection;
+
+/// A member of an event. Members that occur in both forms of events are listed once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::ledger) enum Member {
+    Name,
+    Entities,
+    Meta,
+    Data,
+    Timestamp,
+    Id,
+    Entity,
+    Key,
+}
+
+impl Member {
+    /// All members of both forms. The index of a member in this list is its discriminant.
+    const ALL: [Member; 8] = [
+        Member::Name,
+        Member::Entities,
+        Member::Meta,
+        Member::Data,
+        Member::Timestamp,
+        Member::Id,
+        Member::Entity,
+        Member::Key,
+    ];
+
+    /// The number of members in both forms together.
+    pub(super) const COUNT: usize = Member::ALL.len();
+
+    /// Returns the member with this key, or `None` if no form has it.
+    pub(super) fn of_key(key: &[u8]) -> Option<Member> {
+        Member::ALL
+            .into_iter()
+            .find(|member| member.key().as_bytes() == key)
+    }
+
+    /// Returns the key of this member in the JSON of an event.
+    pub(in crate::ledger) const fn key(self) -> &'static str {
+        match self {
+            Member::Name => "event",
+            Member::Entities => "entities",
+            Member::Meta => "meta",
+            Member::Data => "data",
+            Member::Timestamp => "timestamp",
+            Member::Id => "eventId",
+            Member::Entity => "entity",
+            Member::Key => "key",
+        }
+    }
+}
+
+/// The form of an event, which determines its members.
+///
+/// Source: Evently's documentation, "Event ID", and three events that its authors published in 2021
+/// and 2022.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::ledger) enum EventForm {
+    /// An event with `entities`. The id of its ledger depends on the time of the ledger's first
+    /// event.
+    #[default]
+    Entities,
+    /// An event with one `entity` and its `key`, as Evently recorded until 2022. The id of its
+    /// ledger depends only on the content of the ledger's first event. For that first event, the
+    /// `previous` id has the time 0.
+    EntityAndKey,
+}
+
+impl EventForm {
+    /// All forms of events.
+    pub(in crate::ledger) const ALL: [EventForm; 2] =
+        [EventForm::Entities, EventForm::EntityAndKey];
+
+    /// Determines the form of an event from its members.
+    ///
+    /// # Errors
+    /// Returns `missing_field` if a required member is absent. Returns `unknown_field` if the event
+    /// has members of both forms.
+    pub(super) fn of(is_there: impl Fn(Member) -> bool) -> Result<EventForm, EventError> {
+        let form = match is_there(Member::Entity) || is_there(Member::Key) {
+            true => EventForm::EntityAndKey,
+            false => EventForm::Entities,
+        };
+        if let Some(member) = Member::ALL
+            .into_iter()
+            .find(|member| is_there(*member) && !form.has(*member))
+        {
+            return Err(unknown_member(member.key(), &[form]));
+        }
+        match form.required().iter().find(|member| !is_there(**member)) {
+            Some(member) => Err(missing_member(*member)),
+            None => Ok(form),
+        }
+    }
+
+    /// Returns the members that a checksum covers, in order.
+    pub(in crate::ledger) const fn content(self) -> &'static [Member] {
+        match self {
+            EventForm::Entities => &[Member::Name, Member::Entities, Member::Meta, Member::Data],
+            EventForm::EntityAndKey => &[
+                Member::Entity,
+                Member::Key,
+                Member::Name,
+                Member::Meta,
+                Member::Data,
+            ],
+        }
+    }
+
+    /// Returns the members that an event of this form must have.
+    pub(super) const fn required(self) -> &'static [Member] {
+        match self {
+            EventForm::Entities => &[Member::Name, Member::Entities],
+            EventForm::EntityAndKey => &[Member::Name, Member::Entity, Member::Key],
+        }
+    }
+
+    /// Returns `true` if an event of this form can have this member.
+    pub(super) const fn has(self, member: Member) -> bool {
+        match member {
+            Member::Entities => matches!(self, EventForm::Entities),
+            Member::Entity | Member::Key => matches!(self, EventForm::EntityAndKey),
+            Member::Name | Member::Meta | Member::Data | Member::Timestamp | Member::Id => true,
+        }
+    }
+
+    /// Returns the keys of all members of this form, for an error message.
+    pub(super) fn keys(self) -> String {
+        let keys = self
+            .content()
+            .iter()
+            .chain(&[Member::Timestamp, Member::Id])
+            .map(|member| member.key());
+        keys.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the error for an event without a required member.
+#[cold]
+pub(in crate::ledger) fn missing_member(member: Member) -> EventError {
+    EventError::new(
+        Rejection::MissingField,
+        format!("`{}` is missing from the event", member.key()),
+    )
+}
+
+/// Returns the error for a member that events of these forms cannot have.
+#[cold]
+pub(super) fn unknown_member(key: &str, forms: &[EventForm]) -> EventError {
+    let keys: Vec<_> = forms.iter().map(|form| form.keys()).collect();
+    let detail = format!(
+        "an event has no member `{key}`, only {}",
+        keys.join("; or ")
+    );
+    EventError::new(Rejection::UnknownField, detail)
+}

@@ -1,0 +1,532 @@
+//! Decides which numbers a request gets. These are the numbers that its idempotency key already
+//! got, or else the next numbers of its series.
+
+use std::num::NonZeroU32;
+
+use sha2::{Digest, Sha256};
+
+use super::series_name::SeriesName;
+use crate::ledger::append::{KeyHash, RequestMark};
+use crate::ledger::events::EventTime;
+
+/// The maximum number of numbers that one request may ask for.
+pub const COUNT_MAX: u32 = 1_000;
+
+/// The greatest possible number. It fits into a signed 64-bit database column.
+pub const NUMBER_MAX: u64 = 9_223_372_036_854_775_807;
+
+/// The maximum length of a stored caller name in bytes. A longer name is cut.
+pub const CALLER_LEN_MAX: usize = 256;
+
+/// The range of numbers that a series can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NumberBounds {
+    /// The first number of the series. It is at least 1.
+    pub start: u64,
+    /// The last number of the series. It is at most [`NUMBER_MAX`].
+    pub max: u64,
+}
+
+impl Default for NumberBounds {
+    fn default() -> Self {
+        NumberBounds {
+            start: 1,
+            max: NUMBER_MAX,
+        }
+    }
+}
+
+/// A request for the next numbers of a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberRequest {
+    /// The series. It begins when its first number is given.
+    pub series: SeriesName,
+    /// How many numbers are requested.
+    pub count: NonZeroU32,
+    /// The first and last number that the series can give. If the request must begin the series,
+    /// the range starts at the requested first number.
+    pub bounds: NumberBounds,
+    /// The lowest number at which the configuration permits the series to begin.
+    pub least_first: u64,
+    /// Identifies the request, so that it takes effect only once if it is sent again.
+    pub mark: RequestMark,
+    /// The name of the caller, or `None` if it is unknown.
+    pub by: Option<String>,
+    /// `true` if the request is valid only as the first one of its series.
+    pub must_begin: bool,
+}
+
+impl NumberRequest {
+    /// Creates a request. `key` is the caller's idempotency key.
+    pub fn new(
+        series: SeriesName,
+        count: NonZeroU32,
+        bounds: NumberBounds,
+        key: &str,
+        by: Option<&str>,
+    ) -> NumberRequest {
+        let mark = RequestMark {
+            key: KeyHash::of_series(&series, key),
+            digest: digest_of(&series, count, None),
+        };
+        NumberRequest {
+            series,
+            count,
+            bounds,
+            least_first: bounds.start,
+            mark,
+            by: by.map(|by| clipped(by).to_owned()),
+            must_begin: false,
+        }
+    }
+
+    /// Adds the condition that this request is the first one of its series. The series then begins
+    /// at `first`.
+    #[must_use]
+    pub fn beginning_with(self, first: u64) -> NumberRequest {
+        let mark = RequestMark {
+            digest: digest_of(&self.series, self.count, Some(first)),
+            ..self.mark
+        };
+        let bounds = NumberBounds {
+            start: first,
+            ..self.bounds
+        };
+        NumberRequest {
+            bounds,
+            mark,
+            must_begin: true,
+            ..self
+        }
+    }
+
+    /// Checks that the idempotency key got the numbers `given` for this same request, and returns
+    /// these numbers again.
+    ///
+    /// # Errors
+    /// Returns [`NumberRefusal::KeyConflict`] if the key was used for another request.
+    pub fn replay(&self, given: GivenNumbers) -> Result<GivenNumbers, NumberRefusal> {
+        let conflict = || NumberRefusal::KeyConflict {
+            series: self.series.clone(),
+        };
+        (given.mark == self.mark)
+            .then_some(given)
+            .ok_or_else(conflict)
+    }
+}
+
+/// Cuts a caller name to [`CALLER_LEN_MAX`] bytes.
+pub(super) fn clipped(by: &str) -> &str {
+    &by[..by.floor_char_boundary(CALLER_LEN_MAX)]
+}
+
+impl KeyHash {
+    /// Hashes an idempotency key for requests to this series.
+    ///
+    /// The hash is the first 128 bits of a SHA-256. The hashed bytes are the byte 2, the name of
+    /// the series, the byte 0, and the key.
+    pub fn of_series(series: &SeriesName, key: &str) -> KeyHash {
+        let hash = Sha256::new()
+            .chain_update([2])
+            .chain_update(series.as_str())
+            .chain_update([0])
+            .chain_update(key);
+        let hash: [u8; 32] = hash.finalize().into();
+        KeyHash(u128::from_be_bytes(
+            *hash.first_chunk().expect("16 of 32 bytes"),
+        ))
+    }
+}
+
+/// Returns the digest of a request. If the request names the first number of the series, that
+/// number is included after a byte 0. The result is unambiguous, because no series name contains a
+/// byte 0.
+fn digest_of(series: &SeriesName, count: NonZeroU32, first: Option<u64>) -> [u8; 32] {
+    let mut hash = Sha256::new()
+        .chain_update(count.get().to_be_bytes())
+        .chain_update(series.as_str());
+    if let Some(first) = first {
+        hash = hash.chain_update([0]).chain_update(first.to_be_bytes());
+    }
+    hash.finalize().into()
+}
+
+/// The last number that a series has given, with its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesHead {
+    /// The last number that the series has given.
+    pub last: u64,
+    /// The time at which the number was given, by the clock of the node. It is never earlier than
+    /// the time of a lower number.
+    pub recorded: EventTime,
+}
+
+/// The numbers that one request got, which are all numbers from `first` to `last`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenNumbers {
+    /// The name of the series.
+    pub series: SeriesName,
+    /// The first number that the request got.
+    pub first: u64,
+    /// The last number that the request got.
+    pub last: u64,
+    /// The time at which the numbers were given.
+    pub recorded: EventTime,
+    /// Identifies the request that got the numbers, if it is sent again.
+    pub mark: RequestMark,
+    /// The name of the caller, or `None` if it is unknown.
+    pub by: Option<String>,
+}
+
+impl GivenNumbers {
+    /// Returns the last number of the series after these numbers were given.
+    pub fn head(&self) -> SeriesHead {
+        SeriesHead {
+            last: self.last,
+            recorded: self.recorded,
+        }
+    }
+
+    /// Returns how many numbers the request got.
+    pub fn count(&self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
+/// A plan to give numbers, which the caller should store. The plan is valid as long as the last
+/// number of the series is `before`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumberPlan {
+    /// The last number of the series for which the plan was made, or `None` if the series begins
+    /// with this plan.
+    pub before: Option<SeriesHead>,
+    /// The numbers to store, with the request that gets them.
+    pub given: GivenNumbers,
+}
+
+/// The reason why a request gets no numbers, or why a series cannot be resumed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NumberRefusal {
+    /// The idempotency key was already used for a different request.
+    #[error("the idempotency key was used before for another request for numbers of {series}")]
+    KeyConflict {
+        /// The name of the series.
+        series: SeriesName,
+    },
+    /// The request is valid only as the first one of its series, but the series has already begun.
+    #[error(
+        "the series {series} cannot begin with {first}: it has begun, its last number is {last}"
+    )]
+    HasBegun {
+        /// The name of the series.
+        series: SeriesName,
+        /// The first number that the request asked for.
+        first: u64,
+        /// The last number that the series has given.
+        last: u64,
+    },
+    /// The series cannot begin with a number below the configured first one.
+    #[error("first is {first}, but must be from {least} to {max}")]
+    BeginsBelow {
+        /// The first number that the request asked for.
+        first: u64,
+        /// The first number that the configuration permits.
+        least: u64,
+        /// The last number that the series can give.
+        max: u64,
+    },
+    /// The series has fewer numbers left than the request asks for.
+    #[error(
+        "the series {series} ends with {max}, and has {left} numbers left, {count} were requested"
+    )]
+    SeriesEnded {
+        /// The name of the series.
+        series: SeriesName,
+        /// The last number that the series can give.
+        max: u64,
+        /// How many numbers the series has left.
+        left: u64,
+        /// How many numbers the request asks for.
+        count: u32,
+    },
+    /// The store was restored from a backup, and may lack numbers of the series. The series gives
+    /// no numbers until an operator has resumed it.
+    #[error(
+        "the numbers of {series} wait since a restore: numbers that were given after the backup may be missing; \
+         an operator resumes the series with `idmint numbers resume {series} --from N`, where N is the highest number in your \
+         own records, plus one"
+    )]
+    Held {
+        /// The name of the series.
+        series: SeriesName,
+    },
+    /// The series is not waiting for an operator to resume it, and its next number is not the
+    /// requested one.
+    #[error(
+        "the series {series} does not wait to be resumed; its next number is {next}, not {from}"
+    )]
+    NotHeld {
+        /// The name of the series.
+        series: SeriesName,
+        /// The number at which the operator wants the series to continue.
+        from: u64,
+        /// The next number of the series.
+        next: u64,
+    },
+    /// The series cannot be resumed at the requested number.
+    #[error("from must be between {least} and {max} to resume {series}, got {from}")]
+    ResumesOutside {
+        /// The name of the series.
+        series: SeriesName,
+        /// The number at which the operator wants the series to continue.
+        from: u64,
+        /// The smallest number at which the series can continue.
+        least: u64,
+        /// The last number that the series can give.
+        max: u64,
+    },
+}
+
+impl NumberPlan {
+    /// Plans numbers for a request whose idempotency key has not got numbers before.
+    ///
+    /// `head` is the last number of the series, or `None` if the series has not begun.
+    ///
+    /// # Errors
+    /// Returns [`NumberRefusal::HasBegun`] if the request is valid only as the first one of its
+    /// series and the series has begun, and [`NumberRefusal::BeginsBelow`] if it would begin below
+    /// the configured first number. Returns [`NumberRefusal::SeriesEnded`] if the series has
+    /// too few numbers left.
+    pub fn make(
+        request: &NumberRequest,
+        head: Option<SeriesHead>,
+        now: EventTime,
+    ) -> Result<NumberPlan, NumberRefusal> {
+        let NumberRequest {
+            series,
+            count,
+            bounds,
+            least_first,
+            mark,
+            by,
+            must_begin,
+        } = request;
+        if let Some(head) = head.filter(|_| *must_begin) {
+            let series = series.clone();
+            return Err(NumberRefusal::HasBegun {
+                series,
+                first: bounds.start,
+                last: head.last,
+            });
+        }
+        if bounds.start < *least_first {
+            return Err(NumberRefusal::BeginsBelow {
+                first: bounds.start,
+                least: *least_first,
+                max: bounds.max,
+            });
+        }
+        let ended = |left| NumberRefusal::SeriesEnded {
+            series: series.clone(),
+            max: bounds.max,
+            left,
+            count: count.get(),
+        };
+        let first = head
+            .map_or(Some(bounds.start), |head| head.last.checked_add(1))
+            .ok_or_else(|| ended(0))?;
+        let last = first
+            .checked_add(u64::from(count.get()) - 1)
+            .filter(|last| *last <= bounds.max);
+        let last = last.ok_or_else(|| ended((bounds.max + 1).saturating_sub(first)))?;
+        let recorded = head.map_or(now, |head| head.recorded.max(now));
+        let (series, by) = (series.clone(), by.clone());
+        let given = GivenNumbers {
+            series,
+            first,
+            last,
+            recorded,
+            mark: *mark,
+            by,
+        };
+        Ok(NumberPlan {
+            before: head,
+            given,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> EventTime {
+        EventTime::from_micros(micros).expect("in range")
+    }
+
+    fn request(key: &str, count: u32, bounds: NumberBounds) -> NumberRequest {
+        let series = SeriesName::from_text("acme").expect("a name");
+        NumberRequest::new(
+            series,
+            NonZeroU32::new(count).expect("some"),
+            bounds,
+            key,
+            Some("the token `t`"),
+        )
+    }
+
+    fn plan(request: &NumberRequest, head: Option<SeriesHead>, now: u64) -> NumberPlan {
+        NumberPlan::make(request, head, at(now)).expect("there is room")
+    }
+
+    #[test]
+    fn a_series_goes_on_where_it_is_and_its_times_never_go_back() {
+        let bounds = NumberBounds { start: 7, max: 100 };
+        let one = plan(&request("a", 1, bounds), None, 50);
+        assert_eq!((one.before, one.given.first, one.given.last), (None, 7, 7));
+        let three = plan(&request("b", 3, bounds), Some(one.given.head()), 40);
+        assert_eq!(
+            (three.given.first, three.given.last, three.given.count()),
+            (8, 10, 3)
+        );
+        assert_eq!(
+            (three.before, three.given.recorded),
+            (Some(one.given.head()), at(50))
+        );
+        assert_eq!(three.given.by.as_deref(), Some("the token `t`"));
+        // If the configured start changes, a series that has already begun is not affected.
+        let later = plan(
+            &request(
+                "c",
+                1,
+                NumberBounds {
+                    start: 500,
+                    max: 1_000,
+                },
+            ),
+            Some(three.given.head()),
+            60,
+        );
+        assert_eq!(later.given.first, 11);
+    }
+
+    #[test]
+    fn a_series_ends_and_nothing_is_given_by_half() {
+        let bounds = NumberBounds { start: 1, max: 10 };
+        let head = |last| {
+            Some(SeriesHead {
+                last,
+                recorded: at(5),
+            })
+        };
+        for (last, count, left) in [(10, 1, 0), (8, 3, 2), (11, 1, 0), (0, 11, 10)] {
+            let request = request("a", count, bounds);
+            let refused = NumberPlan::make(&request, head(last), at(9)).expect_err("it ends");
+            let NumberRefusal::SeriesEnded {
+                left: said,
+                max: 10,
+                ..
+            } = refused
+            else {
+                panic!("{refused:?}")
+            };
+            assert_eq!(said, left, "after {last}");
+        }
+        let all = NumberBounds::default();
+        assert_eq!(
+            plan(&request("a", 1, all), head(NUMBER_MAX - 1), 9)
+                .given
+                .last,
+            NUMBER_MAX
+        );
+        let beyond = NumberPlan::make(&request("a", 1, all), head(NUMBER_MAX), at(9));
+        assert!(matches!(
+            beyond,
+            Err(NumberRefusal::SeriesEnded { left: 0, .. })
+        ));
+    }
+
+    #[test]
+    fn the_same_request_is_given_the_same_and_another_with_its_key_nothing() {
+        let bounds = NumberBounds::default();
+        let asked = request("a", 2, bounds);
+        let given = plan(&asked, None, 50).given;
+        assert_eq!(asked.replay(given.clone()), Ok(given.clone()));
+        // Sending a request again also succeeds after the series has ended.
+        let ended = request("a", 2, NumberBounds { start: 1, max: 2 });
+        assert_eq!(ended.replay(given.clone()), Ok(given.clone()));
+        let other = request("a", 3, bounds).replay(given);
+        assert!(matches!(other, Err(NumberRefusal::KeyConflict { .. })));
+    }
+
+    #[test]
+    fn a_series_begins_with_a_stated_number_once() {
+        let bounds = NumberBounds {
+            start: 1,
+            max: 5_000,
+        };
+        let begin = |key, first| request(key, 1, bounds).beginning_with(first);
+        let given = plan(&begin("import", 4_711), None, 50).given;
+        assert_eq!((given.first, given.last), (4_711, 4_711));
+        assert_eq!(
+            begin("import", 4_711).replay(given.clone()),
+            Ok(given.clone())
+        );
+        for another in [begin("import", 4_712), request("import", 1, bounds)] {
+            assert!(matches!(
+                another.replay(given.clone()),
+                Err(NumberRefusal::KeyConflict { .. })
+            ));
+        }
+        for first in [4_711, 4_712] {
+            let refused = NumberPlan::make(&begin("another", first), Some(given.head()), at(60))
+                .expect_err("it began");
+            let series = given.series.clone();
+            assert_eq!(
+                refused,
+                NumberRefusal::HasBegun {
+                    series,
+                    first,
+                    last: 4_711
+                }
+            );
+        }
+        assert_eq!(
+            plan(&request("order-1", 1, bounds), Some(given.head()), 60)
+                .given
+                .first,
+            4_712
+        );
+        let beyond = NumberPlan::make(&begin("import", 5_001), None, at(50));
+        assert!(matches!(
+            beyond,
+            Err(NumberRefusal::SeriesEnded { left: 0, .. })
+        ));
+    }
+
+    #[test]
+    fn a_key_is_one_of_its_series_and_no_other() {
+        let [one, other] = ["acme", "acm"].map(|name| SeriesName::from_text(name).expect("a name"));
+        assert_ne!(
+            KeyHash::of_series(&one, "1"),
+            KeyHash::of_series(&other, "e1")
+        );
+        assert_ne!(
+            KeyHash::of_series(&one, "1"),
+            KeyHash::of_series(&other, "1")
+        );
+        assert_eq!(KeyHash::of_series(&one, "1"), KeyHash::of_series(&one, "1"));
+        // The expected value is the SHA-256 of 02, "acme", 00, "order-1", as computed by sha256sum.
+        assert_eq!(
+            format!("{:032x}", KeyHash::of_series(&one, "order-1").0),
+            "48fcfaaaf2e93995cea3ec87c6a3b42c"
+        );
+    }
+
+    #[test]
+    fn of_a_long_name_of_a_caller_the_beginning_is_kept() {
+        assert_eq!(clipped("short"), "short");
+        assert_eq!(clipped(&"é".repeat(200)).len(), 256);
+        assert_eq!(clipped(&format!("x{}", "é".repeat(200))).len(), 255);
+    }
+}

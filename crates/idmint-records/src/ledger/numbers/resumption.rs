@@ -1,0 +1,160 @@
+//! Decides how a series continues after a restore from a backup that may lack some of its numbers.
+
+use sha2::{Digest, Sha256};
+
+use super::number_plan::{
+    GivenNumbers, NumberBounds, NumberPlan, NumberRefusal, SeriesHead, clipped,
+};
+use super::series_name::SeriesName;
+use super::void_plan::{VoidReason, VoidedNumber};
+use crate::ledger::append::{KeyHash, RequestMark};
+use crate::ledger::events::EventTime;
+
+/// The reason that is stored for the skipped numbers when an operator resumes a series.
+const SKIPPED: &str = "skipped when the series was resumed after a restore";
+
+/// An operator's request to continue a series at the number `from` after a restore.
+///
+/// The numbers between the last stored number and `from` are skipped. They are recorded as given
+/// and void, because callers may have got them before the restore.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumeRequest {
+    /// The series. It may not have begun yet.
+    pub series: SeriesName,
+    /// The number at which the series continues.
+    pub from: u64,
+    /// The first and the last number that the series can give.
+    pub bounds: NumberBounds,
+    /// The name of the operator, or `None` if it is unknown.
+    pub by: Option<String>,
+}
+
+impl ResumeRequest {
+    /// Plans which numbers of the series to skip. Returns `None` if `from` already is the next
+    /// number.
+    ///
+    /// # Errors
+    /// Returns [`NumberRefusal::ResumesOutside`] if `from` is not above the last number, or is
+    /// outside the bounds.
+    pub fn plan(
+        &self,
+        head: Option<SeriesHead>,
+        now: EventTime,
+    ) -> Result<Option<NumberPlan>, NumberRefusal> {
+        let least = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
+        if !(least..=self.bounds.max).contains(&self.from) {
+            return Err(NumberRefusal::ResumesOutside {
+                series: self.series.clone(),
+                from: self.from,
+                least,
+                max: self.bounds.max,
+            });
+        }
+        if self.from == least {
+            return Ok(None);
+        }
+        let given = GivenNumbers {
+            series: self.series.clone(),
+            first: least,
+            last: self.from - 1,
+            recorded: head.map_or(now, |head| head.recorded.max(now)),
+            mark: mark_of(&self.series, self.from),
+            by: self.by.as_deref().map(|by| clipped(by).to_owned()),
+        };
+        Ok(Some(NumberPlan {
+            before: head,
+            given,
+        }))
+    }
+}
+
+impl GivenNumbers {
+    /// If a [`ResumeRequest`] skipped this number, returns the record that makes it void.
+    pub fn skipped(&self, number: u64) -> Option<VoidedNumber> {
+        let next = self.last.checked_add(1)?;
+        (self.mark == mark_of(&self.series, next)).then(|| VoidedNumber {
+            series: self.series.clone(),
+            number,
+            recorded: self.recorded,
+            reason: VoidReason::from_text(SKIPPED).expect("the text is a reason"),
+            by: self.by.clone(),
+        })
+    }
+}
+
+/// Returns the request mark under which the skipped numbers below `from` are stored. No caller can
+/// send the idempotency key of this mark, because the key contains a line feed, which no HTTP
+/// header can have.
+fn mark_of(series: &SeriesName, from: u64) -> RequestMark {
+    RequestMark {
+        key: KeyHash::of_series(series, &format!("\nresume {from}")),
+        digest: Sha256::digest(SKIPPED).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> EventTime {
+        EventTime::from_micros(micros).expect("in range")
+    }
+
+    fn resume(from: u64) -> ResumeRequest {
+        ResumeRequest {
+            series: SeriesName::from_text("acme").expect("a name"),
+            from,
+            bounds: NumberBounds {
+                start: 10,
+                max: 100,
+            },
+            by: Some("the token `t`".to_owned()),
+        }
+    }
+
+    fn head(last: u64) -> Option<SeriesHead> {
+        Some(SeriesHead {
+            last,
+            recorded: at(50),
+        })
+    }
+
+    #[test]
+    fn the_numbers_in_between_are_skipped_and_void() {
+        let plan = resume(31).plan(head(20), at(40)).expect("31 is above 20");
+        let given = plan.expect("21 to 30 are skipped").given;
+        assert_eq!((given.first, given.last, given.recorded), (21, 30, at(50)));
+        let void = given.skipped(25).expect("25 is void");
+        assert_eq!((void.number, void.reason.as_str()), (25, SKIPPED));
+        assert_eq!(void.by.as_deref(), Some("the token `t`"));
+        // If the series has not begun, the numbers from its start on are skipped.
+        let plan = resume(12).plan(None, at(40)).expect("12 is above 10");
+        let given = plan.expect("10 and 11 are skipped").given;
+        assert_eq!((given.first, given.last), (10, 11));
+    }
+
+    #[test]
+    fn nothing_is_skipped_if_the_next_number_is_named() {
+        assert_eq!(resume(21).plan(head(20), at(40)), Ok(None));
+        assert_eq!(resume(10).plan(None, at(40)), Ok(None));
+    }
+
+    #[test]
+    fn a_given_number_and_one_beyond_the_bounds_are_refused() {
+        for (from, stored, least) in [(20, head(20), 21), (9, None, 10), (101, head(20), 21)] {
+            let refused = resume(from).plan(stored, at(40)).expect_err("out of range");
+            assert!(
+                matches!(refused, NumberRefusal::ResumesOutside { least: found, max: 100, .. } if found == least),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_of_other_requests_are_not_skipped() {
+        let plan = resume(31).plan(head(20), at(40)).expect("31 is above 20");
+        let mut given = plan.expect("21 to 30 are skipped").given;
+        given.mark.key = KeyHash::of_series(&given.series, "order-1");
+        assert_eq!(given.skipped(25), None);
+    }
+}

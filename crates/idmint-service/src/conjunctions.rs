@@ -1,0 +1,405 @@
+//! Conjunctions (close approaches of two objects): assigns ids to reports of them, and lists the
+//! stored conjunctions by time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{GroupFailure, ServiceError};
+use crate::formats::ServedFormat;
+use crate::service::{Conjunctions, Service};
+use idmint_records::conjunction::{
+    Anchor, ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, SentReport, Tca,
+};
+use idmint_storage::{
+    AnchorKey, ListPlace, ListRange, RecordError, RecordStore, StoredConjunction, log_unreadable,
+};
+
+/// The ids assigned to the reports of a request.
+#[derive(Debug)]
+pub struct GroupedReports {
+    /// The result for each report, in the same order as the reports.
+    pub grouped: Vec<Grouped>,
+    /// For each created conjunction, the ids of other conjunctions of the same two objects, in
+    /// either order, within a minute of its time. The key is the position in the request of the
+    /// report that created the conjunction.
+    pub near: HashMap<usize, Vec<u128>>,
+}
+
+impl Service {
+    /// Assigns an id of the format of `minter` to each report of a request, in order.
+    ///
+    /// If conjunctions are stored, the first reports (anchors) of new conjunctions are durable when
+    /// this method returns. The ids of other originators in `externals`, each with the position of
+    /// its report, are then durable too.
+    ///
+    /// # Errors
+    /// Returns [`GroupFailure`] if no report got an id, if the outcome is unknown, or if the
+    /// external ids were possibly not stored.
+    pub async fn group(
+        &self,
+        served: &ServedFormat,
+        minter: &Arc<GroupedMinter>,
+        sent_reports: &[SentReport],
+        externals: &[(usize, ExternalId)],
+        noted_rule: NotedRule,
+    ) -> Result<GroupedReports, GroupFailure> {
+        let request =
+            GroupRequest::new(Arc::clone(minter), sent_reports).map_err(GroupFailure::Report)?;
+        let request = request.with_noted_rule(noted_rule);
+        let outcome = match self.conjunctions() {
+            Conjunctions::Pure => request.decide_ungrouped().map_err(RecordError::Group),
+            Conjunctions::Stored { .. } => match self.record_writer_handle() {
+                Some(writer) => writer.group(request).await,
+                None => return Err(GroupFailure::Service(self.not_begun())),
+            },
+        };
+        let grouped = outcome.map_err(|error| match error {
+            RecordError::Group(refusal) => GroupFailure::Report(refusal),
+            error => GroupFailure::Service(ServiceError::Records(error)),
+        });
+        self.counters().count_reports(sent_reports.len(), &grouped);
+        let grouped = grouped?;
+        if let Some(writer) = self
+            .record_writer_handle()
+            .filter(|_| !externals.is_empty() && self.check_stored().is_ok())
+        {
+            let external = |(at, external): &(usize, ExternalId)| {
+                let (format, pair) = (
+                    minter.format_name().to_owned(),
+                    minter.pair_of(&sent_reports[*at].report),
+                );
+                (
+                    AnchorKey {
+                        format,
+                        pair,
+                        tca: grouped[*at].anchor,
+                    },
+                    external.clone(),
+                )
+            };
+            let kept = writer
+                .add_externals(externals.iter().map(external).collect())
+                .await;
+            kept.map_err(|error| GroupFailure::Service(ServiceError::Records(error)))?;
+        }
+        let count = u64::try_from(grouped.len()).expect("a list is shorter than 2^64");
+        served.counters().count_granted(count, false);
+        let near = self.near_created(minter, sent_reports, &grouped).await;
+        self.counters().count_near(near.len());
+        Ok(GroupedReports { grouped, near })
+    }
+
+    /// Returns the ids of the conjunctions near each created conjunction. If this lookup fails, the
+    /// error is ignored, because the reports already have their ids.
+    async fn near_created(
+        &self,
+        minter: &Arc<GroupedMinter>,
+        sent_reports: &[SentReport],
+        grouped: &[Grouped],
+    ) -> HashMap<usize, Vec<u128>> {
+        let is_created = |(_, grouped): &(usize, &Grouped)| grouped.created == Some(true);
+        let created: Vec<(usize, (Pair, Tca))> = grouped
+            .iter()
+            .enumerate()
+            .filter(is_created)
+            .map(|(at, grouped)| {
+                (
+                    at,
+                    (minter.pair_of(&sent_reports[at].report), grouped.anchor),
+                )
+            })
+            .collect();
+        let places: Vec<(Pair, Tca)> = created.iter().map(|(_, place)| *place).collect();
+        let Some(writer) = self.record_writer_handle().filter(|_| !places.is_empty()) else {
+            return HashMap::new();
+        };
+        let minter = Arc::clone(minter);
+        let near = writer
+            .read_aside(move |records| near(records, &minter, &places))
+            .await
+            .unwrap_or_default();
+        let found = created.into_iter().map(|(at, _)| at).zip(near);
+        found.filter(|(_, near)| !near.is_empty()).collect()
+    }
+}
+
+/// The maximum number of conjunctions in one list.
+pub const CONJUNCTIONS_MAX: usize = 1_000;
+
+/// The maximum number of rows that are read for one list. Reading them takes some hundredths of a
+/// second.
+const LOOKED_THROUGH_MAX: usize = 50_000;
+
+/// The number of rows read in one batch.
+const STEP_LEN: usize = 2_000;
+
+/// A query that selects the conjunctions to list.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ListQuery {
+    /// The earliest time to list. If set, the list is in ascending order of time. If `None`, the
+    /// latest conjunctions come first.
+    pub from: Option<Tca>,
+    /// The end of the time range, exclusive.
+    pub to: Option<Tca>,
+    /// Lists only conjunctions with this primary object, unless the value is `None`.
+    pub primary: Option<u64>,
+    /// Lists only conjunctions with this secondary object, unless the value is `None`.
+    pub secondary: Option<u64>,
+    /// The cursor: the list continues after this position. `None` lists from the beginning.
+    pub after: Option<ListPlace>,
+    /// The maximum number of conjunctions in the list.
+    pub limit: usize,
+}
+
+/// A conjunction and its id.
+#[derive(Debug, Clone)]
+pub struct ListedConjunction {
+    /// The id of the conjunction.
+    pub id: u128,
+    /// The stored conjunction.
+    pub stored: StoredConjunction,
+    /// The ids of other conjunctions of the same two objects, in either order, within a minute of
+    /// this one.
+    pub near: Vec<u128>,
+    /// The external ids attached to the conjunction, in the order in which they were attached.
+    pub externals: Vec<ExternalId>,
+}
+
+/// A page of conjunctions.
+#[derive(Debug)]
+pub struct ConjunctionList {
+    /// The conjunctions, in the order that the query requests.
+    pub items: Vec<ListedConjunction>,
+    /// The id to pass as the cursor for the next page, or `None` if the list ends with this page.
+    pub next: Option<u128>,
+}
+
+impl ListQuery {
+    fn matches(&self, pair: Pair) -> bool {
+        self.primary.is_none_or(|primary| primary == pair.primary)
+            && self
+                .secondary
+                .is_none_or(|secondary| secondary == pair.secondary)
+    }
+}
+
+impl Service {
+    /// Returns the conjunctions that match a query, with ids in the minter's format.
+    ///
+    /// # Errors
+    /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
+    /// errors if the records cannot be read.
+    pub fn conjunctions_listed(
+        &self,
+        minter: &GroupedMinter,
+        query: &ListQuery,
+    ) -> Result<ConjunctionList, ServiceError> {
+        self.check_stored()?;
+        let last = Tca(query.to.map_or(i64::MAX, |to| to.0.saturating_sub(1)));
+        let times = query.from.unwrap_or(Tca(i64::MIN))..=last;
+        let format = minter.format_name().to_owned();
+        let mut range = ListRange {
+            format,
+            times,
+            after: query.after,
+            latest_first: query.from.is_none(),
+        };
+        let (mut found, mut looked_through, mut next) = (Vec::new(), 0, None);
+        'reading: loop {
+            let rows = self.records()?.conjunctions(&range, STEP_LEN);
+            let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+            let is_last = rows.len() < STEP_LEN;
+            for row in rows {
+                let place = (row.anchor.tca, row.pair);
+                if query.matches(row.pair) {
+                    if found.len() == query.limit {
+                        next = range.after;
+                        break 'reading;
+                    }
+                    found.push(row);
+                }
+                looked_through += 1;
+                range.after = Some(place);
+            }
+            if is_last {
+                break;
+            }
+            if looked_through >= LOOKED_THROUGH_MAX {
+                next = range.after;
+                break;
+            }
+        }
+        let next = next.and_then(|(tca, pair)| minter.id_at(pair, tca).ok());
+        Ok(ConjunctionList {
+            items: self.with_near(minter, found)?,
+            next,
+        })
+    }
+
+    /// Returns the conjunctions to which another originator gave this external id and which match a
+    /// query, the latest first.
+    ///
+    /// Returns the matching conjunctions in a single list, up to the limit of the query. The cursor
+    /// of the query is ignored. Only the latest [`CONJUNCTIONS_MAX`] conjunctions with this
+    /// external id are considered.
+    ///
+    /// # Errors
+    /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
+    /// errors if the records cannot be read.
+    pub fn conjunctions_of_external(
+        &self,
+        minter: &GroupedMinter,
+        external: &ExternalId,
+        query: &ListQuery,
+    ) -> Result<Vec<ListedConjunction>, ServiceError> {
+        self.check_stored()?;
+        let unreadable = |error| ServiceError::Records(log_unreadable(&error));
+        let records = self.records()?;
+        let anchors = records
+            .anchors_of_external(minter.format_name(), external, CONJUNCTIONS_MAX)
+            .map_err(unreadable)?;
+        let times = query.from.unwrap_or(Tca(i64::MIN))..query.to.unwrap_or(Tca(i64::MAX));
+        let asked = anchors
+            .into_iter()
+            .filter(|anchor| times.contains(&anchor.tca) && query.matches(anchor.pair));
+        let mut found = Vec::new();
+        for AnchorKey { pair, tca, .. } in asked.take(query.limit) {
+            // Skip a conjunction that was removed after its external id was looked up.
+            found.extend(self.stored_at(minter, pair, tca)?);
+        }
+        self.with_near(minter, found)
+    }
+
+    /// Returns the conjunction with this id.
+    ///
+    /// # Errors
+    /// Returns [`ServiceError::UnknownConjunction`] if no stored conjunction has this id, and other
+    /// errors if this service stores no conjunctions or they cannot be read.
+    pub fn conjunction(
+        &self,
+        minter: &GroupedMinter,
+        id: u128,
+    ) -> Result<ListedConjunction, ServiceError> {
+        self.check_stored()?;
+        let unknown = || ServiceError::UnknownConjunction;
+        let (pair, times) = minter.event_of(id).ok_or_else(unknown)?;
+        let spans = self
+            .records()?
+            .anchors_within(minter.format_name(), &mut std::iter::once((pair, times)));
+        let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        let anchor = spans.into_iter().flatten().next().ok_or_else(unknown)?;
+        let row = self
+            .stored_at(minter, pair, anchor.tca)?
+            .ok_or_else(unknown)?;
+        self.with_near(minter, vec![row])?.pop().ok_or_else(unknown)
+    }
+
+    /// Returns the stored conjunction of this pair of objects whose anchor is at `tca`, if it
+    /// exists.
+    fn stored_at(
+        &self,
+        minter: &GroupedMinter,
+        pair: Pair,
+        tca: Tca,
+    ) -> Result<Option<StoredConjunction>, ServiceError> {
+        // Begin the list after the preceding secondary object. If this pair has a row, it is then
+        // the first one.
+        let after = pair
+            .secondary
+            .checked_sub(1)
+            .map(|secondary| (tca, Pair { secondary, ..pair }));
+        let format = minter.format_name().to_owned();
+        let rows = self.records()?.conjunctions(
+            &ListRange {
+                format,
+                times: tca..=tca,
+                after,
+                latest_first: false,
+            },
+            1,
+        );
+        let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        Ok(rows.into_iter().find(|row| row.pair == pair))
+    }
+
+    fn with_near(
+        &self,
+        minter: &GroupedMinter,
+        mut found: Vec<StoredConjunction>,
+    ) -> Result<Vec<ListedConjunction>, ServiceError> {
+        if let Some(writer) = self.record_writer_handle() {
+            found.iter_mut().for_each(|stored| {
+                writer
+                    .report_counts()
+                    .complete(minter.format_name(), stored)
+            });
+        }
+        let places: Vec<(Pair, Tca)> = found
+            .iter()
+            .map(|stored| (stored.pair, stored.anchor.tca))
+            .collect();
+        let near = near(self.records()?, minter, &places)?;
+        let format = minter.format_name();
+        let key = |(pair, tca): &(Pair, Tca)| AnchorKey {
+            format: format.to_owned(),
+            pair: *pair,
+            tca: *tca,
+        };
+        let externals = self
+            .records()?
+            .externals(&places.iter().map(key).collect::<Vec<_>>());
+        let externals = externals.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        let listed =
+            found
+                .into_iter()
+                .zip(near)
+                .zip(externals)
+                .filter_map(|((stored, near), externals)| {
+                    let id = minter.id_at(stored.pair, stored.anchor.tca).ok()?;
+                    Some(ListedConjunction {
+                        id,
+                        stored,
+                        near,
+                        externals,
+                    })
+                });
+        Ok(listed.collect())
+    }
+
+    fn check_stored(&self) -> Result<(), ServiceError> {
+        match self.conjunctions() {
+            Conjunctions::Pure => Err(ServiceError::NothingStored),
+            Conjunctions::Stored { .. } => Ok(()),
+        }
+    }
+}
+
+/// For each pair of objects and time, returns the ids of other conjunctions of these objects, in
+/// either order, within a minute. The nearest comes first.
+fn near(
+    records: &dyn RecordStore,
+    minter: &GroupedMinter,
+    places: &[(Pair, Tca)],
+) -> Result<Vec<Vec<u128>>, ServiceError> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let both =
+        |(pair, tca): &(Pair, Tca)| [(*pair, tca.vicinity()), (pair.swapped(), tca.vicinity())];
+    let spans = records.anchors_within(minter.format_name(), &mut places.iter().flat_map(both));
+    let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+    let (of_both, _) = spans.as_chunks::<2>();
+    let near = |((pair, tca), [same, swapped]): (&(Pair, Tca), &[Vec<Anchor>; 2])| {
+        let same = same
+            .iter()
+            .filter(|anchor| anchor.tca != *tca)
+            .map(|anchor| (*pair, anchor.tca));
+        let swapped = swapped.iter().map(|anchor| (pair.swapped(), anchor.tca));
+        let mut near: Vec<(Pair, Tca)> = same.chain(swapped).collect();
+        near.sort_by_key(|(_, other)| other.since(*tca).abs());
+        near.into_iter()
+            .filter_map(|(pair, tca)| minter.id_at(pair, tca).ok())
+            .collect()
+    };
+    Ok(places.iter().zip(of_both).map(near).collect())
+}

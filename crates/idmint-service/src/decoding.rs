@@ -1,0 +1,205 @@
+//! Decoding of ids, shared by the HTTP routes and the commands.
+
+use std::sync::Arc;
+
+use crate::formats::UnknownFormat;
+use idmint_core::id::{
+    DecodeFilter, Decoder, DecoderAt, Fingerprint, Format, IdColumn, IdOfFields,
+};
+use idmint_core::time::UnixNanos;
+use idmint_records::ledger::NumberRules;
+use idmint_wire::{
+    AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
+};
+
+/// A decoder of ids, with the other data that responses contain.
+pub struct Decoding {
+    decoder: Decoder,
+    parts: AnswerParts,
+    numbers: NumberRules,
+}
+
+/// A decoder for one moment, which determines the times that are plausible in ids.
+pub struct DecodingAt<'a> {
+    decoder: DecoderAt<'a>,
+    parts: &'a AnswerParts,
+    numbers: &'a NumberRules,
+}
+
+/// The error for a format or an encoding that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownReading {
+    /// No format has this name.
+    #[error(transparent)]
+    Format(UnknownFormat),
+    /// None of the tried formats has this encoding.
+    #[error("none of the tried formats has an encoding {0:?}; see /formats")]
+    Encoding(String),
+}
+
+impl Decoding {
+    /// Creates a decoder that recognizes these domains, and the texts in which `numbers` writes the
+    /// numbers of series.
+    pub fn new(decoder: Decoder, domains: KnownDomains, numbers: NumberRules) -> Decoding {
+        Decoding {
+            parts: AnswerParts::new(decoder.formats(), domains),
+            decoder,
+            numbers,
+        }
+    }
+
+    /// Returns the rules for how numbers of series are written.
+    pub fn number_rules(&self) -> &NumberRules {
+        &self.numbers
+    }
+
+    /// Returns the decoder of ids.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Returns all formats that the decoder tries, in order.
+    pub fn formats(&self) -> &[Arc<Format>] {
+        self.decoder.formats()
+    }
+
+    /// Returns the format with this name.
+    ///
+    /// # Errors
+    /// Returns [`UnknownFormat`], which lists the existing formats, if no format has this name.
+    pub fn format(&self, name: &str) -> Result<&Arc<Format>, UnknownFormat> {
+        self.formats()
+            .iter()
+            .find(|format| format.name == name)
+            .ok_or_else(|| {
+                UnknownFormat::among(
+                    self.formats().iter().map(|format| format.name.as_str()),
+                    name,
+                )
+            })
+    }
+
+    /// Checks that the format and the encoding of a filter exist.
+    ///
+    /// # Errors
+    /// Returns [`UnknownReading`] if the format or the encoding does not exist.
+    pub fn check(&self, filter: DecodeFilter<'_>) -> Result<(), UnknownReading> {
+        let tried = match filter.format {
+            None => self.formats(),
+            Some(name) => std::slice::from_ref(self.format(name).map_err(UnknownReading::Format)?),
+        };
+        let is_among = |format: &Format| {
+            filter
+                .among
+                .is_none_or(|names| names.contains(&format.name))
+        };
+        match filter.encoding {
+            Some(name)
+                if !tried
+                    .iter()
+                    .any(|format| is_among(format) && format.encoding(name).is_some()) =>
+            {
+                Err(UnknownReading::Encoding(name.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns a decoder that judges times by a clock that shows `now`.
+    pub fn at(&self, now: UnixNanos) -> DecodingAt<'_> {
+        DecodingAt {
+            decoder: self.decoder.at(now),
+            parts: &self.parts,
+            numbers: &self.numbers,
+        }
+    }
+}
+
+impl DecodingAt<'_> {
+    /// Adds one line of a file to a column of ids. Returns the line's fingerprint, or `None` if the
+    /// line is blank.
+    pub fn inspect(
+        &self,
+        column: &mut IdColumn,
+        line: &str,
+        filter: DecodeFilter<'_>,
+    ) -> Option<Fingerprint> {
+        column.add(line, &self.decoder, filter)
+    }
+
+    /// Returns the verdict on a column: the formats that its lines fit. `duplicates` is the number
+    /// of lines that repeat earlier lines.
+    pub fn verdict(
+        &self,
+        column: &IdColumn,
+        duplicates: u64,
+        filter: DecodeFilter<'_>,
+    ) -> InspectAnswer<'_> {
+        InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
+    }
+
+    /// Returns all readings of a text as an id. Unless the filter selects formats or an encoding,
+    /// readings of the text as a number of a series are included.
+    pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
+        let answer = DecodeAnswer::new(text, &self.decoder, filter, self.parts);
+        let is_for_all = !filter.is_pinned() && filter.among.is_none();
+        if is_for_all {
+            answer.with_numbers(self.numbers.read(text))
+        } else {
+            answer
+        }
+    }
+
+    /// Returns the response for an id that was encoded from its fields. The format must be one that
+    /// the decoder tries.
+    pub fn encoded<'a>(&'a self, format: &'a Format, made: &IdOfFields) -> EncodeAnswer<'a> {
+        EncodeAnswer::new(format, made, &self.decoder, self.parts)
+    }
+
+    /// Returns the names of the formats that an id of this format may be mistaken for, because the
+    /// text alone does not tell them apart.
+    pub fn rivals(&self, format: &Format) -> Vec<String> {
+        let text = format.canonical().to_text(format.example());
+        let decoded = self.decoder.decode(&text, DecodeFilter::default());
+        let Some(found) = decoded
+            .matches
+            .iter()
+            .find(|found| found.format().name == format.name)
+        else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = Vec::new();
+        for rival in decoded.rivals(found).map(|rival| &rival.format().name) {
+            if !names.contains(rival) {
+                names.push(rival.clone());
+            }
+        }
+        names
+    }
+
+    /// Returns the most likely reading of a text as an id.
+    pub fn best<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> BriefReading<'a> {
+        BriefReading::new(text, &self.decoder, filter, self.parts)
+    }
+
+    /// Returns the most likely reading of a text, together with its reading as an id of `format`,
+    /// the format of the text's column.
+    pub fn best_in_column<'a>(
+        &'a self,
+        text: &'a str,
+        filter: DecodeFilter<'_>,
+        format: Option<&str>,
+    ) -> BriefReading<'a> {
+        let own = self.best(text, filter);
+        match format {
+            None => own,
+            Some(format) => own.in_column(format, &self.decoder, filter, self.parts),
+        }
+    }
+
+    /// Returns the format according to which the rows of a column are read, or `None` if it is
+    /// unknown.
+    pub fn format_of_rows(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Option<&Format> {
+        column.judge(&self.decoder, filter).format_of_rows()
+    }
+}

@@ -1,0 +1,133 @@
+//! The expiry of each certificate, revocation list and token that this node uses.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::service::Service;
+use idmint_core::time::{UnixNanos, UnixTime};
+
+const DAY_SECONDS: i128 = 86_400;
+
+/// How long before the expiry of a credential a warning is reported.
+const WARNED: Duration = Duration::from_hours(30 * 24);
+
+/// A kind of credential that expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExpiryKind {
+    /// The certificate of this node, or one in the chain up to its authority.
+    Certificate,
+    /// The certificate of an authority that this node trusts.
+    Authority,
+    /// A certificate revocation list.
+    RevocationList,
+    /// A token with which a caller authenticates.
+    Token,
+}
+
+impl ExpiryKind {
+    /// Returns the kind as a metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            ExpiryKind::Certificate => "certificate",
+            ExpiryKind::Authority => "authority",
+            ExpiryKind::RevocationList => "revocation_list",
+            ExpiryKind::Token => "token",
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            ExpiryKind::Certificate => "the certificate in",
+            ExpiryKind::Authority => "an authority in",
+            ExpiryKind::RevocationList => "the revocation list in",
+            ExpiryKind::Token => "the token",
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            ExpiryKind::Certificate => "replace it and its key",
+            ExpiryKind::Authority => {
+                "add its successor, replace the certificates that it signed, and remove it"
+            }
+            ExpiryKind::RevocationList => "replace it (an outdated list is still applied)",
+            ExpiryKind::Token => "replace it with `idmint token new`, or remove its entry",
+        }
+    }
+}
+
+/// The expiry of one credential.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Expiry {
+    /// The kind of the credential.
+    pub kind: ExpiryKind,
+    /// The setting that names the credential's file, or the name of the token.
+    pub name: String,
+    /// The first instant at which the credential is no longer valid.
+    pub at: UnixTime,
+}
+
+impl Expiry {
+    /// Returns the time of expiry as text, to the second.
+    pub fn end_text(&self) -> String {
+        self.at.to_text(0).unwrap_or_else(|| self.at.to_string())
+    }
+
+    /// `true` if the credential has expired at `now`.
+    pub fn has_passed(&self, now: UnixNanos) -> bool {
+        self.at <= now.into()
+    }
+
+    /// `true` if connections fail because the credential is a certificate that is not valid at
+    /// `now`.
+    pub fn is_expired_certificate(&self, now: UnixNanos) -> bool {
+        let is_certificate = matches!(self.kind, ExpiryKind::Certificate | ExpiryKind::Authority);
+        is_certificate && self.has_passed(now)
+    }
+
+    /// `true` if the credential expires within 30 days of `now`, or has expired.
+    pub(super) fn is_near(&self, now: UnixNanos) -> bool {
+        self.at <= now.after(WARNED).into()
+    }
+
+    /// Returns a warning with the remedy if the credential expires within 30 days, or has expired.
+    /// Otherwise returns `None`.
+    pub fn warning(&self, now: UnixNanos) -> Option<String> {
+        if !self.is_near(now) {
+            return None;
+        }
+        let end = match (self.at.seconds() - UnixTime::from(now).seconds()) / DAY_SECONDS {
+            _ if self.has_passed(now) => "expired".to_owned(),
+            0 => "expires within a day,".to_owned(),
+            1 => "expires in 1 day,".to_owned(),
+            days => format!("expires in {days} days,"),
+        };
+        let (noun, name, remedy) = (self.kind.noun(), &self.name, self.kind.remedy());
+        let at = self.end_text();
+        // Files for etcd need no reload, because each new connection to etcd reads them again.
+        let reload = match name.starts_with("etcd.") {
+            true => "",
+            false => ", then send SIGHUP",
+        };
+        Some(format!("{noun} {name} {end} at {at}: {remedy}{reload}"))
+    }
+}
+
+impl Service {
+    /// Replaces the credentials whose files are named in this `section` of the settings, such as
+    /// `etcd`.
+    pub fn set_expiries(&self, section: &'static str, mut expiries: Vec<Expiry>) {
+        // Sort by kind, name and time, because a metric has only one value for each kind and name.
+        expiries.sort();
+        expiries.dedup_by(|later, first| (later.kind, &later.name) == (first.kind, &first.name));
+        let mut all = self.expiries.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(section, expiries);
+    }
+
+    /// Returns all credentials that expire. If several have the same kind and name, returns only
+    /// the one that expires first.
+    pub fn expiries(&self) -> Vec<Expiry> {
+        let all = self.expiries.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().flatten().cloned().collect()
+    }
+}

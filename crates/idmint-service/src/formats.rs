@@ -1,0 +1,267 @@
+//! The formats that this process serves, with their counters and the source of their ids.
+
+use std::cmp::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::Service;
+use idmint_core::id::Format;
+use idmint_core::minting::{CountedFormat, MintCounters, Minter};
+use idmint_records::conjunction::GroupedMinter;
+use idmint_wire::FormatInfo;
+
+/// The formats that this process serves.
+#[derive(Debug)]
+pub struct Formats {
+    in_order: Vec<Arc<ServedFormat>>,
+    /// The formats by name, sorted by [`shortlex`]. A binary search in this list needs a third of
+    /// the instructions of a lookup in a standard library map.
+    by_name: Vec<(String, Arc<ServedFormat>)>,
+    /// The names of the disabled formats.
+    off: Vec<String>,
+}
+
+/// The error for a name that is not the name of an enabled format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownFormat {
+    /// No format has this name.
+    #[error("format {name:?} is not one of {known}")]
+    NotThere {
+        /// The requested name.
+        name: String,
+        /// The names of the possible formats, separated by commas.
+        known: String,
+    },
+    /// The format with this name is disabled.
+    #[error(
+        "format {name:?} is disabled: set formats.{name}.enabled = true, or add it to formats.enabled if that is set"
+    )]
+    Off {
+        /// The requested name.
+        name: String,
+    },
+}
+
+impl UnknownFormat {
+    /// Returns the error that `names` does not contain `name`.
+    pub fn among<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> UnknownFormat {
+        UnknownFormat::NotThere {
+            name: name.to_owned(),
+            known: names.collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+/// Compares texts by length first, and alphabetically only if their lengths are equal. Most
+/// comparisons therefore need not look at any letter.
+fn shortlex(one: &str, other: &str) -> Ordering {
+    one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+}
+
+impl Formats {
+    /// Creates the set of formats from the enabled formats, whose names are unique, and the names
+    /// of the disabled ones.
+    pub fn new(in_order: Vec<Arc<ServedFormat>>, off: Vec<String>) -> Formats {
+        let named = |served: &Arc<ServedFormat>| (served.format().name.clone(), Arc::clone(served));
+        let mut by_name: Vec<_> = in_order.iter().map(named).collect();
+        by_name.sort_by(|(one, _), (other, _)| shortlex(one, other));
+        Formats {
+            in_order,
+            by_name,
+            off,
+        }
+    }
+
+    /// Iterates over all enabled formats, in the order in which they were given.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<ServedFormat>> {
+        self.in_order.iter()
+    }
+
+    /// Returns the enabled format with this name.
+    ///
+    /// # Errors
+    /// Returns [`UnknownFormat`] if no enabled format has this name. The error says that the format
+    /// is disabled, or lists the enabled formats.
+    pub fn named(&self, name: &str) -> Result<&Arc<ServedFormat>, UnknownFormat> {
+        let found = self
+            .by_name
+            .binary_search_by(|(known, _)| shortlex(known, name));
+        found.map(|at| &self.by_name[at].1).map_err(|_| {
+            if self.off.iter().any(|off| off == name) {
+                return UnknownFormat::Off {
+                    name: name.to_owned(),
+                };
+            }
+            UnknownFormat::among(
+                self.iter().map(|served| served.format().name.as_str()),
+                name,
+            )
+        })
+    }
+}
+
+/// A format with its counters and the source of its ids. All code that handles ids of the format
+/// shares this value.
+#[derive(Debug)]
+pub struct ServedFormat {
+    counted: Arc<CountedFormat>,
+    source: IdSource,
+    /// The permits for long requests. A long request holds its permit until the ids that it
+    /// reserved are due.
+    turns: Semaphore,
+    /// The cached JSON description of the format, or `None` if it was never requested.
+    told: Mutex<Option<ToldFormat>>,
+}
+
+/// The cached JSON description of a format, with the changeable values from which it was built.
+#[derive(Debug)]
+struct ToldFormat {
+    workers: Vec<u32>,
+    count_max: Option<u64>,
+    json: Arc<str>,
+}
+
+/// The way in which the ids of a format are created.
+#[derive(Debug)]
+pub enum IdSource {
+    /// A request asks for a number of ids.
+    Count(Arc<Minter>),
+    /// Each event that is appended to a ledger gets one id.
+    Events,
+    /// Each reported conjunction gets one id.
+    Reports(Arc<GroupedMinter>),
+    /// The format is only decoded. No ids of it are minted.
+    DecodeOnly,
+}
+
+impl ServedFormat {
+    /// Creates a format of which callers request a number of ids.
+    pub fn of_count(minter: Arc<Minter>) -> ServedFormat {
+        let turns = minter.long_requests_max().unwrap_or(Semaphore::MAX_PERMITS);
+        let counted = Arc::clone(minter.counted());
+        ServedFormat {
+            counted,
+            source: IdSource::Count(minter),
+            turns: Semaphore::new(turns),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Creates a format whose ids are computed from ledger events.
+    pub fn of_events(format: Arc<Format>) -> ServedFormat {
+        ServedFormat::without_turns(format, IdSource::Events)
+    }
+
+    /// Creates a format whose ids are computed from conjunction reports.
+    pub fn of_reports(format: Arc<Format>, minter: GroupedMinter) -> ServedFormat {
+        ServedFormat::without_turns(format, IdSource::Reports(Arc::new(minter)))
+    }
+
+    /// Creates a format that is only decoded.
+    pub fn decode_only(format: Arc<Format>) -> ServedFormat {
+        ServedFormat::without_turns(format, IdSource::DecodeOnly)
+    }
+
+    fn without_turns(format: Arc<Format>, source: IdSource) -> ServedFormat {
+        ServedFormat {
+            counted: Arc::new(CountedFormat::new(format, 0)),
+            source,
+            turns: Semaphore::new(0),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Returns the definition of the format.
+    pub fn format(&self) -> &Format {
+        &self.counted.format
+    }
+
+    /// Returns the counters of minted ids and refused requests.
+    pub fn counters(&self) -> &MintCounters {
+        &self.counted.counters
+    }
+
+    /// Returns a shared handle to the format's definition and counters.
+    pub fn counted(&self) -> &Arc<CountedFormat> {
+        &self.counted
+    }
+
+    /// Returns the source of the ids.
+    pub fn source(&self) -> &IdSource {
+        &self.source
+    }
+
+    /// Locks the cached JSON description of the format.
+    fn told(&self) -> MutexGuard<'_, Option<ToldFormat>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the minter of the format, or `None` if its ids are not requested by number.
+    pub fn minter(&self) -> Option<&Arc<Minter>> {
+        match &self.source {
+            IdSource::Count(minter) => Some(minter),
+            IdSource::Events | IdSource::Reports(_) | IdSource::DecodeOnly => None,
+        }
+    }
+
+    /// Waits for the permit to start a long request. Requests get the permit in order of arrival.
+    /// The next request may start when the permit is dropped.
+    pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.turns.acquire().await.expect("nobody closes it")
+    }
+
+    /// Returns the worker numbers with which this node mints the format at the moment.
+    pub fn workers(&self) -> Vec<u32> {
+        self.minter()
+            .and_then(|minter| minter.lanes())
+            .map_or(Vec::new(), |lanes| lanes.workers().to_vec())
+    }
+}
+
+impl Service {
+    /// Returns the description of a format on this node. The description includes the node's worker
+    /// numbers and the maximum count of one request.
+    pub fn format_info(&self, served: &ServedFormat) -> FormatInfo {
+        FormatInfo::new(served.format(), &served.workers(), self.count_max(served))
+    }
+
+    /// Returns the description of a format on this node as JSON. The JSON is cached and rebuilt
+    /// only when the description changes.
+    pub fn format_json(&self, served: &ServedFormat) -> Arc<str> {
+        let (workers, count_max) = (served.workers(), self.count_max(served));
+        let mut told = served.told();
+        if let Some(told) = told
+            .as_ref()
+            .filter(|told| told.workers == workers && told.count_max == count_max)
+        {
+            return Arc::clone(&told.json);
+        }
+        let info = FormatInfo::new(served.format(), &workers, count_max);
+        let json: Arc<str> = serde_json::to_string(&info)
+            .expect("texts, numbers and lists of them")
+            .into();
+        *told = Some(ToldFormat {
+            workers,
+            count_max,
+            json: Arc::clone(&json),
+        });
+        json
+    }
+
+    /// Returns the maximum number of ids that one request may ask for, or `None` if requests for
+    /// this format name no number.
+    fn count_max(&self, served: &ServedFormat) -> Option<u64> {
+        let configured = u64::from(self.limits().batch_max);
+        match served.source() {
+            IdSource::Count(minter) => Some(
+                minter
+                    .count_max(0)
+                    .map_or(configured, |most| most.min(configured)),
+            ),
+            IdSource::Reports(_) => Some(configured),
+            // The length of the request body limits the number of events.
+            IdSource::Events | IdSource::DecodeOnly => None,
+        }
+    }
+}

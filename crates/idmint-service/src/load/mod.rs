@@ -1,0 +1,62 @@
+//! Limits on how much memory, how many requests and how much long work callers may use at once.
+//! Requests beyond the limits are refused.
+
+mod fair_queue;
+mod memory;
+mod pending;
+mod requests;
+mod shed;
+
+use std::sync::Arc;
+
+use prometheus::IntGauge;
+
+pub use fair_queue::Place;
+pub use memory::{BudgetOwner, MemoryBudget, MemoryReservation, ReservedBody, network_of};
+pub use pending::{PendingBodies, PendingBody, Sender};
+pub use requests::{BulkPass, PeerBulk, Requests};
+pub use shed::{Shed, ShedCounts};
+
+/// The limits that apply to all callers together.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// The memory budget for connections, bodies and responses.
+    pub memory: Arc<MemoryBudget>,
+    /// The memory budget for health checks: one half of the memory that the main budget keeps free.
+    pub reserve: Arc<MemoryBudget>,
+    /// The memory budget for new connections: the other half of that memory. It has room for a few
+    /// connections of each peer, so a new peer can mint even when the main budget is exhausted.
+    pub door: Arc<MemoryBudget>,
+    /// The limits on requests in flight and on long work.
+    pub requests: Arc<Requests>,
+    /// The pending requests whose bodies have not arrived yet. The limit on requests in flight is
+    /// also the limit on them.
+    pub bodies: Arc<PendingBodies>,
+    /// The number of open connections.
+    pub connections: IntGauge,
+    /// How often callers were turned away, by reason.
+    pub counts: Arc<ShedCounts>,
+}
+
+impl Load {
+    /// Creates limits of `memory_max` bytes and `in_flight_max` requests at once.
+    pub fn new(memory_max: usize, in_flight_max: usize) -> Load {
+        let counts = Arc::new(ShedCounts::default());
+        Load {
+            memory: MemoryBudget::new(memory_max, Arc::clone(&counts)),
+            reserve: MemoryBudget::for_probes(Arc::clone(&counts)),
+            door: MemoryBudget::for_newcomers(Arc::clone(&counts)),
+            requests: Requests::new(in_flight_max, Arc::clone(&counts)),
+            bodies: PendingBodies::new(in_flight_max, Arc::clone(&counts)),
+            connections: IntGauge::new("open", "Open connections.").expect("a valid name"),
+            counts,
+        }
+    }
+}
+
+/// Limits with the default values of the configuration.
+impl Default for Load {
+    fn default() -> Self {
+        Load::new(128 * 1024 * 1024, 4096)
+    }
+}

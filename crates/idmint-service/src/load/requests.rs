@@ -1,0 +1,449 @@
+//! Limits on the number of requests in flight, and on long work.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::fair_queue::{FairQueue, Place};
+use super::pending::Sender;
+use super::shed::{Shed, ShedCounts};
+
+/// The longest estimated duration that counts as short work. Short work is started at once under
+/// any load.
+const SHORT_MAX: Duration = Duration::from_micros(500);
+
+/// The number of long requests per core that are admitted no matter how long they take, so that an
+/// idle node accepts all work.
+const BULK_PER_CORE: usize = 1;
+
+/// The limit, per core, on the total estimated time of admitted long work. It applies only while at
+/// least [`BULK_PER_CORE`] long requests per core are being processed.
+const BACKLOG_MAX: Duration = Duration::from_millis(20);
+
+/// The requests in flight and the long work of one process.
+#[derive(Debug)]
+pub struct Requests {
+    in_flight_max: usize,
+    cores: usize,
+    /// The number of mints that wait until their ids are due. They are in flight but use no
+    /// resources.
+    /// Written by: `HeldMint`. Read by: `has_room`.
+    held: AtomicUsize,
+    bulk: Mutex<Bulk>,
+    /// The queue for cores. It has one place for each core that long work may keep busy.
+    cores_free: Arc<FairQueue>,
+    /// The queue for the largest requests, whose parsed content may need many times the memory of
+    /// the body. It has one place, so only one of them is processed at a time.
+    largest: Arc<FairQueue>,
+    /// The number of detached requests, whose callers have disconnected. They count as in flight.
+    /// Written by: `work_detached`, `DetachedWork`. Read by: `has_room`, `wait_for_detached`.
+    detached: AtomicUsize,
+    /// Notified when the last detached request has ended.
+    all_ended: Notify,
+    counts: Arc<ShedCounts>,
+}
+// Ordering of all atomics: `Relaxed`. The counts limit how much work runs, and guard no other
+// memory.
+
+/// The long work of all peers that was admitted.
+#[derive(Debug, Default)]
+struct Bulk {
+    /// The number of long requests between their admission and the end of their responses. At most
+    /// half of `in_flight_max`, rounded up.
+    admitted: usize,
+    all: Backlog,
+    /// The long work of each peer that has any.
+    by_peer: HashMap<Sender, Backlog>,
+}
+
+/// Admitted long work that is not finished or paused.
+#[derive(Debug, Default, Clone, Copy)]
+struct Backlog {
+    requests: usize,
+    /// The estimated time of the work, in nanoseconds.
+    nanos: u64,
+}
+
+impl Bulk {
+    fn begin(&mut self, peer: &Sender, nanos: u64) {
+        let own = self.by_peer.entry(peer.clone()).or_default();
+        for backlog in [own, &mut self.all] {
+            backlog.requests += 1;
+            backlog.nanos += nanos;
+        }
+    }
+
+    fn end(&mut self, peer: &Sender, nanos: u64) {
+        let own = self.by_peer.entry(peer.clone()).or_default();
+        for backlog in [&mut *own, &mut self.all] {
+            backlog.requests -= 1;
+            backlog.nanos -= nanos;
+        }
+        if own.requests == 0 {
+            self.by_peer.remove(peer);
+        }
+    }
+
+    /// `true` if this node can soon start another long request of this peer: if the node is idle,
+    /// if all admitted work together is short, or if the peer has less than its fair part of the
+    /// work.
+    fn is_soon(&self, peer: &Sender, cores: usize) -> bool {
+        let backlog_max = nanos_of(BACKLOG_MAX) * cores as u64;
+        let own = self.by_peer.get(peer).copied().unwrap_or_default();
+        let others = self.by_peer.len() - usize::from(own.requests > 0);
+        let is_idle = self.all.requests < BULK_PER_CORE * cores;
+        is_idle
+            || self.all.nanos < backlog_max
+            || others > 0 && own.nanos < backlog_max / (others as u64 + 1)
+    }
+}
+
+impl Requests {
+    /// Creates a limit of `in_flight_max` requests at once, half of which may be long. The number
+    /// of cores is that of this machine.
+    pub fn new(in_flight_max: usize, counts: Arc<ShedCounts>) -> Arc<Requests> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Arc::new(Requests {
+            in_flight_max,
+            cores,
+            held: AtomicUsize::new(0),
+            bulk: Mutex::default(),
+            cores_free: FairQueue::new(cores),
+            largest: FairQueue::new(1),
+            detached: AtomicUsize::new(0),
+            all_ended: Notify::new(),
+            counts,
+        })
+    }
+
+    /// Returns a handle to the long work of one peer.
+    pub fn bulk_of(self: &Arc<Self>, peer: Sender) -> PeerBulk {
+        PeerBulk {
+            requests: Arc::clone(self),
+            peer,
+        }
+    }
+
+    fn bulk(&self) -> MutexGuard<'_, Bulk> {
+        self.bulk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `true` if the number of requests in flight is within the limit. `in_flight` includes the new
+    /// request, but not detached ones. Mints that only wait until their ids are due do not count.
+    #[inline]
+    pub fn has_room(&self, in_flight: usize) -> bool {
+        let in_flight = in_flight + self.detached.load(Ordering::Relaxed);
+        in_flight.saturating_sub(self.held.load(Ordering::Relaxed)) <= self.in_flight_max
+    }
+
+    /// Returns the limit on requests in flight.
+    pub fn in_flight_max(&self) -> usize {
+        self.in_flight_max
+    }
+
+    /// Counts a request that is turned away because too many requests are in flight, and returns
+    /// [`Shed::InFlight`].
+    pub fn turn_away(&self) -> Shed {
+        self.counts.count(Shed::InFlight)
+    }
+
+    /// Counts a mint as waiting for its ids to be due, until the guard is dropped.
+    pub fn hold(self: &Arc<Self>) -> HeldMint {
+        self.held.fetch_add(1, Ordering::Relaxed);
+        HeldMint(Arc::clone(self))
+    }
+
+    /// Finishes work in the background after its caller has disconnected. The work counts as in
+    /// flight.
+    pub fn work_detached(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        // Without a runtime, the process is shutting down, and the work is abandoned.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        self.detached.fetch_add(1, Ordering::Relaxed);
+        let detached = DetachedWork(Arc::clone(self));
+        runtime.spawn(async move {
+            work.await;
+            drop(detached);
+        });
+    }
+
+    /// Waits for up to `wait_max` until all detached requests have ended. Returns the number of
+    /// detached requests that are still running.
+    pub async fn wait_for_detached(&self, wait_max: Duration) -> usize {
+        let all_end = async {
+            // Register for the notification before the check, so that a request that ends between
+            // the check and the wait is not missed.
+            let mut ended = self.all_ended.notified();
+            while self.detached.load(Ordering::Relaxed) > 0 {
+                ended.await;
+                ended = self.all_ended.notified();
+            }
+        };
+        // The number returned below shows whether the wait timed out.
+        let _ = tokio::time::timeout(wait_max, all_end).await;
+        self.detached.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts one detached request, until dropped.
+struct DetachedWork(Arc<Requests>);
+
+impl Drop for DetachedWork {
+    fn drop(&mut self) {
+        if self.0.detached.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.all_ended.notify_waiters();
+        }
+    }
+}
+
+/// Converts an estimate to nanoseconds. The result is capped, so that the sum of a million
+/// estimates does not overflow.
+fn nanos_of(estimate: Duration) -> u64 {
+    u64::try_from(estimate.as_nanos())
+        .unwrap_or(u64::MAX)
+        .min(u64::MAX / 1_000_000)
+}
+
+/// Counts one mint that waits until its ids are due, until dropped.
+#[derive(Debug)]
+pub struct HeldMint(Arc<Requests>);
+
+impl Drop for HeldMint {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The long work of one peer, which shares the node with the long work of other peers:
+///
+/// - Admission: An idle node accepts all work. A busy node still accepts work of a peer that has
+///   less than its fair part of all admitted work.
+/// - Order: Each part of the work waits for a core, in a queue in which the peers take turns.
+#[derive(Debug, Clone)]
+pub struct PeerBulk {
+    requests: Arc<Requests>,
+    peer: Sender,
+}
+
+impl PeerBulk {
+    /// Admits long work that would take the time `estimate` on one core.
+    ///
+    /// # Errors
+    /// Returns [`Shed::Bulk`] if there is more long work than this node can do soon, or if half of
+    /// the allowed requests in flight are long already.
+    pub fn enter(&self, estimate: Duration) -> Result<BulkPass, Shed> {
+        let (requests, nanos) = (&self.requests, nanos_of(estimate));
+        let mut bulk = requests.bulk();
+        if bulk.admitted >= requests.in_flight_max.div_ceil(2)
+            || !bulk.is_soon(&self.peer, requests.cores)
+        {
+            return Err(requests.counts.count(Shed::Bulk));
+        }
+        bulk.admitted += 1;
+        bulk.begin(&self.peer, nanos);
+        Ok(BulkPass {
+            is_working: true,
+            nanos,
+            of: self.clone(),
+        })
+    }
+
+    /// Continues with work whose input has arrived. If `pass` is a permit, the work was admitted
+    /// before, and resumes with the new estimate. Otherwise the work is admitted now. Short work
+    /// needs no permit, and the result is then `None`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`PeerBulk::enter`].
+    pub fn go_on(
+        &self,
+        pass: Option<BulkPass>,
+        estimate: Duration,
+    ) -> Result<Option<BulkPass>, Shed> {
+        match pass {
+            None if estimate <= SHORT_MAX => Ok(None),
+            None => self.enter(estimate).map(Some),
+            Some(mut pass) => {
+                pass.pause();
+                pass.nanos = nanos_of(estimate);
+                pass.resume();
+                Ok(Some(pass))
+            }
+        }
+    }
+
+    /// Waits for the place in which one of the largest requests may be processed. The next one has
+    /// to wait until the place is dropped.
+    pub async fn turn_of_largest(&self) -> Place {
+        self.requests.largest.enter(&self.peer).await
+    }
+
+    /// Runs a part of long work on a thread for blocking work, once a core is free for this peer.
+    pub async fn work_aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        let core = self.requests.cores_free.enter(&self.peer).await;
+        let working = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(core);
+            done
+        });
+        working
+            .await
+            .expect("it does not panic, and nobody aborts it")
+    }
+}
+
+/// The permit of a long request, which counts as admitted until the permit is dropped.
+#[derive(Debug)]
+pub struct BulkPass {
+    is_working: bool,
+    /// The last estimate of the duration of the work, in nanoseconds.
+    nanos: u64,
+    of: PeerBulk,
+}
+
+impl BulkPass {
+    /// Pauses the work, so that it does not count against other work until it is resumed. The
+    /// caller controls how long the pause takes, for example by sending its body slowly.
+    pub fn pause(&mut self) {
+        if std::mem::take(&mut self.is_working) {
+            self.of.requests.bulk().end(&self.of.peer, self.nanos);
+        }
+    }
+
+    /// Resumes work that was paused.
+    pub fn resume(&mut self) {
+        if !std::mem::replace(&mut self.is_working, true) {
+            self.of.requests.bulk().begin(&self.of.peer, self.nanos);
+        }
+    }
+
+    /// Returns the handle to the peer's long work.
+    pub fn peer(&self) -> &PeerBulk {
+        &self.of
+    }
+
+    /// Returns the handle with which to run the work apart from the threads that serve other
+    /// requests. Returns `None` if there are no more long requests than cores, so that this is not
+    /// necessary.
+    pub fn aside(&self) -> Option<&PeerBulk> {
+        let requests = &self.of.requests;
+        (requests.bulk().admitted > requests.cores).then_some(&self.of)
+    }
+}
+
+impl Drop for BulkPass {
+    fn drop(&mut self) {
+        self.pause();
+        self.of.requests.bulk().admitted -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(host: u8) -> Sender {
+        Sender::Peer([10, 0, 0, host].into())
+    }
+
+    fn requests(in_flight_max: usize) -> (Arc<Requests>, Arc<ShedCounts>) {
+        let counts = Arc::new(ShedCounts::default());
+        (Requests::new(in_flight_max, Arc::clone(&counts)), counts)
+    }
+
+    #[test]
+    fn held_mints_do_not_count() {
+        let (requests, _) = requests(2);
+        assert!(requests.has_room(2) && !requests.has_room(3));
+        let held = requests.hold();
+        assert!(requests.has_room(3) && !requests.has_room(4));
+        drop(held);
+        assert!(!requests.has_room(3));
+    }
+
+    #[tokio::test]
+    async fn requests_whose_callers_have_gone_are_in_flight_until_they_end() {
+        let (requests, _) = requests(2);
+        let (end, ended) = tokio::sync::oneshot::channel();
+        requests.work_detached(async { ended.await.expect("it ends") });
+        assert!(requests.has_room(1) && !requests.has_room(2));
+        assert_eq!(requests.wait_for_detached(Duration::ZERO).await, 1);
+        end.send(()).expect("it is waited for");
+        assert_eq!(requests.wait_for_detached(Duration::from_secs(60)).await, 0);
+        assert!(requests.has_room(2));
+    }
+
+    #[test]
+    fn long_requests_are_at_most_half_of_all() {
+        let (requests, counts) = requests(5);
+        let bulk = requests.bulk_of(peer(1));
+        let passes: Vec<_> = (0..3).map(|_| bulk.enter(Duration::ZERO)).collect();
+        assert!(passes.iter().all(Result::is_ok));
+        assert_eq!(bulk.enter(Duration::ZERO).err(), Some(Shed::Bulk));
+        drop(passes);
+        assert!(bulk.enter(Duration::ZERO).is_ok());
+        assert_eq!(counts.of(Shed::Bulk), 1);
+    }
+
+    #[test]
+    fn work_is_judged_by_what_it_takes_and_short_work_needs_no_leave() {
+        let (requests, counts) = requests(100_000);
+        let bulk = requests.bulk_of(peer(1));
+        let few = BULK_PER_CORE * requests.cores;
+        let long: Vec<_> = (0..few)
+            .map(|_| bulk.go_on(None, Duration::from_secs(1)))
+            .collect();
+        assert!(long.iter().all(|pass| matches!(pass, Ok(Some(_)))));
+        assert!(matches!(bulk.go_on(None, SHORT_MAX), Ok(None)));
+        assert_eq!(
+            bulk.go_on(None, SHORT_MAX + Duration::from_nanos(1)).err(),
+            Some(Shed::Bulk)
+        );
+        assert_eq!(counts.of(Shed::Bulk), 1);
+    }
+
+    #[test]
+    fn an_idle_node_takes_on_anything_and_a_busy_one_what_it_can_do_soon() {
+        let (requests, _) = requests(100_000);
+        let bulk = requests.bulk_of(peer(1));
+        let few = BULK_PER_CORE * requests.cores;
+        let mut long: Vec<_> = (0..few)
+            .map(|_| bulk.enter(Duration::from_secs(1)))
+            .collect();
+        assert!(long.iter().all(Result::is_ok));
+        assert_eq!(bulk.enter(Duration::from_nanos(1)).err(), Some(Shed::Bulk));
+        long.iter_mut().flatten().for_each(BulkPass::pause);
+        // Short requests are admitted until their total estimated time reaches the limit.
+        let short: Vec<_> = (0..10_000)
+            .map_while(|_| bulk.enter(Duration::from_micros(100)).ok())
+            .collect();
+        let soon = (BACKLOG_MAX.as_micros() / 100) as usize * requests.cores;
+        assert_eq!(short.len(), soon.max(few));
+        drop((long, short));
+        assert_eq!(requests.bulk().all.nanos, 0);
+    }
+
+    #[test]
+    fn a_peer_with_less_than_its_part_is_admitted_whatever_others_have() {
+        let (requests, _) = requests(100_000);
+        let [many, few] = [1, 2].map(|host| requests.bulk_of(peer(host)));
+        let hour = Duration::from_secs(3_600);
+        let all: Vec<_> = (0..1_000).map_while(|_| many.enter(hour).ok()).collect();
+        assert_eq!(all.len(), BULK_PER_CORE * requests.cores);
+        // The other peer gets half of the usual backlog, and the first one gets nothing more.
+        let short = Duration::from_millis(1);
+        let own: Vec<_> = (0..1_000).map_while(|_| few.enter(short).ok()).collect();
+        let half = BACKLOG_MAX.as_millis() as usize * requests.cores / 2;
+        assert_eq!(own.len(), half);
+        assert_eq!(many.enter(short).err(), Some(Shed::Bulk));
+        drop((all, own));
+        assert!(requests.bulk().by_peer.is_empty());
+    }
+}

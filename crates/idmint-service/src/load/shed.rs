@@ -1,0 +1,102 @@
+//! The reasons why callers are turned away, and how often that happens.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The resource whose exhaustion caused a caller to be turned away. The request had no effect, so
+/// the caller may retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Shed {
+    /// The memory of `http.memory_max`, or the peer's share of it.
+    #[error("all memory for requests is in use")]
+    Memory,
+    /// The limit `http.in_flight_max` on the number of requests in flight.
+    #[error("too many requests are in flight")]
+    InFlight,
+    /// The places for pending requests whose bodies have not arrived. Their number is limited by
+    /// `http.in_flight_max`, too.
+    #[error("the body did not arrive, and another request needed its place")]
+    Bodies,
+    /// The node's capacity for long work.
+    #[error("too many long requests are in progress")]
+    Bulk,
+    /// The limit `http.connections_max` on connections.
+    #[error("too many connections are open")]
+    Connections,
+    /// The limit `http.connections_per_peer` on the connections of one peer.
+    #[error("this peer has too many connections open")]
+    Peer,
+    /// The client sent too many HTTP/2 frames that belong to no request.
+    #[error("too many frames came without a request")]
+    Frames,
+    /// The TLS handshake failed, or took longer than `http.header_timeout`.
+    #[error("a TLS handshake failed")]
+    Handshake,
+}
+
+impl Shed {
+    /// All reasons, in the order in which [`ShedCounts`] counts them.
+    pub const ALL: [Shed; 8] = [
+        Shed::Memory,
+        Shed::InFlight,
+        Shed::Bodies,
+        Shed::Bulk,
+        Shed::Connections,
+        Shed::Peer,
+        Shed::Frames,
+        Shed::Handshake,
+    ];
+
+    /// Returns the label of the reason in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Shed::Memory => "memory",
+            Shed::InFlight => "in_flight",
+            Shed::Bodies => "bodies",
+            Shed::Bulk => "bulk",
+            Shed::Connections => "connections",
+            Shed::Peer => "peer",
+            Shed::Frames => "frames",
+            Shed::Handshake => "handshake",
+        }
+    }
+}
+
+/// How often callers were turned away, by reason.
+#[derive(Debug, Default)]
+pub struct ShedCounts {
+    /// The counts, indexed by the position of the reason in [`Shed::ALL`].
+    /// Written by: `count`. Read by: metrics.
+    /// Ordering: `Relaxed`, because the counts guard no other memory.
+    counts: [AtomicU64; Shed::ALL.len()],
+}
+
+impl ShedCounts {
+    /// Counts a caller who was turned away for the reason `shed`, and returns that reason.
+    pub fn count(&self, shed: Shed) -> Shed {
+        self.counts[shed as usize].fetch_add(1, Ordering::Relaxed);
+        shed
+    }
+
+    /// Returns how often callers were turned away for the reason `shed`.
+    pub fn of(&self, shed: Shed) -> u64 {
+        self.counts[shed as usize].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_counted_by_itself() {
+        let counts = ShedCounts::default();
+        for (at, shed) in Shed::ALL.into_iter().enumerate() {
+            assert_eq!(shed as usize, at);
+            (0..=at).for_each(|_| assert_eq!(counts.count(shed), shed));
+        }
+        assert_eq!(
+            Shed::ALL.map(|shed| counts.of(shed)),
+            [1, 2, 3, 4, 5, 6, 7, 8]
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! The readiness of this node to mint sequenced ids and to append records.
+
+use super::error::ServiceError;
+use super::expiry::ExpiryKind;
+use super::service::Service;
+use idmint_core::minting::Refusal;
+use idmint_core::time::UnixNanos;
+use idmint_storage::Reserver;
+
+/// Shows whether this node is ready, and the reasons if it is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeReadiness {
+    /// The slot that this node holds, which determines its worker numbers. `None` if it holds none.
+    pub slot: Option<u32>,
+    /// The time up to which ids may be minted (the horizon), or the reason why no sequenced id is
+    /// minted.
+    pub horizon: Result<UnixNanos, Refusal>,
+    /// `Ok` if new records can be stored, or else the reason why not.
+    pub records: Result<(), ServiceError>,
+    /// `true` if no numbers are issued because of a restore, until an operator resumes them.
+    pub holds_numbers: bool,
+    /// `true` if this node is shutting down.
+    pub is_draining: bool,
+    /// Warnings about credentials that expire within 30 days, or have expired. For tokens, only
+    /// their number is given, because callers without a token can read these warnings too.
+    pub warnings: Vec<String>,
+}
+
+impl Service {
+    /// Returns the readiness of this node.
+    pub fn readiness(&self) -> NodeReadiness {
+        let is_draining = self.is_draining();
+        let session = if is_draining {
+            Err(Refusal::Draining)
+        } else {
+            self.session()
+        };
+        let records = self.can_append();
+        NodeReadiness {
+            slot: self.slot(),
+            horizon: session.map(|session| session.horizon()),
+            records,
+            holds_numbers: self
+                .record_writer_handle()
+                .is_some_and(|writer| writer.records().holds_numbers()),
+            is_draining,
+            warnings: self.expiry_warnings(),
+        }
+    }
+
+    fn expiry_warnings(&self) -> Vec<String> {
+        let now = self.clock().now();
+        let mut near = self.expiries();
+        near.retain(|expiry| expiry.is_near(now));
+        let (tokens, files): (Vec<_>, Vec<_>) = near
+            .into_iter()
+            .partition(|expiry| expiry.kind == ExpiryKind::Token);
+        let mut warnings: Vec<_> = files
+            .iter()
+            .filter_map(|expiry| expiry.warning(now))
+            .collect();
+        warnings.extend((!tokens.is_empty()).then(|| {
+            format!(
+                "tokens: {} expired or expire within 30 days; `idmint check` names them",
+                tokens.len()
+            )
+        }));
+        warnings
+    }
+
+    /// Returns the slot that is configured for this node or leased by it.
+    fn slot(&self) -> Option<u32> {
+        let leased = || self.reserver().and_then(Reserver::leased_slot);
+        self.parts.slot.or_else(leased)
+    }
+
+    fn can_append(&self) -> Result<(), ServiceError> {
+        let writer = self
+            .record_writer_handle()
+            .ok_or_else(|| self.not_begun())?;
+        writer.can_append().map_err(ServiceError::Records)
+    }
+}

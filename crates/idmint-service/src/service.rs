@@ -1,0 +1,304 @@
+//! The [`Service`] type, which the rest of this crate extends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::counters::ServiceCounters;
+use super::decoding::Decoding;
+use super::expiry::Expiry;
+use super::numbers::Blocks;
+use crate::formats::Formats;
+use crate::load::Load;
+use idmint_core::id::DomainHash;
+use idmint_core::minting::{Mint, Refusal, Session, SessionStart};
+use idmint_core::time::Clock;
+use idmint_records::conjunction::{NoteForm, ObjectRules};
+use idmint_storage::{RecordWriterHandle, Reserver};
+
+/// The maximum time that a shutdown waits for requests whose callers have disconnected, so that the
+/// audit trail includes these requests.
+const DETACHED_MAX: Duration = Duration::from_secs(3);
+
+/// The service, which mints and decodes ids, appends events and groups reports. A service accepts
+/// requests as soon as it is created. It refuses requests that it cannot serve yet, and gives the
+/// reason.
+pub struct Service {
+    pub(super) parts: ServiceParts,
+    pub(super) blocks: Blocks,
+    /// Empty until the service can read and write records.
+    records: OnceLock<RecordWriterHandle>,
+    /// The source of reserved time. Empty while the process is starting.
+    reserver: OnceLock<Arc<dyn Reserver>>,
+    /// `true` once a minting session began, after which no request waits for the start. Written by
+    /// `is_starting`. `Relaxed`, because the flag only saves a check of the session.
+    pub(super) has_begun: AtomicBool,
+    /// The number of mints that wait for the start. Written by `wait_for_start`. `Relaxed`, because
+    /// the number guards no other memory.
+    pub(super) waiting_for_start: AtomicUsize,
+    /// `true` once the process is draining. Set once, before the listener is notified. `Relaxed`,
+    /// because the flag only affects the reported readiness.
+    is_draining: AtomicBool,
+    /// The rules that map designators to objects. They may be replaced while the service runs.
+    object_rules: RwLock<Arc<ObjectRules>>,
+    dropped_lines: OnceLock<DroppedLines>,
+    /// The credentials that expire, by the section of the configuration that names their files.
+    pub(super) expiries: Mutex<BTreeMap<&'static str, Vec<Expiry>>>,
+}
+
+/// A function that returns the number of dropped log lines.
+type DroppedLines = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// The parts from which a service is created.
+pub struct ServiceParts {
+    /// The mint, which holds the current minting session for sequenced ids.
+    pub mint: Arc<Mint>,
+    /// All formats that this process serves.
+    pub formats: Formats,
+    /// The decoder of ids.
+    pub decoding: Decoding,
+    /// Says whether reports are matched with stored conjunctions.
+    pub conjunctions: Conjunctions,
+    /// Where ids are placed in messages. If `None`, the version of each message determines the
+    /// place.
+    pub note: Option<NoteForm>,
+    /// The limits of one request.
+    pub limits: RequestLimits,
+    /// The domains and the default type for ids of the kind SIQ.
+    pub siq: SiqDefaults,
+    /// The configured slot of this node, or `None` in a fleet, where the node leases a slot.
+    pub slot: Option<u32>,
+    /// The counters that the service increments when an event happens.
+    pub counters: ServiceCounters,
+    /// The limits that apply to all callers together.
+    pub load: Load,
+}
+
+/// Says how conjunction reports get their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conjunctions {
+    /// The id of each report is computed from the report's own time. No conjunctions are stored.
+    Pure,
+    /// Reports are matched with stored conjunctions.
+    Stored {
+        /// How long a conjunction is kept after its time of closest approach. If `None`, it is kept
+        /// forever.
+        retention: Option<Duration>,
+    },
+}
+
+/// The limits of one request.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestLimits {
+    /// The maximum number of ids in one request, 1 to 10 000 000.
+    pub batch_max: u32,
+    /// The maximum time until a request body has arrived completely.
+    pub body_timeout: Duration,
+    /// The maximum time that a long request waits for its permit to start.
+    pub wait_max: Duration,
+}
+
+/// The settings for ids of the kind SIQ, which contain a type and a domain.
+#[derive(Debug, Clone, Default)]
+pub struct SiqDefaults {
+    /// The SIQ type that is used if a request does not name one.
+    pub default_type: Option<String>,
+    /// The domain that is used if a request does not name one. `None` if no domain is configured,
+    /// as in development.
+    pub default_domain: Option<DomainHash>,
+    /// All domains that a request may name.
+    pub domains: HashMap<String, DomainHash>,
+}
+
+impl Service {
+    /// Creates a service that is still starting.
+    ///
+    /// The service can decode ids and mint random ids at once. Records are available after
+    /// [`Service::serve_records`], and sequenced ids after [`Service::begin`].
+    pub fn new(parts: ServiceParts) -> Service {
+        let object_rules = RwLock::new(Arc::new(ObjectRules::default()));
+        Service {
+            parts,
+            blocks: Blocks::default(),
+            records: OnceLock::new(),
+            reserver: OnceLock::new(),
+            has_begun: AtomicBool::new(false),
+            waiting_for_start: AtomicUsize::new(0),
+            is_draining: AtomicBool::new(false),
+            object_rules,
+            dropped_lines: OnceLock::new(),
+            expiries: Mutex::default(),
+        }
+    }
+
+    /// Begins to serve requests that read or write records. Such requests do not need a minting
+    /// session.
+    ///
+    /// # Panics
+    /// Panics if this method was called before.
+    pub fn serve_records(&self, writer: RecordWriterHandle) {
+        assert!(
+            self.records.set(writer).is_ok(),
+            "a program has one writer of records"
+        );
+    }
+
+    /// Begins to mint in `session`. `reserver` extends the horizon of the session, the time up to
+    /// which ids may be minted.
+    ///
+    /// # Panics
+    /// Panics if the service already has a reserver.
+    pub fn begin(&self, session: Arc<Session>, reserver: Arc<dyn Reserver>) {
+        // Set the reserver first, because a mint in the new session may need to reserve more time.
+        self.begin_leasing(reserver);
+        self.parts.mint.begin(session);
+    }
+
+    /// Begins to mint whenever `reserver` holds a slot. The reserver begins and ends minting
+    /// sessions through the value that [`mint_of_sessions`](Self::mint_of_sessions) returns.
+    ///
+    /// # Panics
+    /// Panics if the service already has a reserver.
+    pub fn begin_leasing(&self, reserver: Arc<dyn Reserver>) {
+        assert!(self.reserver.set(reserver).is_ok(), "a program begins once");
+    }
+
+    /// Returns the mint, through which the owner of a slot lease begins and ends minting sessions.
+    pub fn mint_of_sessions(&self) -> &Arc<Mint> {
+        &self.parts.mint
+    }
+
+    /// Waits for requests whose callers have disconnected. Then releases the slot, if the node
+    /// leases one. Call this method after the last response was sent.
+    pub async fn release_slot(&self) {
+        let detached = self.load().requests.wait_for_detached(DETACHED_MAX).await;
+        if detached > 0 {
+            warn!(
+                detached,
+                "{detached} requests of disconnected callers take longer than {DETACHED_MAX:?} and are abandoned"
+            );
+        }
+        if let Some(reserver) = self.reserver() {
+            reserver.release().await;
+        }
+    }
+
+    /// Sets the reason with which sequenced ids are refused until a minting session begins.
+    pub fn wait_for(&self, reason: Refusal) {
+        self.parts.mint.wait_for(reason);
+    }
+
+    /// Reports this node as not ready, so that load balancers send no more requests. Requests that
+    /// have already arrived are still served.
+    pub fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    /// `true` once the process was asked to shut down.
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Returns the writer thread of the records, or `None` until records are served.
+    pub fn record_writer_handle(&self) -> Option<&RecordWriterHandle> {
+        self.records.get()
+    }
+
+    /// Returns the reserver of minting time, or `None` while the service is starting.
+    #[inline]
+    pub fn reserver(&self) -> Option<&dyn Reserver> {
+        self.reserver.get().map(|reserver| &**reserver)
+    }
+
+    /// Creates a minting session that starts at `start`. Pass the session to [`Service::begin`]
+    /// once its first horizon is durable.
+    pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
+        self.parts.mint.prepare(start)
+    }
+
+    /// Returns the current minting session, in which sequenced ids are minted.
+    ///
+    /// # Errors
+    /// Returns the [`Refusal`] that explains why there is no minting session.
+    pub fn session(&self) -> Result<Arc<Session>, Refusal> {
+        self.parts.mint.session()
+    }
+
+    /// Returns the limits on all callers together, with their current usage.
+    pub fn load(&self) -> &Load {
+        &self.parts.load
+    }
+
+    /// Returns the clock that determines the time in ids.
+    pub fn clock(&self) -> &Arc<Clock> {
+        self.parts.mint.clock()
+    }
+
+    /// Returns all formats that this process serves.
+    pub fn formats(&self) -> &Formats {
+        &self.parts.formats
+    }
+
+    /// Returns the decoder of ids.
+    pub fn decoding(&self) -> &Decoding {
+        &self.parts.decoding
+    }
+
+    /// Returns how conjunction reports get their ids.
+    pub fn conjunctions(&self) -> Conjunctions {
+        self.parts.conjunctions
+    }
+
+    /// Returns where ids are placed in messages. If `None`, the version of each message determines
+    /// the place.
+    pub fn note(&self) -> Option<NoteForm> {
+        self.parts.note
+    }
+
+    /// Returns the rules that map designators in reports to objects.
+    pub fn object_rules(&self) -> Arc<ObjectRules> {
+        Arc::clone(
+            &self
+                .object_rules
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    /// Replaces the rules that map designators to objects. Earlier results do not change.
+    pub fn replace_object_rules(&self, rules: ObjectRules) {
+        *self
+            .object_rules
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// Returns the limits of one request.
+    pub fn limits(&self) -> &RequestLimits {
+        &self.parts.limits
+    }
+
+    /// Returns the settings for ids of the kind SIQ: the domains and the default type.
+    pub fn siq(&self) -> &SiqDefaults {
+        &self.parts.siq
+    }
+
+    /// Sets the function that reports how many log lines were dropped. Only the first call has an
+    /// effect.
+    pub fn count_dropped_lines_by(&self, dropped: impl Fn() -> u64 + Send + Sync + 'static) {
+        let _ = self.dropped_lines.set(Box::new(dropped));
+    }
+
+    /// Returns how many log lines were dropped so far, or 0 if nothing counts them.
+    pub(super) fn dropped_lines(&self) -> u64 {
+        self.dropped_lines.get().map_or(0, |dropped| dropped())
+    }
+
+    /// Returns the counters that the service increments when an event happens.
+    pub fn counters(&self) -> &ServiceCounters {
+        &self.parts.counters
+    }
+}

@@ -1,0 +1,312 @@
+//! Checks how every engine stores numbers.
+
+use std::collections::BTreeMap;
+
+use super::{assert_stale, written_of};
+use crate::failure::FailureKind;
+use crate::records::{NumberStore, RecordPlan, RecordStore, SeriesSummary};
+use crate::samples::{NOW, at, create, give, given_plan, plan, series, void_plan};
+use idmint_records::ledger::{
+    GivenNumbers, KeyHash, NumberKinds, NumberPlan, SeriesHead, SeriesName,
+};
+
+/// The number of rounds in which several writers write at the same moment.
+const ROUNDS: u64 = 25;
+
+fn head_of(numbers: &dyn NumberStore, name: &SeriesName) -> Option<SeriesHead> {
+    numbers.series_head(name).expect("reads")
+}
+
+fn given_to(numbers: &dyn NumberStore, name: &SeriesName, key: &str) -> Option<GivenNumbers> {
+    numbers
+        .given_to(&[(name.clone(), KeyHash::of_series(name, key))])
+        .expect("reads")
+        .remove(0)
+}
+
+pub fn numbers_are_read_as_they_were_written_and_found_by_their_keys(records: &dyn RecordStore) {
+    let numbers: &dyn NumberStore = records;
+    let (acme, other) = (series("acme-2026"), series("acme-202"));
+    assert_eq!(
+        (head_of(numbers, &acme), given_to(numbers, &acme, "a")),
+        (None, None)
+    );
+    let all: Vec<GivenNumbers> = [("a", 1), ("b", 3), ("c", 1), ("d", 1_000)]
+        .map(|(key, count)| give(records, &acme, count, key))
+        .to_vec();
+    let beside = give(records, &other, 2, "a");
+    let bounds: Vec<_> = all.iter().map(|given| (given.first, given.last)).collect();
+    assert_eq!(bounds, [(1, 1), (2, 4), (5, 5), (6, 1_005)]);
+    assert_eq!(
+        (beside.first, beside.last),
+        (1, 2),
+        "another series, and another key of the same name"
+    );
+    assert_eq!(head_of(numbers, &acme), Some(all[3].head()));
+    for given in all.iter().chain([&beside]) {
+        let found = numbers
+            .given_to(&[(given.series.clone(), given.mark.key)])
+            .expect("reads");
+        assert_eq!(found, [Some(given.clone())]);
+    }
+    let keys: Vec<_> = all
+        .iter()
+        .map(|given| (acme.clone(), given.mark.key))
+        .collect();
+    assert_eq!(
+        numbers.given_to(&keys).expect("reads"),
+        all.iter().cloned().map(Some).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        (
+            given_to(numbers, &acme, "z"),
+            given_to(numbers, &other, "b")
+        ),
+        (None, None)
+    );
+
+    let given = |from, count_max| numbers.given(&acme, from, count_max).expect("reads");
+    assert_eq!(given(0, 9), all);
+    for (from, first) in [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (6, 3), (1_005, 3)] {
+        assert_eq!(
+            given(from, 2),
+            all[first..(first + 2).min(4)],
+            "from {from}"
+        );
+    }
+    assert_eq!((given(1_006, 9), given(u64::MAX, 9)), (vec![], vec![]));
+    assert_eq!(numbers.given(&series("none"), 0, 9).expect("reads"), []);
+}
+
+pub fn a_plan_for_another_head_writes_nothing_nor_do_those_before_it(records: &dyn RecordStore) {
+    let numbers: &dyn NumberStore = records;
+    let acme = series("acme");
+    let one = give(records, &acme, 1, "a");
+    let head = one.head();
+    let late = given_plan(&acme, 1, "b", Some(SeriesHead { last: 0, ..head }));
+    let anew = given_plan(&acme, 1, "c", None);
+    let earlier = given_plan(
+        &acme,
+        1,
+        "d",
+        Some(SeriesHead {
+            recorded: at(NOW - 1),
+            ..head
+        }),
+    );
+    let twice = given_plan(&acme, 1, "e", Some(head));
+    let ledger = RecordPlan::Append(plan(&create("genesis", 1), None, NOW));
+    let before = given_plan(&series("before"), 1, "a", None);
+    let void = void_plan(&acme, 1, "cancelled");
+    for stale in [
+        vec![late],
+        vec![anew],
+        vec![earlier],
+        vec![twice.clone(), twice],
+        vec![void.clone(), void.clone()],
+    ] {
+        assert_stale(records, &stale);
+        assert_stale(
+            records,
+            &[vec![ledger.clone(), before.clone(), void.clone()], stale].concat(),
+        );
+        assert_eq!(numbers.series(None, 9).expect("reads").len(), 1);
+        assert_eq!(head_of(numbers, &acme), Some(head));
+        assert_eq!(numbers.voids(&acme, 0..=9).expect("reads"), []);
+        assert_eq!(records.ledgers(None, 9).expect("reads"), []);
+        assert!(
+            ["b", "c", "d", "e"]
+                .iter()
+                .all(|key| given_to(numbers, &acme, key).is_none())
+        );
+    }
+}
+
+pub fn plans_that_follow_each_other_are_written_in_one_call(records: &dyn RecordStore) {
+    let numbers: &dyn NumberStore = records;
+    let (one, other) = (series("one"), series("other"));
+    let mut plans = Vec::new();
+    for name in [&one, &other] {
+        let mut head = None;
+        for key in 0..40 {
+            let plan = given_plan(name, 2, &key.to_string(), head);
+            let RecordPlan::Number(numbers) = &plan else {
+                panic!("{plan:?}")
+            };
+            head = Some(numbers.given.head());
+            plans.push(plan);
+        }
+    }
+    let mut rest = plans.as_slice();
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(records.fitting(rest));
+        records
+            .write(now)
+            .expect("each is on top of the one before");
+        rest = later;
+    }
+    for name in [&one, &other] {
+        assert_eq!(head_of(numbers, name).map(|head| head.last), Some(80));
+        assert!((0..40).all(|key| given_to(numbers, name, &key.to_string()).is_some()));
+    }
+}
+
+pub fn a_number_is_void_once_and_listed_with_its_reason(records: &dyn RecordStore) {
+    let numbers: &dyn NumberStore = records;
+    let acme = series("acme");
+    give(records, &acme, 100, "a");
+    for number in [7, 3, 50] {
+        records
+            .write(&[void_plan(&acme, number, "cancelled")])
+            .expect("it is not void");
+        assert_stale(records, &[void_plan(&acme, number, "lost")]);
+    }
+    let voids = |from, to| -> Vec<u64> {
+        let found = numbers.voids(&acme, from..=to).expect("reads");
+        assert!(
+            found
+                .iter()
+                .all(|void| void.reason.as_str() == "cancelled" && void.recorded == at(NOW))
+        );
+        found.iter().map(|void| void.number).collect()
+    };
+    assert_eq!(
+        (voids(0, 100), voids(4, 50), voids(4, 49)),
+        (vec![3, 7, 50], vec![7, 50], vec![7])
+    );
+    assert_eq!(
+        numbers.voids(&series("acm"), 0..=u64::MAX).expect("reads"),
+        []
+    );
+    assert_eq!(
+        head_of(numbers, &acme).map(|head| head.last),
+        Some(100),
+        "it stays used"
+    );
+}
+
+pub fn series_are_listed_in_their_order_page_by_page(records: &dyn RecordStore) {
+    let numbers: &dyn NumberStore = records;
+    assert_eq!(numbers.series(None, 9).expect("reads"), []);
+    let mut all = Vec::new();
+    for name in ["b", "a-1", "a", "a.1", "A", "z_", "7", &"x".repeat(64)].map(series) {
+        give(records, &name, 2, "first");
+        let last = give(records, &name, 3, "second");
+        all.push(SeriesSummary {
+            series: name,
+            first: 1,
+            last: 5,
+            updated: last.recorded,
+        });
+    }
+    all.sort_by(|one, other| one.series.cmp(&other.series));
+    assert_eq!(numbers.series(None, 100).expect("reads"), all);
+    for page in 1..=all.len() {
+        let (mut listed, mut after): (Vec<SeriesSummary>, _) = (Vec::new(), None);
+        loop {
+            let found = numbers.series(after.as_ref(), page).expect("reads");
+            let Some(last) = found.last() else { break };
+            after = Some(last.series.clone());
+            listed.extend(found);
+        }
+        assert_eq!(listed, all, "{page} at a time");
+    }
+}
+
+pub fn many_writers_at_once_make_one_series_without_a_gap(records: &dyn RecordStore) {
+    let acme = series("acme");
+    let mut keys = Vec::new();
+    for round in 1..=ROUNDS {
+        let head = records.series_head(&acme).expect("reads");
+        let of_writer = |writer: &str| given_plan(&acme, 1, &format!("{writer}-{round}"), head);
+        let plans = ["a", "b", "c", "d"].map(of_writer);
+        let RecordPlan::Number(NumberPlan { given, .. }) = &plans[written_of(records, &plans)]
+        else {
+            panic!("it gives")
+        };
+        keys.push(given.mark.key);
+    }
+    let given = records.given(&acme, 0, 99).expect("reads");
+    assert_eq!(
+        given.iter().map(|given| given.first).collect::<Vec<_>>(),
+        (1..=ROUNDS).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        given.iter().map(|given| given.mark.key).collect::<Vec<_>>(),
+        keys
+    );
+}
+
+pub fn a_series_with_numbers_keeps_its_kind_and_one_without_may_change_it(
+    records: &dyn RecordStore,
+) {
+    let kinds = |kinds: &[(&str, &str)]| {
+        let text = |text: &&str| (*text).to_owned();
+        NumberKinds(BTreeMap::from_iter(
+            kinds
+                .iter()
+                .map(|(pattern, kind)| (text(pattern), text(kind))),
+        ))
+    };
+    let agree = |now: &[(&str, &str)]| records.agree_on_kinds(&kinds(now));
+    let blocks = [("rows-*", "blocks")];
+    give(records, &series("rows-0"), 1, "a");
+    agree(&blocks).expect("no start has stored a kind");
+    agree(&[("rows-*", "blocks"), ("other", "blocks")]).expect("other has no numbers");
+    agree(&[("rows-*", "blocks"), ("other", "gapless")]).expect("other has no numbers");
+    give(records, &series("other"), 1, "a");
+    for changed in [
+        &[][..],
+        &[("rows-*", "gapless")],
+        &[("rows-*", "blocks"), ("rows-0", "gapless")],
+        &[("rows-*", "blocks"), ("*", "blocks")],
+    ] {
+        let error = agree(changed).expect_err("a series with numbers would change its kind");
+        assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+        let text = error.to_string();
+        let is_named = text.contains("rows-0") || text.contains("other");
+        assert!(
+            is_named && text.contains("blocks") && text.contains("gapless"),
+            "{text}"
+        );
+    }
+    agree(&blocks).expect("other is gapless without a pattern, too");
+    agree(&[("*", "gapless"), ("rows-0", "blocks")]).expect("both series keep their kinds");
+}
+
+#[cfg(test)]
+mod reopened {
+    use super::*;
+    use crate::conformance::starts::on_every_engine;
+    use crate::samples::ready;
+    use idmint_core::time::UnixNanos;
+
+    #[test]
+    fn a_store_that_is_opened_again_has_all_numbers_and_no_key_is_ever_forgotten() {
+        on_every_engine(|engine| {
+            let (acme, horizon) = (series("acme"), UnixNanos::new(500));
+            let store = ready(engine.open(), horizon, &[]);
+            let records = store.records().expect("the store works");
+            let given = give(&*records, &acme, 3, "a");
+            records
+                .write(&[void_plan(&acme, 2, "cancelled")])
+                .expect("it is not void");
+            drop((records, store));
+
+            let store = ready(engine.open(), horizon, &[]);
+            let records = store.records().expect("the store works");
+            for reopened in [false, true] {
+                if reopened {
+                    records.reopen().expect("a sound store can be opened again");
+                }
+                let numbers = &*records;
+                assert_eq!(given_to(numbers, &acme, "a"), Some(given.clone()));
+                assert_eq!(numbers.voids(&acme, 0..=9).expect("reads").len(), 1);
+                // Request keys of numbers are never removed, no matter how late the sweep runs.
+                while records.forget_requests(at(NOW * 4), 1_000).expect("works") {}
+            }
+            assert_stale(&*records, &[given_plan(&acme, 1, "b", None)]);
+            assert_eq!(give(&*records, &acme, 1, "b").first, 4);
+        });
+    }
+}

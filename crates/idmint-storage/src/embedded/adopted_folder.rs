@@ -1,0 +1,211 @@
+//! Reads the data folder of a single node whose ids a fleet takes over (adopts). Once the adoption
+//! has begun, no node can start on the folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::adoption_note::AdoptionNote;
+use super::data_dir::DataDir;
+use super::folder::OpenError;
+use super::horizon::{HorizonFile, kept_slot};
+use super::tables::{Database, FormatsTable, RecordTables};
+use crate::failure::{FailureKind, StoreError};
+use crate::records::{LedgerStore, LedgerSummary, NumberStore, StoredAppend, StoredPair};
+use idmint_core::time::UnixNanos;
+use idmint_records::conjunction::Pair;
+use idmint_records::ledger::{EventId, LedgerId};
+
+/// The folder of a node that a fleet adopts. It stays locked until the value is dropped.
+pub struct AdoptedFolder {
+    // The fields are dropped in this order, so the lock is released last.
+    tables: Option<Tables>,
+    slot: u32,
+    horizon: HorizonFile,
+    note: Option<AdoptionNote>,
+    data_dir: Arc<DataDir>,
+}
+
+/// The tables in the node's database. They are missing if the node never created a database.
+struct Tables {
+    slots: Option<u32>,
+    formats: BTreeMap<String, BTreeMap<String, String>>,
+    records: RecordTables,
+}
+
+impl AdoptedFolder {
+    /// Opens the folder of a node that is not running.
+    ///
+    /// # Errors
+    /// Returns the [`StoreError`] that a start on this folder would return. Also returns an error
+    /// if no node has stored anything in `dir`, or if its series have issued no numbers since a
+    /// restore because no operator has resumed them yet.
+    pub fn open(dir: &Path) -> Result<AdoptedFolder, StoreError> {
+        let nothing = || {
+            let text = format!(
+                "no node has stored anything in {}: there is nothing to adopt",
+                dir.display()
+            );
+            StoreError::new(FailureKind::NotUsable, text)
+        };
+        if !dir.is_dir() {
+            return Err(nothing());
+        }
+        let data_dir = DataDir::open(dir).map_err(OpenError::from)?;
+        let files = data_dir.find().map_err(OpenError::from)?;
+        let path = data_dir.horizon_path();
+        if !files.has_horizon() {
+            let missing = OpenError::HorizonMissing { path };
+            return Err(if files.has_database() {
+                missing.into()
+            } else {
+                nothing()
+            });
+        }
+        let note = AdoptionNote::read(&data_dir.adoption_path()).map_err(OpenError::from)?;
+        // Accept any slot in the horizon file, because no slot of the fleet will mint below this
+        // horizon.
+        let slot = kept_slot(&path).unwrap_or_default();
+        let (horizon, _) = HorizonFile::open(&path, slot)?;
+        if horizon.has_records() && !files.has_database() {
+            return Err(OpenError::DatabaseMissing {
+                path: data_dir.database_path(),
+            }
+            .into());
+        }
+        let data_dir = Arc::new(data_dir);
+        let tables = match files.has_database() {
+            true => Some(Tables::open(&data_dir, &horizon)?),
+            false => None,
+        };
+        let is_held = tables
+            .as_ref()
+            .is_some_and(|tables| tables.records.may_hold);
+        // After the first adoption note, no start can set a hold on numbers. So an adoption that
+        // has already begun may continue.
+        if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
+            let text = format!(
+                "the numbers of {} wait since a restore, and the fleet would give them again: start the node, resume its series \
+                 with `idmint numbers resume --all FILE`, stop it, and adopt it then",
+                dir.display()
+            );
+            return Err(StoreError::new(FailureKind::Disagrees, text));
+        }
+        Ok(AdoptedFolder {
+            tables,
+            slot,
+            horizon,
+            note,
+            data_dir,
+        })
+    }
+
+    /// Returns the horizon: the first instant for which this node has certainly not minted an id.
+    pub fn horizon(&self) -> UnixNanos {
+        self.horizon.horizon()
+    }
+
+    /// Returns the slot with this node's worker numbers in a fleet of `slots` slots. Returns `None`
+    /// if the node had another number of slots, because its worker numbers may then belong to
+    /// several slots of the fleet.
+    pub fn slot_of(&self, slots: u32) -> Option<u32> {
+        let kept = self.tables.as_ref().and_then(|tables| tables.slots);
+        (kept == Some(slots)).then_some(self.slot)
+    }
+
+    /// Returns the adoption note, or `None` if the adoption has not begun.
+    pub fn note(&self) -> Option<&AdoptionNote> {
+        self.note.as_ref()
+    }
+
+    /// Records the progress of the adoption. The note is durable when this method returns. After
+    /// the first note, no node can start on the folder.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the disk refuses the write. The folder then has either the old
+    /// note or this one.
+    pub fn write_note(&mut self, note: AdoptionNote) -> Result<(), StoreError> {
+        // Write the note before marking the horizon, because a refused start shows the note. If the
+        // note is lost later, the marked horizon still prevents a start. That also works for
+        // programs that are too old to know adoption notes.
+        note.write(&self.data_dir.adoption_path())?;
+        if !self.horizon.is_adopted() {
+            self.horizon.note_adoption()?;
+        }
+        self.note = Some(note);
+        Ok(())
+    }
+
+    /// Returns the stored formats, as a map from the name of a format to its description.
+    pub fn formats(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        self.tables
+            .as_ref()
+            .map(|tables| tables.formats.clone())
+            .unwrap_or_default()
+    }
+
+    /// Returns up to `count_max` ledgers with ids above `after`, in the order of their ids.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the database cannot be read.
+    pub fn ledgers(
+        &self,
+        after: Option<LedgerId>,
+        count_max: usize,
+    ) -> Result<Vec<LedgerSummary>, StoreError> {
+        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| {
+            tables.records.ledgers(after, count_max)
+        })
+    }
+
+    /// Returns up to `count_max` appends of a ledger, oldest first. The list begins after the
+    /// append whose last event is `after`, or with the first append if `after` is `None`.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the database cannot be read.
+    pub fn appends(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+        count_max: usize,
+    ) -> Result<Vec<StoredAppend>, StoreError> {
+        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| {
+            tables.records.appends(ledger, after, count_max)
+        })
+    }
+
+    /// Returns the store of the numbers, or `None` if the node never created a database.
+    pub fn numbers(&self) -> Option<&dyn NumberStore> {
+        self.tables
+            .as_ref()
+            .map(|tables| &tables.records as &dyn NumberStore)
+    }
+
+    /// Returns up to `count_max` pairs of objects with their anchors, ordered by format and
+    /// objects. The list begins after the pair `after`.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the database cannot be read.
+    pub fn pairs(
+        &self,
+        after: Option<(&str, Pair)>,
+        count_max: usize,
+    ) -> Result<Vec<StoredPair>, StoreError> {
+        self.tables.as_ref().map_or(Ok(Vec::new()), |tables| {
+            tables.records.pairs(after, count_max)
+        })
+    }
+}
+
+impl Tables {
+    fn open(data_dir: &Arc<DataDir>, horizon: &HorizonFile) -> Result<Tables, StoreError> {
+        let database = Database::open(&data_dir.database_path(), horizon.commit_mark()?)?;
+        let (slots, formats) = FormatsTable::new(&database).kept()?;
+        let database = Arc::new(database.locked_by(Arc::clone(data_dir)));
+        Ok(Tables {
+            slots,
+            formats,
+            records: RecordTables::open(database)?,
+        })
+    }
+}

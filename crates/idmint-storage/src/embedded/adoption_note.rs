@@ -1,0 +1,187 @@
+//! The adoption note: a file next to the horizon that names the fleet adopting the node.
+//!
+//! ```text
+//! {"v":1,"namespace":"default","endpoints":["http://etcd-0:2379"],"progress":"begun"}
+//! {"v":1, …,"progress":{"floor_raised":"0123456789abcdef0123456789abcdef"}}
+//! {"v":1, …,"progress":{"done":"0123456789abcdef0123456789abcdef"}}
+//! ```
+//!
+//! No node can start on a folder that has an adoption note. The note is written before the horizon
+//! is marked, and it is never removed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::file_system::{MachineFiles, create_file};
+use crate::failure::{FailureKind, StoreError};
+
+/// The only version of the note's format.
+const VERSION: u32 = 1;
+
+/// The fleet that adopts a node, and the progress of the adoption.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdoptionNote {
+    #[serde(rename = "v")]
+    version: u32,
+    /// The namespace of the fleet.
+    pub namespace: String,
+    /// The endpoints of etcd at the start of the adoption. They are only shown to people.
+    pub endpoints: Vec<String>,
+    /// The progress of the adoption.
+    pub progress: AdoptionProgress,
+}
+
+/// The progress of an adoption. The text in a variant is the id of the fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdoptionProgress {
+    /// The adoption has begun. The fleet may not know about it yet.
+    Begun,
+    /// The fleet with this id now starts above every id that the node minted. Some records of the
+    /// node may still be missing in the fleet.
+    FloorRaised(String),
+    /// The fleet with this id has everything that the node stored.
+    Done(String),
+}
+
+/// The error of an adoption note that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}, which names the fleet that adopts this node; {}", .path.display(), advice(.cause))]
+pub(crate) struct NoteUnreadable {
+    path: PathBuf,
+    #[source]
+    cause: io::Error,
+}
+
+impl NoteUnreadable {
+    /// Returns the kind of failure, which says what the operator has to do.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self.cause.kind() {
+            io::ErrorKind::InvalidData => FailureKind::Damaged,
+            io::ErrorKind::Unsupported => FailureKind::Disagrees,
+            _ => FailureKind::NotUsable,
+        }
+    }
+}
+
+fn advice(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::Unsupported => "start the version that wrote it, or a later one",
+        _ => "restore a good copy",
+    }
+}
+
+/// The version number in a note. It is parsed first, because it determines the form of the rest.
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+impl AdoptionNote {
+    /// Returns the note for an adoption that begins now.
+    pub fn begun(namespace: String, endpoints: Vec<String>) -> AdoptionNote {
+        AdoptionNote {
+            version: VERSION,
+            namespace,
+            endpoints,
+            progress: AdoptionProgress::Begun,
+        }
+    }
+
+    /// Returns this note with `progress` as the new progress.
+    #[must_use]
+    pub fn at(self, progress: AdoptionProgress) -> AdoptionNote {
+        AdoptionNote { progress, ..self }
+    }
+
+    /// Reads the note at `path`. Returns `None` if there is no note, so no fleet is adopting the
+    /// node.
+    ///
+    /// # Errors
+    /// Returns [`NoteUnreadable`] if the file cannot be read or parsed, or has another version.
+    pub(super) fn read(path: &Path) -> Result<Option<AdoptionNote>, NoteUnreadable> {
+        let unreadable = |cause| NoteUnreadable {
+            path: path.to_owned(),
+            cause,
+        };
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let invalid = |why: String| unreadable(io::Error::new(io::ErrorKind::InvalidData, why));
+        let version: Version =
+            serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
+        if version.v > VERSION {
+            let why = format!(
+                "it was written by a later version of this program: it has version {}, and this program reads version {VERSION}",
+                version.v
+            );
+            return Err(unreadable(io::Error::new(io::ErrorKind::Unsupported, why)));
+        }
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| invalid(error.to_string()))
+    }
+
+    /// Writes the note to `path`. The note is durable when this method returns.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the file cannot be written. The file then has either the old note
+    /// or this one.
+    pub(super) fn write(&self, path: &Path) -> Result<(), StoreError> {
+        let bytes = serde_json::to_vec(self).expect("text and numbers can be written");
+        create_file(&MachineFiles, path, &bytes)
+            .map(drop)
+            .map_err(|cause| {
+                StoreError::new(
+                    FailureKind::of_io(&cause),
+                    format!("cannot write {}: {cause}", path.display()),
+                )
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written_and_what_is_no_note_is_damage() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("adoption.json");
+        assert_eq!(AdoptionNote::read(&path).expect("nothing is wrong"), None);
+        let begun =
+            AdoptionNote::begun("default".to_owned(), vec!["http://127.0.0.1:1".to_owned()]);
+        let fleet = "0".repeat(32);
+        for progress in [
+            AdoptionProgress::Begun,
+            AdoptionProgress::FloorRaised(fleet.clone()),
+            AdoptionProgress::Done(fleet),
+        ] {
+            let note = begun.clone().at(progress);
+            note.write(&path).expect("the folder is writable");
+            assert_eq!(AdoptionNote::read(&path).expect("it is whole"), Some(note));
+        }
+        let text = fs::read_to_string(&path).expect("it is there");
+        for wrong in [
+            "",
+            "{}",
+            &text.replace("\"v\":1", "\"w\":1"),
+            &text.replace("done", "over"),
+        ] {
+            fs::write(&path, wrong).expect("the folder is writable");
+            let error = AdoptionNote::read(&path).expect_err("it is no note");
+            assert_eq!(error.failure_kind(), FailureKind::Damaged, "{wrong:?}");
+        }
+        fs::write(&path, text.replace("\"v\":1", "\"v\":2,\"more\":0"))
+            .expect("the folder is writable");
+        let error = AdoptionNote::read(&path).expect_err("it is of a later version");
+        assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+        assert!(error.to_string().contains("the version that wrote it"));
+    }
+}

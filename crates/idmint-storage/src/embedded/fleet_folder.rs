@@ -1,0 +1,378 @@
+//! Detects that a data folder changes from a single node to a node of a fleet, or the other way
+//! round.
+//!
+//! The files of one kind of node do not show the other kind up to which time ids were issued. So a
+//! node does not start in a folder of the other kind until an operator has decided how to continue:
+//! either a fleet adopts the folder, or the operator sets a floor below which nobody mints.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tracing::warn;
+
+use super::adoption_note::{AdoptionNote, AdoptionProgress};
+use super::data_dir::DATABASE_NAME;
+use super::file_system::{MachineFiles, create_folder};
+use super::horizon::{highest_readable, is_noted_as_adopted};
+use crate::failure::{FailureKind, StoreError, WithCauses};
+use crate::files::{CheckedFile, FolderLock, FolderLockError};
+use idmint_core::time::UnixNanos;
+
+/// The file name prefix of high-water files. In such a file, a fleet node stores the floor and the
+/// horizons that its coordinator (etcd) has acknowledged.
+const HIGH_WATER: &str = "high-water-";
+
+/// The data folder of a fleet node. It stays locked until the value is dropped.
+#[derive(Debug)]
+pub struct FleetFolder {
+    lock: Option<Arc<FolderLock>>,
+    adopted: Option<AdoptedNode>,
+}
+
+/// A single node that used this folder before a fleet adopted it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdoptedNode {
+    /// The folder that the node used.
+    pub path: PathBuf,
+    /// The id of the fleet that adopted the node, or `None` if the adoption note is missing.
+    pub fleet: Option<String>,
+    /// The first instant for which that node has certainly not minted an id.
+    pub horizon: UnixNanos,
+}
+
+impl FleetFolder {
+    /// Opens and locks the folder of a fleet node, and creates it if it is missing. Checks whether
+    /// a single node has minted ids in it before.
+    ///
+    /// If the folder cannot be created or locked, that is logged and otherwise ignored, because a
+    /// fleet node does not need its content.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] in these cases:
+    /// - Another process holds the lock.
+    /// - A single node has minted there, and the fleet of this namespace has not adopted it.
+    /// - The file system does not say which files exist.
+    pub fn open(path: &Path, namespace: &str) -> Result<FleetFolder, StoreError> {
+        let lock = lock(path)?;
+        let adopted = find_single_node(path, namespace)?;
+        Ok(FleetFolder { lock, adopted })
+    }
+
+    /// Returns the lock on the folder, if it could be acquired. A process must hold the lock while
+    /// it writes to the folder.
+    pub fn lock(&self) -> Option<Arc<FolderLock>> {
+        self.lock.clone()
+    }
+
+    /// Returns the single node that minted in this folder, if a fleet of this namespace has adopted
+    /// it.
+    pub fn adopted(&self) -> Option<&AdoptedNode> {
+        self.adopted.as_ref()
+    }
+}
+
+fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
+    let locked = match create_folder(&MachineFiles, path) {
+        Ok(()) => FolderLock::take(path),
+        Err(cause) => Err(FolderLockError::NotLocked {
+            path: path.to_owned(),
+            step: "create the folder",
+            cause,
+        }),
+    };
+    match locked {
+        Ok(lock) => Ok(Some(Arc::new(lock))),
+        Err(held @ FolderLockError::Held { .. }) => Err(StoreError::new(FailureKind::Locked, held)),
+        Err(error @ FolderLockError::NotLocked { .. }) => {
+            warn!(
+                "{}; going on without a lock: nothing keeps another process out of storage.data_dir",
+                WithCauses(&error)
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the single node that used the folder, if there was one. Returns an error if the fleet of
+/// this namespace has not adopted that node.
+fn find_single_node(path: &Path, namespace: &str) -> Result<Option<AdoptedNode>, StoreError> {
+    let disagrees = |text: String| StoreError::new(FailureKind::Disagrees, text);
+    let (dir, horizon) = (path.display(), path.join("horizon"));
+    let adopted = |fleet| AdoptedNode {
+        path: path.to_owned(),
+        fleet,
+        horizon: highest_readable(&horizon).unwrap_or_default(),
+    };
+    let note = path.join("adoption.json");
+    let note = match is_there(&note)? {
+        true => AdoptionNote::read(&note)
+            .map_err(|error| StoreError::new(error.failure_kind(), error))?,
+        false => None,
+    };
+    if let Some(AdoptionNote {
+        namespace: kept,
+        endpoints,
+        progress,
+        ..
+    }) = note
+    {
+        let endpoints = endpoints.join(", ");
+        return match progress {
+            _ if kept != namespace => Err(disagrees(format!(
+                "the node of {dir} was adopted by the fleet {kept} at {endpoints}, and this is the fleet {namespace}: give this \
+                 node another storage.data_dir"
+            ))),
+            AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_) => Err(disagrees(format!(
+                "the node of {dir} is being adopted by the fleet {kept} at {endpoints}: run `idmint fleet adopt {dir}` again, \
+                 with the configuration of that fleet, until it reports success; or give this node another \
+                 storage.data_dir"
+            ))),
+            AdoptionProgress::Done(fleet) => Ok(Some(adopted(Some(fleet)))),
+        };
+    }
+    match is_there(&horizon)? || is_there(&path.join(DATABASE_NAME))? {
+        false => Ok(None),
+        true if is_noted_as_adopted(&horizon) => Ok(Some(adopted(None))),
+        true => Err(disagrees(format!(
+            "a single node has minted in {dir}, and the fleet {namespace} does not know its ids: run `idmint fleet adopt \
+             {dir}` with this configuration to move its ids, ledgers and conjunctions into the fleet; or, if they are \
+             not in use, give this node another storage.data_dir"
+        ))),
+    }
+}
+
+/// Returns `true` if something exists at `path`. If the file system does not say, that is an error,
+/// because a wrong guess could cause ids to be minted twice.
+fn is_there(path: &Path) -> Result<bool, StoreError> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(false),
+        Err(cause) => {
+            let text = format!("cannot look for {}: {cause}", path.display());
+            Err(StoreError::new(FailureKind::NotUsable, text))
+        }
+    }
+}
+
+/// Evidence that a fleet node has used a folder. A single node looks for it if the folder has no
+/// horizon file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FormerFleet {
+    /// A high-water file, in which the fleet node stored what its coordinator had acknowledged.
+    pub(super) path: PathBuf,
+    /// The first instant for which, according to all high-water files, the fleet had not issued an
+    /// id. The fleet may have issued later ids since then.
+    pub(super) highest: Option<UnixNanos>,
+}
+
+impl FormerFleet {
+    /// Returns evidence of a fleet node in the folder, or `None` if no fleet node has minted there.
+    ///
+    /// # Errors
+    /// Returns any error of the file system while listing the folder.
+    pub(super) fn find(folder: &Path) -> io::Result<Option<FormerFleet>> {
+        let mut found: Option<FormerFleet> = None;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if !is_high_water(&entry.file_name()) {
+                continue;
+            }
+            let (path, known) = (entry.path(), highest_in(&entry.path()));
+            if let Err(error) = &known {
+                warn!(path = %path.display(), "{} cannot be read: {error}", path.display());
+            }
+            let highest = found
+                .as_ref()
+                .and_then(|found| found.highest)
+                .max(known.ok().flatten());
+            found = Some(FormerFleet { path, highest });
+        }
+        Ok(found)
+    }
+}
+
+/// Returns `true` for the name of a finished high-water file. The temporary file of a killed
+/// process does not count, because if it exists without a finished file, no id was minted.
+fn is_high_water(name: &OsStr) -> bool {
+    name.to_str()
+        .and_then(|name| name.strip_prefix(HIGH_WATER))
+        .is_some_and(|namespace| !namespace.contains('.'))
+}
+
+/// The fields of a high-water file that show up to which time ids were issued, in milliseconds
+/// since 1970. `crates/idmint-fleet/src/high_water/` writes these files.
+#[derive(Deserialize)]
+struct Known {
+    floor_ms: u64,
+    slots: BTreeMap<u32, Acknowledged>,
+}
+
+#[derive(Deserialize)]
+struct Acknowledged {
+    h_ms: u64,
+}
+
+fn highest_in(path: &Path) -> io::Result<Option<UnixNanos>> {
+    let Some(text) = CheckedFile::at(path).read()? else {
+        return Ok(None);
+    };
+    let known: Known = serde_json::from_str(&text)?;
+    let millis = known
+        .slots
+        .values()
+        .map(|slot| slot.h_ms)
+        .fold(known.floor_ms, u64::max);
+    Ok(millis.checked_mul(1_000_000).map(UnixNanos::new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::AdoptedFolder;
+    use crate::engine::OwnEngine;
+    use crate::samples::ready;
+
+    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    /// Returns a folder in which a single node has reserved time up to noon.
+    fn of_a_single_node() -> tempfile::TempDir {
+        let root = folder();
+        let engine = OwnEngine::Embedded {
+            data_dir: root.path().to_owned(),
+        };
+        drop(ready(
+            engine.open(0, None).expect("the folder is free"),
+            NOON,
+            &[],
+        ));
+        root
+    }
+
+    fn adopt(root: &Path, namespace: &str, progress: AdoptionProgress) {
+        let note = AdoptionNote::begun(namespace.to_owned(), vec!["http://etcd-0:2379".to_owned()])
+            .at(progress);
+        AdoptedFolder::open(root)
+            .expect("a node has kept something")
+            .write_note(note)
+            .expect("it is writable");
+    }
+
+    fn open(root: &Path) -> Result<Option<AdoptedNode>, (FailureKind, String)> {
+        let opened = FleetFolder::open(root, "ours");
+        opened
+            .map(|folder| folder.adopted().cloned())
+            .map_err(|error| (error.failure_kind(), error.to_string()))
+    }
+
+    #[test]
+    fn a_folder_of_a_single_node_is_one_of_a_fleet_only_once_that_fleet_has_adopted_it() {
+        assert_eq!(open(&folder().path().join("new")), Ok(None));
+        let (fleet, root) = ("0".repeat(32), of_a_single_node());
+        let (kind, text) = open(root.path()).expect_err("nobody has adopted it");
+        assert_eq!(kind, FailureKind::Disagrees);
+        let command = format!("`idmint fleet adopt {}`", root.path().display());
+        assert!(
+            text.contains(&command) && text.contains("another storage.data_dir"),
+            "{text}"
+        );
+        let horizon_alone = of_a_single_node();
+        fs::remove_file(horizon_alone.path().join(DATABASE_NAME)).expect("it is there");
+        let database_alone = of_a_single_node();
+        fs::remove_file(database_alone.path().join("horizon")).expect("it is there");
+        for half in [horizon_alone, database_alone] {
+            assert_eq!(
+                open(half.path()).expect_err("nobody has adopted it").0,
+                FailureKind::Disagrees
+            );
+        }
+
+        for unfinished in [
+            AdoptionProgress::Begun,
+            AdoptionProgress::FloorRaised(fleet.clone()),
+        ] {
+            adopt(root.path(), "ours", unfinished);
+            let (kind, text) = open(root.path()).expect_err("its ledgers may not be there");
+            assert!(
+                kind == FailureKind::Disagrees && text.contains(&command),
+                "{text}"
+            );
+        }
+        adopt(root.path(), "ours", AdoptionProgress::Done(fleet.clone()));
+        let node = open(root.path())
+            .expect("it is adopted")
+            .expect("there was a node");
+        assert_eq!((node.fleet, node.horizon), (Some(fleet.clone()), NOON));
+        fs::remove_file(root.path().join("adoption.json")).expect("it is there");
+        let node = open(root.path())
+            .expect("the horizon says so, too")
+            .expect("there was a node");
+        assert_eq!((node.fleet, node.horizon), (None, NOON));
+
+        adopt(root.path(), "theirs", AdoptionProgress::Done(fleet));
+        let (kind, text) = open(root.path()).expect_err("another fleet has it");
+        assert!(
+            kind == FailureKind::Disagrees && text.contains("theirs") && text.contains("ours"),
+            "{text}"
+        );
+        fs::write(root.path().join("adoption.json"), "{").expect("it is writable");
+        assert_eq!(
+            open(root.path()).expect_err("whose it is cannot be read").0,
+            FailureKind::Damaged
+        );
+    }
+
+    #[test]
+    fn a_folder_that_another_process_has_is_locked_and_one_that_cannot_be_made_is_gone_on_without()
+    {
+        let root = folder();
+        let first = FleetFolder::open(root.path(), "ours").expect("it is free");
+        let lock = first.lock();
+        drop(first);
+        for namespace in ["ours", "theirs"] {
+            let locked =
+                FleetFolder::open(root.path(), namespace).expect_err("whoever writes there has it");
+            assert_eq!(locked.failure_kind(), FailureKind::Locked);
+            assert!(
+                locked
+                    .to_string()
+                    .contains(&format!("process {}", std::process::id())),
+                "{locked}"
+            );
+        }
+        let single = OwnEngine::Embedded {
+            data_dir: root.path().to_owned(),
+        };
+        assert_eq!(
+            single.open(0, None).err().map(|error| error.failure_kind()),
+            Some(FailureKind::Locked)
+        );
+        drop(lock);
+        assert!(
+            FleetFolder::open(root.path(), "ours")
+                .expect("it is free again")
+                .lock()
+                .is_some()
+        );
+
+        let file = root.path().join("file");
+        fs::write(&file, "").expect("the folder is writable");
+        for path in [file.clone(), file.join("below")] {
+            assert!(
+                FleetFolder::open(&path, "ours")
+                    .expect("it is only a help")
+                    .lock()
+                    .is_none()
+            );
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The storage engine of a single node: a folder with a lock, a horizon file, and a database.
+
+mod block_file;
+mod data_dir;
+mod file_place;
+mod file_system;
+
+mod database_file;
+
+mod tables;
+
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod simulation;
+
+mod horizon;
+
+mod adoption_note;
+
+mod folder;
+
+mod adopted_folder;
+mod fleet_folder;
+
+#[cfg(test)]
+mod flips_tests;
+
+pub use adopted_folder::AdoptedFolder;
+pub use adoption_note::{AdoptionNote, AdoptionProgress};
+pub use fleet_folder::{AdoptedNode, FleetFolder};
+pub(super) use folder::Folder;
+pub(crate) use tables::{Database, FormatsTable, RecordTables};

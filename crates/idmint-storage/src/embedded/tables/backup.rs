@@ -1,0 +1,92 @@
+//! Copies a database row by row while it is in use. The copy is a snapshot of one moment.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
+
+use super::anchor_table::ANCHORS;
+use super::append_table::APPENDS;
+use super::database::{Database, DatabaseError, if_there};
+use super::external_table::{BY_EXTERNAL, EXTERNALS};
+use super::formats_table::KEPT;
+use super::logged::COMMITS;
+use super::number_tables::{NUMBER_KEYS, NUMBERS, VOIDS};
+use super::register_table::REGISTER;
+use super::request_table::REQUESTS;
+use crate::embedded::data_dir::DATABASE_NAME;
+use crate::embedded::file_system::{MachineFiles, create_folder};
+use crate::records::BackedUp;
+use crate::records::rows::{append_row, number_rows};
+
+/// Copies all rows to a new database in `folder`. The copy is durable when this function returns.
+/// The folder must be empty. If it does not exist, it is created. The copy has no horizon.
+///
+/// # Errors
+/// Returns [`DatabaseError`] if reading or writing fails. The folder then has no valid backup.
+pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, DatabaseError> {
+    let path = folder.join(DATABASE_NAME);
+    let unusable = |cause| DatabaseError::NotUsable {
+        path: path.clone(),
+        cause,
+    };
+    create_folder(&MachineFiles, folder).map_err(unusable)?;
+    if fs::read_dir(folder).map_err(unusable)?.next().is_some() {
+        return Err(unusable(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "the folder is not empty",
+        )));
+    }
+    let copy = Database::create(&path, Arc::default())?;
+    database.attempt(|engine| {
+        // Continue the commit numbers in the copy. If the copy is restored later, and then replaced
+        // by an even older file, the lower number in that file shows it.
+        let last = engine.last_commit()?;
+        let from = engine.begin_read()?;
+        Ok(copy.attempt(|engine| {
+            let to = engine.begin_write()?;
+            copy_table(&from, &to, KEPT, |_, _| 0)?;
+            to.open_table(COMMITS)?.insert((), last)?;
+            copy_table(&from, &to, REQUESTS, |_, _| 0)?;
+            copy_table(&from, &to, REGISTER, |_, _| 0)?;
+            copy_table(&from, &to, NUMBER_KEYS, |_, _| 0)?;
+            copy_table(&from, &to, VOIDS, |_, _| 0)?;
+            copy_table(&from, &to, EXTERNALS, |_, _| 0)?;
+            copy_table(&from, &to, BY_EXTERNAL, |_, _| 0)?;
+            let done = BackedUp {
+                appends: copy_table(&from, &to, APPENDS, |_, row| {
+                    u64::from(append_row::is_last(row))
+                })?,
+                conjunctions: copy_table(&from, &to, ANCHORS, |_, _| 1)?,
+                numbers: copy_table(&from, &to, NUMBERS, |name, row| {
+                    number_rows::given_of_bytes(name, row).map_or(0, |given| given.count())
+                })?,
+            };
+            to.commit()?;
+            Ok(done)
+        }))
+    })?
+}
+
+/// Copies the rows of a table, and returns the sum of `counts` over all rows. If the table does not
+/// exist, there is nothing to copy.
+fn copy_table<K: Key + 'static, V: Value + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'_, K, V>,
+    counts: impl Fn(K::SelfType<'_>, &V::SelfType<'_>) -> u64,
+) -> Result<u64, redb::Error> {
+    let Some(rows) = if_there(from, table)? else {
+        return Ok(0);
+    };
+    let mut copies = to.open_table(table)?;
+    let mut count = 0;
+    for row in rows.iter()? {
+        let (name, row) = row?;
+        count += counts(name.value(), &row.value());
+        copies.insert(name.value(), row.value())?;
+    }
+    Ok(count)
+}

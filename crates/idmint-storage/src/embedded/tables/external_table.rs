@@ -1,0 +1,146 @@
+//! The two tables of external ids, which other originators gave to conjunctions. One table maps
+//! anchors to ids, and the other maps ids to anchors.
+
+use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
+
+use super::database::{if_there, unreadable};
+use super::register_table::{REGISTER, Register};
+use crate::records::rows::externals_row;
+use crate::records::{AnchorKey, ListPlace, ListRange};
+use idmint_records::conjunction::{ExternalId, Pair, Tca};
+
+/// The name of a row: the format, time and pair of objects of an anchor.
+type Name<'a> = (&'a str, i64, u64, u64);
+
+/// The name of a row: a format and an external id, then the time and pair of objects of an anchor
+/// that has this id.
+type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
+
+/// Maps each anchor of a conjunction that has external ids to those ids.
+pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
+    TableDefinition::new("externals");
+
+/// Maps each external id to the anchors of the conjunctions that have this id.
+pub(super) const BY_EXTERNAL: TableDefinition<'_, NameOfId<'_>, &[u8]> =
+    TableDefinition::new("anchors-by-external");
+
+/// Attaches external ids to the anchors of their conjunctions. If an anchor is not stored, its
+/// external ids are skipped.
+pub(super) fn add(
+    transaction: &WriteTransaction,
+    externals: &[(AnchorKey, ExternalId)],
+) -> Result<(), redb::Error> {
+    let register: Register<'_> = transaction.open_table(REGISTER)?;
+    let mut table = transaction.open_table(EXTERNALS)?;
+    let mut by_external = transaction.open_table(BY_EXTERNAL)?;
+    for (key, external) in externals {
+        let name = name_of(key);
+        if register.get(name)?.is_none() {
+            continue;
+        }
+        let mut of_anchor = beside(Some(&table), key)?;
+        if externals_row::add(&mut of_anchor, external) {
+            table.insert(name, externals_row::to_bytes(&of_anchor).as_slice())?;
+            by_external.insert(name_of_id(key, external), [].as_slice())?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the external ids of an anchor. If the table does not exist yet, the result is empty.
+pub(super) fn beside(
+    table: Option<&impl ReadableTable<Name<'static>, &'static [u8]>>,
+    key: &AnchorKey,
+) -> Result<Vec<ExternalId>, redb::Error> {
+    let Some(row) = table
+        .map(|table| table.get(name_of(key)))
+        .transpose()?
+        .flatten()
+    else {
+        return Ok(Vec::new());
+    };
+    externals_row::from_bytes(row.value()).ok_or_else(|| {
+        let is_whole = externals_row::is_whole(row.value());
+        unreadable(is_whole, &format!("the entry beside {key:?} is"))
+    })
+}
+
+/// Returns up to `count_max` anchors with this external id, the latest first.
+pub(super) fn anchors_of(
+    transaction: &ReadTransaction,
+    format: &str,
+    external: &ExternalId,
+    count_max: usize,
+) -> Result<Vec<AnchorKey>, redb::Error> {
+    let of_both = |(tca, pair): ListPlace| {
+        (
+            format,
+            external.as_str(),
+            tca.0,
+            pair.primary,
+            pair.secondary,
+        )
+    };
+    let Some(by_external) = if_there(transaction, BY_EXTERNAL)? else {
+        return Ok(Vec::new());
+    };
+    let rows = by_external
+        .range(of_both(ListRange::FIRST)..=of_both(ListRange::LAST))?
+        .rev()
+        .take(count_max);
+    rows.map(|row| {
+        let (name, _) = row?;
+        let (format, _, tca, primary, secondary) = name.value();
+        Ok(AnchorKey {
+            format: format.to_owned(),
+            pair: Pair { primary, secondary },
+            tca: Tca(tca),
+        })
+    })
+    .collect()
+}
+
+/// The two tables of external ids, opened for writing to remove the ids of anchors.
+pub(super) struct Externals<'a> {
+    table: Table<'a, Name<'static>, &'static [u8]>,
+    by_external: Table<'a, NameOfId<'static>, &'static [u8]>,
+}
+
+impl<'a> Externals<'a> {
+    pub(super) fn open(transaction: &'a WriteTransaction) -> Result<Externals<'a>, redb::Error> {
+        let (table, by_external) = (
+            transaction.open_table(EXTERNALS)?,
+            transaction.open_table(BY_EXTERNAL)?,
+        );
+        Ok(Externals { table, by_external })
+    }
+
+    /// Removes all external ids of an anchor.
+    pub(super) fn remove(&mut self, key: &AnchorKey) -> Result<(), redb::Error> {
+        let externals = beside(Some(&self.table), key)?;
+        for external in &externals {
+            self.by_external.remove(name_of_id(key, external))?;
+        }
+        if !externals.is_empty() {
+            self.table.remove(name_of(key))?;
+        }
+        Ok(())
+    }
+}
+
+fn name_of(AnchorKey { format, pair, tca }: &AnchorKey) -> Name<'_> {
+    (format, tca.0, pair.primary, pair.secondary)
+}
+
+fn name_of_id<'a>(
+    AnchorKey { format, pair, tca }: &'a AnchorKey,
+    external: &'a ExternalId,
+) -> NameOfId<'a> {
+    (
+        format,
+        external.as_str(),
+        tca.0,
+        pair.primary,
+        pair.secondary,
+    )
+}

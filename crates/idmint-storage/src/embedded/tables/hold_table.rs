@@ -1,0 +1,118 @@
+//! The hold on numbers after a restore: no series issues numbers until an operator resumes it.
+//!
+//! A hold is identified by the floor, the time below which nobody mints, of the start that set the
+//! hold. When an operator ends a hold, its identifier is stored in a row for one series, or in a
+//! row for all series. A later hold has another floor, so these rows do not end it.
+
+use redb::{ReadTransaction, ReadableTable, TableDefinition};
+
+use super::database::{Database, DatabaseError, if_there};
+use super::record_tables::RecordTables;
+use crate::failure::StoreError;
+use idmint_core::time::UnixNanos;
+use idmint_records::ledger::SeriesName;
+
+/// Maps the name of a row to the floor of the start that set a hold, in nanoseconds since 1970. One
+/// row is for the current hold, one for the last hold that ended for all series, and one for each
+/// series whose hold has ended.
+const HOLDS: TableDefinition<'_, &str, u64> = TableDefinition::new("number-holds");
+
+/// The names of the two rows that do not belong to one series. No series has such a name.
+const HOLD: &str = "";
+const ENDED_FOR_ALL: &str = "*";
+
+/// Sets a hold on the numbers of every series, because acknowledged numbers may be missing. If a
+/// hold with this floor was already set, nothing changes, whether it is still in force or has
+/// ended.
+///
+/// # Errors
+/// Returns [`DatabaseError`] if the hold is possibly not durable.
+pub(crate) fn hold_numbers(database: &Database, floor: UnixNanos) -> Result<(), DatabaseError> {
+    database.attempt(|engine| {
+        let transaction = engine.begin_write()?;
+        let before = transaction
+            .open_table(HOLDS)?
+            .insert(HOLD, floor.get())?
+            .map(|before| before.value());
+        match before == Some(floor.get()) {
+            true => transaction.abort(),
+            false => transaction.commit(),
+        }
+    })
+}
+
+impl RecordTables {
+    /// `true` if the series must not issue numbers because of a hold. If no hold was in force when
+    /// the tables were opened, no row is read, because only a start sets a hold.
+    pub(super) fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
+        if !self.may_hold {
+            return Ok(false);
+        }
+        self.read(|transaction| {
+            let Some(holds) = if_there(transaction, HOLDS)? else {
+                return Ok(false);
+            };
+            let of = |name: &str| Ok::<_, redb::Error>(holds.get(name)?.map(|row| row.value()));
+            let Some(hold) = of(HOLD)? else {
+                return Ok(false);
+            };
+            Ok(of(ENDED_FOR_ALL)? != Some(hold) && of(series.as_str())? != Some(hold))
+        })
+    }
+
+    pub(super) fn end_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
+        self.change(|transaction| {
+            let mut holds = transaction.open_table(HOLDS)?;
+            let hold = holds.get(HOLD)?.map(|row| row.value());
+            if let Some(hold) = hold {
+                holds.insert(series.map_or(ENDED_FOR_ALL, SeriesName::as_str), hold)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `true` if a hold was set and did not end for all series at once. Some series may still be held.
+pub(super) fn may_hold(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
+    let Some(holds) = if_there(transaction, HOLDS)? else {
+        return Ok(false);
+    };
+    let of = |name: &str| Ok::<_, redb::Error>(holds.get(name)?.map(|row| row.value()));
+    Ok(of(HOLD)? != of(ENDED_FOR_ALL)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::records::NumberStore;
+    use crate::samples::series;
+
+    fn held(records: &RecordTables) -> [bool; 2] {
+        ["acme", "other"].map(|name| NumberStore::is_held(records, &series(name)).expect("memory"))
+    }
+
+    #[test]
+    fn a_hold_ends_for_one_series_or_for_all_and_a_later_hold_begins_anew() {
+        let database = Arc::new(Database::in_memory().expect("memory suffices"));
+        let open = || RecordTables::open(Arc::clone(&database)).expect("memory suffices");
+        let restore = |floor| {
+            hold_numbers(&database, UnixNanos::new(floor)).expect("memory");
+            open()
+        };
+        assert_eq!(held(&open()), [false, false], "without a restore");
+
+        let records = restore(7);
+        assert_eq!(held(&records), [true, true]);
+        NumberStore::end_hold(&records, Some(&series("acme"))).expect("memory");
+        assert_eq!(held(&records), [false, true]);
+        assert_eq!(held(&open()), [false, true], "after a restart");
+        assert_eq!(held(&restore(7)), [false, true], "the same start again");
+        NumberStore::end_hold(&records, None).expect("memory");
+        assert_eq!(held(&records), [false, false]);
+        assert_eq!(held(&open()), [false, false], "after a restart");
+
+        assert_eq!(held(&restore(8)), [true, true], "a later restore");
+    }
+}

@@ -1,0 +1,156 @@
+//! Checks whether plans may be written. The data that a plan is based on must be unchanged, both in
+//! the tables and after the earlier plans of the same commit.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
+
+use redb::{ReadableTable, Table, WriteTransaction};
+
+use super::logged_rows::opened;
+use crate::embedded::tables::anchor_row;
+use crate::embedded::tables::anchor_table::{ANCHORS, anchors_within};
+use crate::embedded::tables::append_table::{APPENDS, head_of};
+use crate::embedded::tables::number_tables::{self, NUMBERS, VOIDS};
+use crate::records::rows::append_row;
+use crate::records::rows::number_rows;
+use crate::records::{AnchorKey, RecordPlan};
+use idmint_records::conjunction::{Anchor, AnchorPlan, Tca};
+use idmint_records::ledger::{
+    AppendPlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan,
+};
+
+/// Returns `true` if all plans may be written in this order, on top of the data that the
+/// transaction reads.
+pub(in crate::embedded::tables) fn all_hold(
+    transaction: &WriteTransaction,
+    plans: &[RecordPlan],
+) -> Result<bool, redb::Error> {
+    let mut check = PlanCheck::of(transaction);
+    for plan in plans {
+        let holds = match plan {
+            RecordPlan::Append(plan) => check.append(plan)?,
+            RecordPlan::Anchor(plan) => check.anchor(plan)?,
+            RecordPlan::Number(plan) => check.number(plan)?,
+            RecordPlan::Void(plan) => check.void(plan)?,
+        };
+        if !holds {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+struct PlanCheck<'a> {
+    transaction: &'a WriteTransaction,
+    appends: Option<Table<'a, append_row::AppendName, &'static [u8]>>,
+    anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
+    /// The last event of each ledger, after the plans that were checked so far.
+    heads: HashMap<LedgerId, Option<Head>>,
+    /// The new anchors in the plans that were checked so far.
+    new_anchors: BTreeMap<AnchorKey, Anchor>,
+    numbers: Option<NumberTable<'a>>,
+    voids: Option<NumberTable<'a>>,
+    /// The last number of each series, after the plans that were checked so far.
+    series: HashMap<SeriesName, SeriesHead>,
+    /// The numbers that are voided by the plans that were checked so far.
+    new_voids: HashSet<(SeriesName, u64)>,
+}
+
+type NumberTable<'a> = Table<'a, number_rows::NumberName<'static>, &'static [u8]>;
+
+impl<'a> PlanCheck<'a> {
+    fn of(transaction: &'a WriteTransaction) -> PlanCheck<'a> {
+        PlanCheck {
+            transaction,
+            appends: None,
+            anchors: None,
+            heads: HashMap::new(),
+            new_anchors: BTreeMap::new(),
+            numbers: None,
+            voids: None,
+            series: HashMap::new(),
+            new_voids: HashSet::new(),
+        }
+    }
+
+    /// Returns `true` if the last number of the series is still the one that the plan is based on.
+    fn number(&mut self, NumberPlan { before, given }: &NumberPlan) -> Result<bool, redb::Error> {
+        let head = match self.series.get(&given.series) {
+            Some(head) => Some(*head),
+            None => number_tables::head_of(
+                opened(&mut self.numbers, self.transaction, NUMBERS)?,
+                &given.series,
+            )?,
+        };
+        self.series.insert(given.series.clone(), given.head());
+        Ok(head == *before)
+    }
+
+    /// Returns `true` if the number is not void yet.
+    fn void(&mut self, VoidPlan { void, .. }: &VoidPlan) -> Result<bool, redb::Error> {
+        let is_new = self.new_voids.insert((void.series.clone(), void.number));
+        let voids = opened(&mut self.voids, self.transaction, VOIDS)?;
+        Ok(is_new && voids.get(number_rows::name_of_void(void))?.is_none())
+    }
+
+    /// Returns `true` if the last event of the ledger is still the one that the plan is based on.
+    fn append(&mut self, plan: &AppendPlan) -> Result<bool, redb::Error> {
+        let ledger = plan.ledger();
+        let head = match self.heads.get(&ledger) {
+            Some(head) => *head,
+            None => head_of(
+                opened(&mut self.appends, self.transaction, APPENDS)?,
+                ledger,
+            )?,
+        };
+        self.heads.insert(ledger, Some(plan.head()));
+        Ok(head == plan.before)
+    }
+
+    /// Returns `true` if the anchors near the new anchor are still the ones that the plan is based
+    /// on.
+    fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
+        let AnchorPlan {
+            format,
+            pair,
+            anchor,
+            free,
+        } = plan;
+        for times in free {
+            if !self.anchors_near(plan, times)?.is_empty() {
+                return Ok(false);
+            }
+        }
+        let neighbours = self.anchors_near(plan, &anchor.tca.neighbourhood())?;
+        self.new_anchors.insert(
+            AnchorKey {
+                format: format.clone(),
+                pair: *pair,
+                tca: anchor.tca,
+            },
+            *anchor,
+        );
+        Ok(Anchor::create(anchor.tca, &neighbours) == *anchor)
+    }
+
+    fn anchors_near(
+        &mut self,
+        plan: &AnchorPlan,
+        times: &RangeInclusive<Tca>,
+    ) -> Result<Vec<Anchor>, redb::Error> {
+        let AnchorPlan { format, pair, .. } = plan;
+        let anchors = opened(&mut self.anchors, self.transaction, ANCHORS)?;
+        let mut near = anchors_within(anchors, format, *pair, times)?;
+        let key = |tca: &Tca| AnchorKey {
+            format: format.clone(),
+            pair: *pair,
+            tca: *tca,
+        };
+        near.extend(
+            self.new_anchors
+                .range(key(times.start())..=key(times.end()))
+                .map(|(_, anchor)| anchor),
+        );
+        Ok(near)
+    }
+}

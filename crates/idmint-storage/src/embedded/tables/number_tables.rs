@@ -1,0 +1,193 @@
+//! The three tables of numbers. They contain the numbers issued to each request, an index of
+//! request keys, and the void numbers.
+//!
+//! The last row of a series has its last number. Each row of issued numbers contains its request
+//! key, and the index of keys only locates that row. If an earlier version created the database,
+//! none of these tables exist until something is written to them.
+
+use std::ops::RangeInclusive;
+
+use redb::{ReadOnlyTable, ReadableTable, TableDefinition};
+
+use super::database::{if_there, unreadable};
+use super::formats_table::FormatsTable;
+use super::record_tables::RecordTables;
+use crate::failure::StoreError;
+use crate::records::rows::number_rows::{self, KeyName, NumberName};
+use crate::records::{NumberStore, SeriesSummary};
+use idmint_records::ledger::{
+    GivenNumbers, KeyHash, NumberKinds, SeriesHead, SeriesName, VoidedNumber,
+};
+
+/// Maps a series and a number to the row of the request that received this number as its last one.
+pub(super) const NUMBERS: TableDefinition<'_, NumberName<'_>, &[u8]> =
+    TableDefinition::new("numbers");
+/// Maps a series and a request key to the last number that was issued to the key.
+pub(super) const NUMBER_KEYS: TableDefinition<'_, KeyName<'_>, &[u8]> =
+    TableDefinition::new("number-keys");
+/// Maps a series and a void number to the reason and time of voiding the number.
+pub(super) const VOIDS: TableDefinition<'_, NumberName<'_>, &[u8]> =
+    TableDefinition::new("number-voids");
+
+impl NumberStore for RecordTables {
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
+        self.look(|transaction| head_of(&transaction.open_table(NUMBERS)?, series))
+    }
+
+    fn series(
+        &self,
+        after: Option<&SeriesName>,
+        count_max: usize,
+    ) -> Result<Vec<SeriesSummary>, StoreError> {
+        self.read_numbers(NUMBERS, |numbers| {
+            let mut found: Vec<SeriesSummary> = Vec::new();
+            while found.len() < count_max {
+                let behind = found.last().map(|summary| &summary.series).or(after);
+                // Series names cannot contain NUL, so this is the smallest name after `series`.
+                let next = behind.map_or_else(String::new, |series| format!("{series}\0"));
+                let Some((name, row)) = numbers.range((next.as_str(), 0)..)?.next().transpose()?
+                else {
+                    break;
+                };
+                let GivenNumbers { series, first, .. } = given_of(name.value(), row.value())?;
+                let head = head_of(numbers, &series)?;
+                let SeriesHead { last, recorded } = head.ok_or_else(|| damaged(name.value()))?;
+                found.push(SeriesSummary {
+                    series,
+                    first,
+                    last,
+                    updated: recorded,
+                });
+            }
+            Ok(found)
+        })
+    }
+
+    fn given(
+        &self,
+        series: &SeriesName,
+        from: u64,
+        count_max: usize,
+    ) -> Result<Vec<GivenNumbers>, StoreError> {
+        self.read_numbers(NUMBERS, |numbers| {
+            let rows = numbers.range((series.as_str(), from)..=(series.as_str(), u64::MAX))?;
+            let given = rows.take(count_max).map(|row| {
+                let (name, row) = row?;
+                given_of(name.value(), row.value())
+            });
+            given.collect()
+        })
+    }
+
+    fn given_to(
+        &self,
+        keys: &[(SeriesName, KeyHash)],
+    ) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+        self.look(|transaction| {
+            let (numbers, of_keys) = (
+                transaction.open_table(NUMBERS)?,
+                transaction.open_table(NUMBER_KEYS)?,
+            );
+            let find = |(series, key): &(SeriesName, KeyHash)| {
+                let name = (series.as_str(), key.0);
+                let damaged = || {
+                    redb::Error::Corrupted(format!(
+                        "the key {:032x} of {series} is corrupted",
+                        key.0
+                    ))
+                };
+                let Some(row) = of_keys.get(name)? else {
+                    return Ok(None);
+                };
+                let last = number_rows::key_of_bytes(name, row.value()).ok_or_else(damaged)?;
+                let name = (series.as_str(), last);
+                let row = numbers.get(name)?.ok_or_else(damaged)?;
+                let given = given_of(name, row.value())?;
+                if given.mark.key == *key {
+                    Ok(Some(given))
+                } else {
+                    Err(damaged())
+                }
+            };
+            keys.iter().map(find).collect()
+        })
+    }
+
+    fn voids(
+        &self,
+        series: &SeriesName,
+        numbers: RangeInclusive<u64>,
+    ) -> Result<Vec<VoidedNumber>, StoreError> {
+        let names = (series.as_str(), *numbers.start())..=(series.as_str(), *numbers.end());
+        self.read_numbers(VOIDS, |voids| {
+            let void = |(series, number): NumberName<'_>, row: &[u8]| {
+                number_rows::void_of_bytes((series, number), row).ok_or_else(|| {
+                    unreadable(
+                        number_rows::is_whole((series, number), row),
+                        &format!("the record of {number} of {series} is"),
+                    )
+                })
+            };
+            let rows = voids.range(names.clone())?;
+            rows.map(|row| {
+                let (name, row) = row?;
+                void(name.value(), row.value())
+            })
+            .collect()
+        })
+    }
+
+    fn is_held(&self, series: &SeriesName) -> Result<bool, StoreError> {
+        RecordTables::is_held(self, series)
+    }
+
+    fn end_hold(&self, series: Option<&SeriesName>) -> Result<(), StoreError> {
+        RecordTables::end_hold(self, series)
+    }
+
+    fn kinds(&self) -> Result<Option<NumberKinds>, StoreError> {
+        Ok(FormatsTable::new(&self.database).number_kinds()?)
+    }
+
+    fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError> {
+        Ok(FormatsTable::new(&self.database).keep_number_kinds(kinds)?)
+    }
+}
+
+impl RecordTables {
+    /// Reads one of the tables of numbers. If the table does not exist, the result is empty.
+    fn read_numbers<T>(
+        &self,
+        table: TableDefinition<'static, NumberName<'static>, &'static [u8]>,
+        read: impl Fn(&ReadOnlyTable<NumberName<'static>, &'static [u8]>) -> Result<Vec<T>, redb::Error>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read(|transaction| {
+            if_there(transaction, table)?.map_or(Ok(Vec::new()), |table| read(&table))
+        })
+    }
+}
+
+/// Returns the last number of a series and its time, or `None` if the series has no number yet.
+pub(super) fn head_of(
+    numbers: &impl ReadableTable<NumberName<'static>, &'static [u8]>,
+    series: &SeriesName,
+) -> Result<Option<SeriesHead>, redb::Error> {
+    let all = (series.as_str(), 0)..=(series.as_str(), u64::MAX);
+    let last = numbers.range(all)?.next_back().transpose()?;
+    last.map(|(name, row)| Ok(given_of(name.value(), row.value())?.head()))
+        .transpose()
+}
+
+fn given_of(name: NumberName<'_>, row: &[u8]) -> Result<GivenNumbers, redb::Error> {
+    number_rows::given_of_bytes(name, row).ok_or_else(|| {
+        let (series, last) = name;
+        let what = format!("the numbers of {series} up to {last} are");
+        unreadable(number_rows::is_whole(name, row), &what)
+    })
+}
+
+fn damaged((series, last): NumberName<'_>) -> redb::Error {
+    redb::Error::Corrupted(format!(
+        "the numbers of {series} up to {last} are corrupted"
+    ))
+}

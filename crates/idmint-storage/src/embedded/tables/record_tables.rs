@@ -1,0 +1,163 @@
+//! The tables of the records: appends, anchors and numbers, and the indexes of requests and of
+//! anchors by time.
+//!
+//! Decisions depend only on the tables of appends, anchors and numbers, so the indexes cannot
+//! contradict them. The last row of a ledger has its last event, and the row of an append contains
+//! the idempotency key of its request. The table of requests only locates the row of a key. The
+//! response to a repeated request is read from that row, which must contain the same key.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{ReadTransaction, TableHandle, WriteTransaction};
+
+use super::anchor_table::ANCHORS;
+use super::append_table::APPENDS;
+use super::backup;
+use super::database::{Database, DatabaseError};
+use super::external_table::{BY_EXTERNAL, EXTERNALS};
+use super::hold_table;
+use super::logged::{self, Engine};
+use super::number_tables::{NUMBER_KEYS, NUMBERS, VOIDS};
+use super::register_table::REGISTER;
+use super::request_table::REQUESTS;
+use crate::embedded::database_file::OtherLayout;
+use crate::failure::{FailureKind, Obstacle, StoreError};
+use crate::records::{BackedUp, RecordPlan, RecordStore, WriteError};
+
+/// The records of one database.
+#[derive(Debug)]
+pub(crate) struct RecordTables {
+    pub(super) database: Arc<Database>,
+    /// `true` if numbers were on hold (no longer issued, because of a restore) when the tables were
+    /// opened.
+    pub(in crate::embedded) may_hold: bool,
+}
+
+impl RecordTables {
+    /// Opens the records in `database`. Missing tables are created. They can be missing if an
+    /// earlier start could not create them because the disk was full.
+    ///
+    /// # Errors
+    /// Returns [`DatabaseError`] if the database cannot be read or written.
+    pub(crate) fn open(database: Arc<Database>) -> Result<RecordTables, DatabaseError> {
+        database.attempt(make_tables)?;
+        let may_hold = database.attempt(|engine| hold_table::may_hold(&engine.begin_read()?))?;
+        Ok(RecordTables { database, may_hold })
+    }
+
+    /// Reads durable data in a transaction of its own.
+    pub(super) fn read<T>(
+        &self,
+        read: impl Fn(&ReadTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        Ok(self
+            .database
+            .attempt_read(|engine| read(&engine.begin_read()?))?)
+    }
+
+    /// Reads durable data through the open write transaction, which the next write also uses. Other
+    /// readers and writers have to wait.
+    pub(super) fn look<T>(
+        &self,
+        look: impl Fn(&WriteTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        Ok(self.database.attempt_read(|engine| engine.look(&look))?)
+    }
+
+    /// Changes tables through `change`, in one transaction. The change is durable when this method
+    /// returns.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, StoreError> {
+        Ok(self.database.attempt_write(|engine| {
+            let transaction = engine.begin_write()?;
+            let changed = change(&transaction)?;
+            transaction.commit()?;
+            Ok(changed)
+        })?)
+    }
+}
+
+impl RecordStore for RecordTables {
+    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        if plans.is_empty() {
+            return Ok(());
+        }
+        let is_written = self.database.attempt_write(|engine| {
+            engine.commit_logged(&logged::bytes_of(plans), |transaction| {
+                logged::all_hold(transaction, plans)
+            })
+        });
+        if is_written.map_err(StoreError::from)? {
+            Ok(())
+        } else {
+            Err(WriteError::Stale)
+        }
+    }
+
+    fn apply_pending(&self) -> Result<(), StoreError> {
+        Ok(self.database.attempt(Engine::apply_pending)?)
+    }
+
+    fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError> {
+        if self.database.is_in_memory() {
+            let advice = "the memory engine stores nothing to back up";
+            return Err(StoreError::new(FailureKind::NotUsable, advice));
+        }
+        Ok(backup::copy(&self.database, folder)?)
+    }
+
+    fn obstacle(&self) -> Option<Obstacle> {
+        self.database.obstacle().map(Obstacle::of_kind)
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        Ok(self.database.reopen()?)
+    }
+
+    fn holds_numbers(&self) -> bool {
+        self.may_hold && self.read(hold_table::may_hold).unwrap_or(true)
+    }
+}
+
+/// Creates the tables in a new database. An older database may lack the tables of numbers, which
+/// are created when something is first written to them.
+fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
+    let there: Vec<String> = engine
+        .begin_read()?
+        .list_tables()?
+        .map(|table| table.name().to_owned())
+        .collect();
+    let is_there = |name: &&str| there.iter().any(|there| there == name);
+    match [
+        APPENDS.name(),
+        REQUESTS.name(),
+        ANCHORS.name(),
+        REGISTER.name(),
+    ]
+    .iter()
+    .filter(|name| is_there(name))
+    .count()
+    {
+        4 => return Ok(()),
+        0 => {}
+        _ => return Err(OtherLayout::Earlier.into()),
+    }
+    let transaction = engine.begin_write()?;
+    transaction.open_table(APPENDS)?;
+    transaction.open_table(REQUESTS)?;
+    transaction.open_table(ANCHORS)?;
+    transaction.open_table(REGISTER)?;
+    transaction.open_table(EXTERNALS)?;
+    transaction.open_table(BY_EXTERNAL)?;
+    transaction.open_table(NUMBERS)?;
+    transaction.open_table(NUMBER_KEYS)?;
+    transaction.open_table(VOIDS)?;
+    transaction.commit()
+}
+
+#[cfg(test)]
+#[path = "damage_tests.rs"]
+mod damage;

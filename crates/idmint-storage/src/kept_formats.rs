@@ -1,0 +1,181 @@
+//! The properties on which the uniqueness of a format's ids depends. They are stored and compared
+//! at each start.
+//!
+//! An id is unique only among ids with the same fields, tick, epoch, rule, first worker and number
+//! of slots. The text of an id is unique only among texts that the same encoding wrote in the same
+//! way. So the store keeps these properties when it sees a format for the first time. A start is
+//! refused if it would mint or write ids of the same format differently.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+
+use super::failure::{FailureKind, StoreError};
+
+/// Separates the name of a format from the name of its encoding. Neither name can contain this
+/// character.
+const OF_ENCODING: char = '/';
+
+/// The properties that are stored for one format, or for one of its encodings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFormat {
+    /// The name of the format. For an encoding, it is followed by `/` and the name of the encoding.
+    pub name: String,
+    /// The properties as readable texts. For example, `tick` is `1ms` and `epoch` is
+    /// `2015-01-01T00:00:00Z`.
+    pub description: BTreeMap<String, String>,
+    /// `true` if ids of the format are minted. The properties of a format that is only decoded are
+    /// compared with the stored ones, but never stored.
+    pub is_minted: bool,
+}
+
+impl KeptFormat {
+    /// Returns the properties to store for an encoding of `format`. Their only content is a digest
+    /// over the texts that the encoding writes.
+    ///
+    /// The properties of an encoding are stored under a name of their own next to those of its
+    /// format. So programs that only know formats ignore them. If they are not stored yet, they are
+    /// added.
+    pub fn of_encoding(format: &KeptFormat, encoding: &str, digest: String) -> KeptFormat {
+        KeptFormat {
+            name: format!("{}{OF_ENCODING}{encoding}", format.name),
+            description: BTreeMap::from([("digest of its texts".to_owned(), digest)]),
+            is_minted: format.is_minted,
+        }
+    }
+
+    /// `true` if `name` is the name of a format, and not of an encoding.
+    pub fn is_name_of_format(name: &str) -> bool {
+        !name.contains(OF_ENCODING)
+    }
+
+    /// Compares the properties of this format with `kept`, the ones that are stored under its name.
+    ///
+    /// # Errors
+    /// Returns [`FormatsError::Changed`] if a property differs.
+    pub fn compare(&self, kept: &BTreeMap<String, String>) -> Result<(), FormatsError> {
+        let differences = differences(kept, &self.description);
+        if differences.is_empty() {
+            return Ok(());
+        }
+        Err(FormatsError::Changed {
+            name: self.name.clone(),
+            differences,
+        })
+    }
+}
+
+/// A property of a format whose stored text differs from the configured text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The name of the property.
+    pub key: String,
+    /// The stored text, or `None` if the property is not stored.
+    pub kept: Option<String>,
+    /// The configured text, or `None` if the property is not configured.
+    pub now: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "(nothing)".to_owned());
+        write!(
+            f,
+            "{}: kept {}, now {}",
+            self.key,
+            text(&self.kept),
+            text(&self.now)
+        )
+    }
+}
+
+/// The reason why the configured formats are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatsError {
+    /// A format with this name has minted ids that the new definition of the format could repeat.
+    /// Nothing was written.
+    #[error("{}", changed(.name, .differences))]
+    Changed {
+        /// The name under which the format is stored.
+        name: String,
+        /// The differences, sorted by property. There is at least one.
+        differences: Vec<Difference>,
+    },
+    /// The number of slots was changed. The nodes would then get other worker numbers. Nothing was
+    /// written.
+    #[error(
+        "worker.slots was {kept} and is {now}; set worker.slots = {kept}; docs/OPERATIONS.md says how to change it"
+    )]
+    SlotsChanged {
+        /// The stored number of slots.
+        kept: u32,
+        /// The configured number of slots.
+        now: u32,
+    },
+    /// This etcd hands out other slots of the namespace than this node's configuration expects.
+    /// Nothing was written.
+    #[error(
+        "cluster.slots: this etcd leases the slots {kept} of worker.slots, but this node would lease one of {now}; set \
+         cluster.slots = \"{kept}\", or name the etcd of the other region in etcd.endpoints"
+    )]
+    ShareChanged {
+        /// The range of slots that etcd hands out.
+        kept: String,
+        /// The range of slots in the configuration.
+        now: String,
+    },
+    /// The store is damaged, or cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl FormatsError {
+    /// Returns the kind of failure, which says what the operator has to do.
+    pub fn failure_kind(&self) -> FailureKind {
+        match self {
+            Self::Changed { .. } | Self::SlotsChanged { .. } | Self::ShareChanged { .. } => {
+                FailureKind::Disagrees
+            }
+            Self::Store(error) => error.failure_kind(),
+        }
+    }
+}
+
+/// Returns the properties that differ between two descriptions of a format, sorted by property.
+pub fn differences(
+    kept: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Vec<Difference> {
+    let keys: BTreeSet<&String> = kept.keys().chain(now.keys()).collect();
+    keys.into_iter()
+        .filter(|key| kept.get(*key) != now.get(*key))
+        .map(|key| Difference {
+            key: key.clone(),
+            kept: kept.get(key).cloned(),
+            now: now.get(key).cloned(),
+        })
+        .collect()
+}
+
+fn changed(name: &str, differences: &[Difference]) -> String {
+    let lines = lines(differences);
+    match name.split_once(OF_ENCODING) {
+        None => format!(
+            "format \"{name}\" has changed since it minted its first ids:\n{lines}give the changed format a new name, or undo \
+             the change"
+        ),
+        Some((format, encoding)) => format!(
+            "encoding \"{encoding}\" of format \"{format}\" writes numbers differently than at its first ids, so one \
+             text could mean two ids:\n{lines}give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, \
+             salt, prefix or length"
+        ),
+    }
+}
+
+fn lines(differences: &[Difference]) -> String {
+    differences
+        .iter()
+        .fold(String::new(), |mut lines, difference| {
+            writeln!(lines, "  {difference}").expect("a text can be written to");
+            lines
+        })
+}

@@ -1,0 +1,104 @@
+//! The operations that a store supports for conjunctions.
+
+use std::ops::RangeInclusive;
+
+use super::register::{AnchorKey, CountedAnchor, ListRange, StoredConjunction};
+use crate::failure::StoreError;
+use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
+
+/// A store of anchors (the first reports of conjunctions), with the report counts and external ids
+/// of their conjunctions.
+pub trait ConjunctionStore {
+    /// Returns a list of anchors for each given pair of objects and time. It contains the pair's
+    /// anchors in the [neighbourhood](Tca::neighbourhood) of the time, sorted by time.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn neighbours(
+        &self,
+        format: &str,
+        times: &mut dyn Iterator<Item = (Pair, Tca)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        self.anchors_within(
+            format,
+            &mut times.map(|(pair, tca)| (pair, tca.neighbourhood())),
+        )
+    }
+
+    /// Returns a list of anchors for each given pair of objects and time span. It contains the
+    /// pair's anchors within the span, sorted by time.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn anchors_within(
+        &self,
+        format: &str,
+        spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError>;
+
+    /// Returns at most `count_max` conjunctions in the requested range, sorted by time.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn conjunctions(
+        &self,
+        range: &ListRange,
+        count_max: usize,
+    ) -> Result<Vec<StoredConjunction>, StoreError>;
+
+    /// Adds new reports to the stored report counts of anchors. If an anchor is not stored, its new
+    /// count is dropped.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be written. Some counts may have been stored
+    /// nevertheless.
+    fn add_reports(&self, report_counts: &[(AnchorKey, ReportCount)]) -> Result<(), StoreError>;
+
+    /// Attaches external ids, which other originators gave to the conjunctions, to stored anchors.
+    /// The ids are durable when this method returns.
+    ///
+    /// An external id is dropped if its anchor is not stored, or already has
+    /// [`ExternalId::COUNT_MAX`] external ids.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be written. Some ids may have been stored
+    /// nevertheless.
+    fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError>;
+
+    /// Returns the external ids of each anchor, in the order in which they were attached.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
+
+    /// Returns at most `count_max` anchors of a format that have this external id, the latest
+    /// first.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn anchors_of_external(
+        &self,
+        format: &str,
+        external: &ExternalId,
+        count_max: usize,
+    ) -> Result<Vec<AnchorKey>, StoreError>;
+
+    /// Returns at most `count_max` anchors that follow `after`. The anchors are sorted by format,
+    /// and within each format from the latest to the earliest.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn anchors(
+        &self,
+        after: Option<&AnchorKey>,
+        count_max: usize,
+    ) -> Result<Vec<CountedAnchor>, StoreError>;
+
+    /// Removes these anchors with their report counts and external ids. If the report count of an
+    /// anchor has changed since it was read, that anchor is kept.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be written. Some anchors may have been removed
+    /// nevertheless.
+    fn forget_anchors(&self, old: &[CountedAnchor]) -> Result<(), StoreError>;
+}

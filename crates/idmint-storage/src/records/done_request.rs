@@ -1,0 +1,126 @@
+//! A completed request with an idempotency key, and the rules for how long the key is kept.
+
+use super::record_store::RecordPlan;
+use super::written_day::{LAST_DAYS, LastDays, WrittenDay};
+use idmint_records::ledger::{EventId, EventTime, KeyHash};
+
+const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
+
+/// A completed request with an idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoneRequest {
+    /// The idempotency key of the request.
+    pub key: KeyHash,
+    /// The time at which the request was recorded.
+    pub recorded: EventTime,
+    /// The last event that the request appended. This event identifies the append.
+    pub last: EventId,
+}
+
+impl DoneRequest {
+    /// Returns the completed request for a plan. Returns `None` if the plan has no request key, or
+    /// if the store never removes the key.
+    pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
+        match plan {
+            RecordPlan::Append(plan) => Some(DoneRequest {
+                key: plan.mark?.key,
+                recorded: plan.recorded,
+                last: plan.head().id,
+            }),
+            RecordPlan::Anchor(_) | RecordPlan::Number(_) | RecordPlan::Void(_) => None,
+        }
+    }
+}
+
+/// Returns the time since which all request keys are certainly still stored, if the clock shows
+/// `now`. It is 24 hours before `now`.
+///
+/// An older key remains stored, and is recognized, until [its day is removed](days_to_forget).
+pub fn remembered_since(now: EventTime) -> EventTime {
+    EventTime::from_micros(now.micros().saturating_sub(DAY_MICROS))
+        .expect("earlier than a time there is")
+}
+
+/// Returns the time since which all request keys are certainly still stored. It is derived from the
+/// times `recorded` in stored records instead of a clock.
+///
+/// The result is 24 hours before the latest of these times, but at most the start of the third-last
+/// day on which one of them falls. So a single clock that was ahead removes no key of the last day
+/// that is right. If the times fall on fewer than three days, all keys are kept.
+pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventTime {
+    let (mut days, mut newest) = (
+        LastDays::default(),
+        EventTime::from_micros(0).expect("the first time there is"),
+    );
+    for time in recorded {
+        days.add(WrittenDay::of(time));
+        newest = newest.max(time);
+    }
+    let third_last = days
+        .third_last()
+        .map_or(0, |day| day.begins().get() / 1_000);
+    remembered_since(newest)
+        .min(EventTime::from_micros(third_last).expect("earlier than a time there is"))
+}
+
+/// Returns the days whose request keys can be removed, which are the first ones in `days`. `days`
+/// must be sorted. All requests of the returned days were recorded before `since`.
+///
+/// The last three days are never returned. Otherwise, a clock that is wrong at one start could make
+/// the store remove the keys of recent days.
+pub fn days_to_forget(days: &[WrittenDay], since: EventTime) -> &[WrittenDay] {
+    let older = &days[..days.len().saturating_sub(LAST_DAYS)];
+    &older[..older.partition_point(|day| *day < WrittenDay::of(since))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_certainly_kept_for_a_day() {
+        let at = |micros| EventTime::from_micros(micros).expect("in range");
+        assert_eq!(remembered_since(at(DAY_MICROS + 7)), at(7));
+        assert_eq!(remembered_since(at(5)), at(0));
+    }
+
+    #[test]
+    fn one_clock_that_was_ahead_frees_no_key_of_the_real_last_day() {
+        let at = |hours: u64| EventTime::from_micros(hours * DAY_MICROS / 24).expect("in range");
+        let days_ago = |days: u64| at(24 * (1_000 - days));
+        let real = [days_ago(3), days_ago(2), days_ago(1), days_ago(0)];
+        assert_eq!(
+            remembered_among(real),
+            days_ago(2),
+            "the control is in time: the third-last day is earlier than 24 h"
+        );
+        for ahead in [28, 400 * 24] {
+            let since = remembered_among(real.into_iter().chain([at(24 * 1_000 + ahead)]));
+            assert_eq!(since, days_ago(1), "{ahead} h");
+        }
+        assert_eq!(
+            remembered_among(real[..2].iter().copied()),
+            at(0),
+            "fewer days than three: all"
+        );
+    }
+
+    #[test]
+    fn the_last_three_days_are_kept_whatever_the_clock_says() {
+        let days = |numbers: &[u32]| {
+            numbers
+                .iter()
+                .map(|number| WrittenDay::numbered(*number))
+                .collect::<Vec<_>>()
+        };
+        let since = |day: u64| EventTime::from_micros(day * DAY_MICROS + 5).expect("in range");
+        assert_eq!(days_to_forget(&days(&[7, 8, 9, 10]), since(9)), days(&[7]));
+        assert_eq!(
+            days_to_forget(&days(&[5, 6, 8, 9, 10]), since(6)),
+            days(&[5]),
+            "the sixth day is still asked for"
+        );
+        assert_eq!(days_to_forget(&days(&[8, 9, 10]), since(5_000)), []);
+        assert_eq!(days_to_forget(&[], since(5_000)), []);
+    }
+}

@@ -1,0 +1,112 @@
+//! The operations that a store supports for ledgers.
+
+use crate::failure::StoreError;
+use idmint_records::ledger::{
+    AppendPlan, Entry, EventId, EventTime, Head, LedgerId, Link, RequestMark,
+};
+
+/// A store of the events of every ledger.
+pub trait LedgerStore {
+    /// Returns the last event of a ledger, or `None` if the ledger does not exist.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {
+        Ok(self.ledger(ledger)?.map(|ledger| ledger.head))
+    }
+
+    /// Returns a summary of a ledger, or `None` if the ledger does not exist.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError>;
+
+    /// Returns at most `count_max` ledgers with ids above `after`, sorted by id.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn ledgers(
+        &self,
+        after: Option<LedgerId>,
+        count_max: usize,
+    ) -> Result<Vec<LedgerSummary>, StoreError>;
+
+    /// Returns at most `count_max` events of a ledger, oldest first. The list begins after the
+    /// event `after`, or with the first event if `after` is `None`.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn chain(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+        count_max: usize,
+    ) -> Result<Vec<Link>, StoreError>;
+
+    /// Returns an event with the id of the event before it, or `None` if the event is not stored.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn link(&self, id: EventId) -> Result<Option<Link>, StoreError>;
+
+    /// Returns the append whose last event is `last`, and its events, each with the id of the event
+    /// before it. Returns `None` if no append ends with that event.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError>;
+}
+
+/// A ledger as it appears in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LedgerSummary {
+    /// The first event of the ledger.
+    pub genesis: EventId,
+    /// The last event of the ledger.
+    pub head: Head,
+}
+
+/// The events of one append, as they are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAppend {
+    /// The position in the ledger of the first event of this append, counted from 1.
+    pub first_place: u64,
+    /// When the append was recorded, according to the node's clock.
+    pub recorded: EventTime,
+    /// The key and the digest of the request, if the request has a key.
+    pub mark: Option<RequestMark>,
+    /// `true` if the append is part of an import and more parts follow.
+    pub is_importing: bool,
+    /// The events. There is at least one.
+    pub entries: Vec<Entry>,
+}
+
+impl StoredAppend {
+    /// Returns the append of a plan in the form in which it is stored.
+    pub fn of(plan: &AppendPlan) -> StoredAppend {
+        StoredAppend {
+            first_place: plan.first_place(),
+            recorded: plan.recorded,
+            mark: plan.mark,
+            is_importing: plan.is_importing,
+            entries: plan.entries.clone(),
+        }
+    }
+
+    /// Returns the last event of the append.
+    pub fn head(&self) -> Head {
+        let last = self.entries.last().expect("an append has an event");
+        let before_last = u64::try_from(self.entries.len() - 1).expect("an append is short");
+        Head {
+            id: last.id,
+            place: self.first_place + before_last,
+            recorded: self.recorded,
+            is_importing: self.is_importing,
+        }
+    }
+
+    /// Returns the ledger to which the events belong.
+    pub fn ledger(&self) -> LedgerId {
+        self.head().id.ledger()
+    }
+}

@@ -1,0 +1,26 @@
+//! The stored records, and the operations that every engine supports for them. The records are the
+//! events of ledgers, the first reports (anchors) of conjunctions, and the numbers of series.
+
+mod conjunction_store;
+mod done_request;
+mod ledger_store;
+mod number_store;
+mod record_store;
+mod register;
+mod request_store;
+pub mod rows;
+mod written_day;
+
+pub use conjunction_store::ConjunctionStore;
+pub use done_request::DoneRequest;
+pub use done_request::remembered_among;
+pub use done_request::{days_to_forget, remembered_since};
+pub use ledger_store::{LedgerStore, LedgerSummary, StoredAppend};
+pub use number_store::{NumberRecord, NumberStore, SeriesSummary};
+pub use record_store::{BackedUp, RecordPlan, RecordStore, Records, WriteError};
+pub use register::{
+    AnchorKey, CountedAnchor, ListPlace, ListRange, StoredAnchor, StoredConjunction, StoredPair,
+};
+pub use request_store::RequestStore;
+pub(crate) use written_day::LastDays;
+pub use written_day::WrittenDay;

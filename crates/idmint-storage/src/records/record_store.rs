@@ -1,0 +1,157 @@
+//! The operations that a store supports for records. They are the interface between the code that
+//! decides what to write and the code that stores it.
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::conjunction_store::ConjunctionStore;
+use super::ledger_store::LedgerStore;
+use super::number_store::NumberStore;
+use super::request_store::RequestStore;
+use crate::failure::{Obstacle, StoreError};
+use idmint_core::time::UnixNanos;
+use idmint_records::conjunction::AnchorPlan;
+use idmint_records::ledger::{AppendPlan, NumberPlan, VoidPlan};
+
+/// A shared handle to the records of a store, with any engine.
+pub type Records = Arc<dyn RecordStore>;
+
+/// A store of ledgers, conjunctions, numbers and request keys.
+///
+/// The supertraits only read and remove data, except that they add report counts and external ids.
+/// Everything else is written with [`write`](Self::write).
+///
+/// A read returns only data that is durable, or that becomes durable before any later write of this
+/// process. Reads may be called from any thread. They wait for the disk, or for another machine if
+/// the store [is remote](Self::is_remote). Every read fails with a [`StoreError`] if the store is
+/// damaged or refuses.
+pub trait RecordStore:
+    LedgerStore + NumberStore + ConjunctionStore + RequestStore + Debug + Send + Sync
+{
+    /// Returns how many of `plans`, counted from the first one, fit into one write. The result is
+    /// at least one, unless there are no plans.
+    fn fitting(&self, plans: &[RecordPlan]) -> usize {
+        plans.len()
+    }
+
+    /// Stores either all of the plans, in order, or none of them. The plans are durable when this
+    /// method returns. They must [fit](Self::fitting) into one write.
+    ///
+    /// The transaction that writes the plans also checks that the decisions in them still hold. It
+    /// checks the last event of each ledger, the last number of each series, the anchors near a new
+    /// anchor, and that a number is not void yet. If several processes write to the store, it also
+    /// checks the request keys. They must be as [`request`](RequestStore::request) and
+    /// [`given_to`](NumberStore::given_to) returned them.
+    ///
+    /// # Errors
+    /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
+    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
+
+    /// Does the work that [`write`](Self::write) has postponed so that its callers get their
+    /// responses sooner. A read also does that work before it returns data.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the work failed. The plans are durable nevertheless.
+    fn apply_pending(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Returns the time to use for judging the age of stored records, while the clock of this
+    /// process shows `now`. Returns `None` if no reliable time is known.
+    ///
+    /// The result is earlier than `now` if other processes write to the store and their clocks are
+    /// behind.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
+        Ok(Some(now))
+    }
+
+    /// Copies everything except the horizon to a folder. The folder must be empty or not exist yet.
+    /// The copy is a snapshot of one moment, and durable when this method returns.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the copy failed. In that case the folder must not be used.
+    fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError>;
+
+    /// Returns the reason why nothing can be written until [`reopen`](Self::reopen) succeeds. If
+    /// the reason is a full disk, the store can still be read. Returns `None` if no obstacle to
+    /// writing is known.
+    fn obstacle(&self) -> Option<Obstacle>;
+
+    /// Tries to remove the obstacle to writing. If a disk error has closed the store, opens it
+    /// again.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the obstacle remains.
+    fn reopen(&self) -> Result<(), StoreError>;
+
+    /// Returns the reason why the store takes no more plans at the moment, or `None` if it takes
+    /// them. The store can still be read, and old records can still be removed, which frees space.
+    fn write_obstacle(&self) -> Option<Obstacle> {
+        None
+    }
+
+    /// `true` if no numbers are issued because the store was restored, until an operator resumes
+    /// them. Does not send a request to another machine, so the result may be out of date.
+    fn holds_numbers(&self) -> bool {
+        false
+    }
+
+    /// Updates the result of [`holds_numbers`](Self::holds_numbers), if it may have changed. The
+    /// writer thread calls this method many times per second.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn look_at_hold(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// `true` if reads wait for another machine. Such reads must not run on a thread that serves
+    /// connections.
+    fn is_remote(&self) -> bool {
+        false
+    }
+}
+
+/// A decision to write a record. The record is stored only if the data behind the decision has not
+/// changed at the time of the write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordPlan {
+    /// Append events to a ledger.
+    Append(AppendPlan),
+    /// Create a conjunction by storing its first report as its anchor.
+    Anchor(AnchorPlan),
+    /// Issue the next numbers of a series.
+    Number(NumberPlan),
+    /// Void a number.
+    Void(VoidPlan),
+}
+
+/// The reason why plans were not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Another writer changed the records that a plan is based on. None of the plans was written.
+    /// The caller should make new plans from the new records.
+    #[error("a record was written meanwhile")]
+    Stale,
+    /// The store refused the write. None of the plans was written.
+    #[error(transparent)]
+    NotWritten(StoreError),
+    /// The store is damaged, or failed during the write. The plans may have been stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The numbers of records in a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackedUp {
+    /// The number of appends in all ledgers.
+    pub appends: u64,
+    /// The number of conjunctions in all formats.
+    pub conjunctions: u64,
+    /// The number of issued numbers in all series.
+    pub numbers: u64,
+}

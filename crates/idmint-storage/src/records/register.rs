@@ -1,0 +1,125 @@
+//! Types for listing stored conjunctions, and for the sweep that removes old ones.
+
+use std::ops::RangeInclusive;
+
+use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
+
+/// A stored conjunction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredConjunction {
+    /// The two objects of the conjunction.
+    pub pair: Pair,
+    /// The anchor, which is the first report of the conjunction.
+    pub anchor: Anchor,
+    /// The number of reports and when they arrived, or `None` if no report was counted.
+    pub report_count: Option<ReportCount>,
+}
+
+/// The key of a stored anchor. Keys are ordered by format, pair of objects and time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AnchorKey {
+    /// The name of the format.
+    pub format: String,
+    /// The two objects of the conjunction.
+    pub pair: Pair,
+    /// The time of closest approach in the anchor.
+    pub tca: Tca,
+}
+
+/// An anchor and its report count, as the sweep of old anchors reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedAnchor {
+    /// The key of the anchor.
+    pub key: AnchorKey,
+    /// The number of reports and when they arrived, or `None` if no report was counted.
+    pub report_count: Option<ReportCount>,
+}
+
+/// All stored anchors of two objects in one format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPair {
+    /// The name of the format.
+    pub format: String,
+    /// The two objects of the anchors.
+    pub pair: Pair,
+    /// The anchors, sorted by time. There is at least one.
+    pub anchors: Vec<StoredAnchor>,
+}
+
+/// An anchor with all data that is stored for its conjunction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAnchor {
+    /// The anchor itself: its time and rank.
+    pub anchor: Anchor,
+    /// The number of reports and when they arrived, or `None` if no report was counted.
+    pub report_count: Option<ReportCount>,
+    /// The external ids attached to the conjunction.
+    pub externals: Vec<ExternalId>,
+}
+
+/// The position of a conjunction in a list that is ordered by time, and then by objects.
+pub type ListPlace = (Tca, Pair);
+
+/// Selects the conjunctions to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListRange {
+    /// The name of the format.
+    pub format: String,
+    /// The times of the anchors to list.
+    pub times: RangeInclusive<Tca>,
+    /// The cursor: the list continues after this conjunction. `None` lists from the beginning.
+    pub after: Option<ListPlace>,
+    /// `true` if the list goes from the latest to the earliest time.
+    pub latest_first: bool,
+}
+
+impl ListRange {
+    /// The position before all conjunctions in a list. `LAST` is the position after all of them.
+    pub(crate) const FIRST: ListPlace = (
+        Tca(i64::MIN),
+        Pair {
+            primary: 0,
+            secondary: 0,
+        },
+    );
+    pub(crate) const LAST: ListPlace = (
+        Tca(i64::MAX),
+        Pair {
+            primary: u64::MAX,
+            secondary: u64::MAX,
+        },
+    );
+
+    /// Returns the first and the last position to list, or `None` if the range contains no
+    /// position.
+    pub fn places(&self) -> Option<(ListPlace, ListPlace)> {
+        let (mut from, mut to) = (
+            (*self.times.start(), ListRange::FIRST.1),
+            (*self.times.end(), ListRange::LAST.1),
+        );
+        match self.after {
+            // No pair contains the object 0 or `u64::MAX`. So the next possible position differs
+            // from `after` only in `secondary`.
+            Some((tca, Pair { primary, secondary })) if self.latest_first => {
+                to = to.min((
+                    tca,
+                    Pair {
+                        primary,
+                        secondary: secondary.checked_sub(1)?,
+                    },
+                ));
+            }
+            Some((tca, Pair { primary, secondary })) => {
+                from = from.max((
+                    tca,
+                    Pair {
+                        primary,
+                        secondary: secondary.checked_add(1)?,
+                    },
+                ));
+            }
+            None => {}
+        }
+        (from <= to).then_some((from, to))
+    }
+}

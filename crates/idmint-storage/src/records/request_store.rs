@@ -1,0 +1,39 @@
+//! The operations that a store supports for the idempotency keys of ledger requests.
+
+use super::done_request::DoneRequest;
+use super::written_day::WrittenDay;
+use crate::failure::StoreError;
+use idmint_records::ledger::{EventTime, KeyHash};
+
+/// A store of ledger requests by their idempotency keys, until the keys are removed.
+pub trait RequestStore {
+    /// Returns the latest request with this key, or `None` if the key is not stored.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn request(&self, key: KeyHash) -> Result<Option<DoneRequest>, StoreError> {
+        Ok(self.requests(&[key])?.pop().flatten())
+    }
+
+    /// Returns the latest request with each of these keys, or `None` for a key that is not stored.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError>;
+
+    /// Removes about `count_max` request keys of the oldest day that is completely before `since`.
+    /// Returns `true` if such a day existed.
+    ///
+    /// The keys of the last three days are always kept.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be written.
+    fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError>;
+
+    /// Returns days on which request keys were recorded, in ascending order. Some days may be
+    /// missing, but the last three such days are always included.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError>;
+}

@@ -1,0 +1,6 @@
+//! The byte formats of records, with checksums, for engines that store bytes.
+
+pub mod append_row;
+pub mod externals_row;
+pub mod number_rows;
+pub mod report_count_row;

@@ -1,0 +1,91 @@
+//! The trait for reserving time in which sequenced ids may be minted. A single node raises its
+//! horizon on disk, and a node of a fleet renews the lease of its slot.
+
+use std::fmt::Debug;
+use std::pin::Pin;
+
+use idmint_core::time::UnixNanos;
+
+/// The future that the methods of a [`Reserver`] return.
+pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Reserves time in which sequenced ids may be minted.
+pub trait Reserver: Debug + Send + Sync {
+    /// Requests more time, and returns before that time is reserved.
+    fn refill(&self);
+
+    /// Requests the reservation of all time up to `needed`. Waits until that time is reserved, or
+    /// until the reservation has failed.
+    ///
+    /// Returns `true` if the caller should try to mint again, and `false` if the store failed.
+    fn raise_to(&self, needed: UnixNanos) -> Waiting<'_, bool>;
+
+    /// Stops reserving time. If the slot is leased, releases it for other nodes.
+    fn release(&self) -> Waiting<'_, ()>;
+
+    /// Returns the slot that this node leases, or `None` if it leases none at the moment. A node
+    /// with a configured slot never leases one.
+    fn leased_slot(&self) -> Option<u32>;
+
+    /// Returns the counts of this reserver since the start of the process.
+    fn counts(&self) -> ReserverCounts;
+}
+
+/// Counts that a [`Reserver`] keeps since the start of the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ReserverCounts {
+    /// How often a later horizon (the end of the reserved time) became durable.
+    pub extended: u64,
+    /// How often the disk refused a later horizon. The process ends after the first time.
+    pub failed: u64,
+    /// How often another node took over the slot that this node had leased.
+    pub fenced: u64,
+    /// `true` while the coordinator lacks data that it had acknowledged to this node.
+    pub is_regressed: bool,
+    /// How far the clock is certainly ahead of the median of the fleet's clocks, in seconds.
+    /// Negative if the clock is behind.
+    pub peer_skew_seconds: f64,
+    /// The numbers of requests to the coordinator, in the order of [`RequestOutcome::ALL`].
+    pub requests: [u64; RequestOutcome::ALL.len()],
+}
+
+/// The outcome of a request to the coordinator of a fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestOutcome {
+    /// The coordinator has done what was requested.
+    Done,
+    /// The coordinator changed nothing, because a compared key had changed since it was read.
+    Outdated,
+    /// No response arrived in time.
+    NoAnswer,
+    /// The request could not be sent.
+    NotSent,
+    /// The coordinator has no space left.
+    Full,
+    /// The coordinator refused the caller or the request.
+    Refused,
+}
+
+impl RequestOutcome {
+    /// All outcomes, in the order of [`ReserverCounts::requests`].
+    pub const ALL: [RequestOutcome; 6] = [
+        RequestOutcome::Done,
+        RequestOutcome::Outdated,
+        RequestOutcome::NoAnswer,
+        RequestOutcome::NotSent,
+        RequestOutcome::Full,
+        RequestOutcome::Refused,
+    ];
+
+    /// Returns the label of the outcome in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            RequestOutcome::Done => "done",
+            RequestOutcome::Outdated => "outdated",
+            RequestOutcome::NoAnswer => "no_answer",
+            RequestOutcome::NotSent => "not_sent",
+            RequestOutcome::Full => "full",
+            RequestOutcome::Refused => "refused",
+        }
+    }
+}

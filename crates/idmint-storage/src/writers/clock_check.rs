@@ -1,0 +1,34 @@
+//! Checks whether this process may use its clock to timestamp events and to remove old records.
+
+use std::time::Duration;
+
+use idmint_core::minting::Refusal;
+use idmint_core::time::Clock;
+
+/// The time after the start of a process in which it removes no records. In this time, the fleet or
+/// an operator who reads the log can notice a wrong clock.
+pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
+
+/// Checks whether events may be timestamped with this clock. The check is necessary because a chain
+/// would keep a wrong year forever.
+///
+/// # Errors
+/// Returns [`Refusal::ClockJumped`] if the clock shows a time before this program was built, or
+/// [`Refusal::ClockAheadOfFleet`] if the clock is ahead of the fleet.
+pub(super) fn check_clock(clock: &Clock) -> Result<(), Refusal> {
+    if clock.estimates_before_build() {
+        return Err(Refusal::ClockJumped {
+            shown: clock.now().into(),
+        });
+    }
+    match clock.ahead_of_fleet() {
+        Some(ahead) => Err(Refusal::ClockAheadOfFleet { ahead }),
+        None => Ok(()),
+    }
+}
+
+/// `true` if the clock may decide which records are old enough to be removed. Records that were
+/// removed because of a wrong clock do not come back when the clock is corrected.
+pub(super) fn may_forget(clock: &Clock) -> bool {
+    clock.runs_for() >= NOTHING_FORGOTTEN_FOR && check_clock(clock).is_ok()
+}

@@ -1,0 +1,178 @@
+//! Requests on their way to the writer thread of the records, and outcomes on their way back.
+
+use std::fmt::Debug;
+
+use tokio::sync::oneshot;
+
+use super::record_error::RecordError;
+use super::round::Round;
+use crate::records::RecordPlan;
+use idmint_core::minting::Durable;
+use idmint_records::ledger::{KeyHash, SeriesName};
+
+/// A request that the record writer decides on. Several requests are decided in one round and
+/// written together.
+pub(super) trait Request: Debug + Send + 'static {
+    /// The result that the caller receives if the request is not refused.
+    type Outcome: Debug + Send;
+
+    /// Returns how many events, reports or ids are in the request. The total over all requests of a
+    /// round, which are written together, is limited.
+    fn item_count(&self) -> usize {
+        1
+    }
+
+    /// Returns the idempotency key, if this is a ledger request with a key.
+    fn ledger_key(&self) -> Option<KeyHash> {
+        None
+    }
+
+    /// Returns the series and the idempotency key, if this is a request for numbers.
+    fn number_key(&self) -> Option<(SeriesName, KeyHash)> {
+        None
+    }
+
+    /// Decides on the request, taking into account the earlier requests in the round. Adds the
+    /// plans to write for this request to the round.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the request is refused. In that case the round has no plan for
+    /// the request.
+    fn decide(&self, round: &mut Round<'_>) -> Result<Self::Outcome, RecordError>;
+}
+
+/// A request, the caller that waits for it, and the outcome once it is decided.
+#[derive(Debug)]
+struct Job<R: Request> {
+    request: R,
+    caller: Caller<R::Outcome>,
+    outcome: Option<Result<R::Outcome, RecordError>>,
+}
+
+/// The channel on which a caller receives the outcome. If the caller has gone, the outcome is
+/// dropped.
+pub(super) type Caller<T> = oneshot::Sender<Result<T, RecordError>>;
+
+/// A job for any type of request.
+pub(super) type AnyJob = Box<dyn Work>;
+
+/// Boxes a request with its caller, so that requests of all types can wait in the same queue.
+pub(super) fn job<R: Request>(request: R, caller: Caller<R::Outcome>) -> AnyJob {
+    Box::new(Job {
+        request,
+        caller,
+        outcome: None,
+    })
+}
+
+/// The operations on jobs that do not depend on the type of the request.
+pub(super) trait Work: Debug + Send {
+    /// Returns the [`Request::item_count`] of the job's request.
+    fn item_count(&self) -> usize;
+
+    /// Returns the [`Request::ledger_key`] of the job's request.
+    fn ledger_key(&self) -> Option<KeyHash>;
+
+    /// Returns the [`Request::number_key`] of the job's request.
+    fn number_key(&self) -> Option<(SeriesName, KeyHash)>;
+
+    /// Decides on the request, and stores the outcome, which replaces that of an earlier decision.
+    fn decide(&mut self, round: &mut Round<'_>);
+
+    /// `true` if the last decision did not refuse the request.
+    fn is_granted(&self) -> bool;
+
+    /// Sends the outcome of the last decision to the caller.
+    ///
+    /// # Panics
+    /// Panics if there was no decision on the request.
+    fn send(self: Box<Self>);
+
+    /// Drops the outcome of the last decision, and sends `error` to the caller instead.
+    fn refuse(self: Box<Self>, error: RecordError);
+}
+
+impl<R: Request> Work for Job<R> {
+    fn item_count(&self) -> usize {
+        self.request.item_count()
+    }
+
+    fn ledger_key(&self) -> Option<KeyHash> {
+        self.request.ledger_key()
+    }
+
+    fn number_key(&self) -> Option<(SeriesName, KeyHash)> {
+        self.request.number_key()
+    }
+
+    fn decide(&mut self, round: &mut Round<'_>) {
+        self.outcome = Some(self.request.decide(round));
+    }
+
+    fn is_granted(&self) -> bool {
+        matches!(self.outcome, Some(Ok(_)))
+    }
+
+    fn send(self: Box<Self>) {
+        let outcome = self.outcome.expect("a reply is made of a decided job");
+        drop(self.caller.send(outcome));
+    }
+
+    fn refuse(self: Box<Self>, error: RecordError) {
+        drop(self.caller.send(Err(error)));
+    }
+}
+
+/// A job whose request was decided. The outcome is sent to the caller once the plans of the round
+/// that it depends on are durable.
+#[derive(Debug)]
+pub(super) struct Reply {
+    job: AnyJob,
+    /// The number of plans, counted from the first one of the round, that must be durable before
+    /// the reply.
+    rests_on: usize,
+}
+
+/// The durable plans of a round (of requests that are written together). They are always the first
+/// plans of the round.
+#[derive(Debug, Default)]
+pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
+
+impl DurablePlans {
+    /// Adds the next plans of the round, which have just become durable.
+    pub(super) fn add(&mut self, plans: Durable<Vec<RecordPlan>>) {
+        self.0.push(plans);
+    }
+
+    fn count(&self) -> usize {
+        self.0.iter().map(|plans| plans.plan().len()).sum()
+    }
+}
+
+impl Reply {
+    pub(super) fn new(job: AnyJob, rests_on: usize) -> Reply {
+        Reply { job, rests_on }
+    }
+
+    /// `true` if all plans on which the outcome may depend are among the durable ones.
+    pub(super) fn may_be_sent(&self, durable: &DurablePlans) -> bool {
+        self.rests_on <= durable.count()
+    }
+
+    /// Sends the outcome to the caller that waits for it.
+    ///
+    /// # Panics
+    /// Panics if the outcome depends on a write that is not durable yet.
+    pub(super) fn send(self, durable: &DurablePlans) {
+        assert!(
+            self.may_be_sent(durable),
+            "nobody is told of what may be lost"
+        );
+        self.job.send();
+    }
+
+    /// Returns the job for another decision, because its plans were possibly not written.
+    pub(super) fn into_job(self) -> AnyJob {
+        self.job
+    }
+}

@@ -1,0 +1,350 @@
+//! The thread that writes records durably. It makes plans for the queued requests, writes all plans
+//! in one transaction, and only then sends the replies.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use tracing::{debug, info, warn};
+
+use super::anchor_sweep::AnchorSweep;
+use super::clock_check::{check_clock, may_forget};
+use super::job::{AnyJob, DurablePlans, Reply};
+use super::record_error::RecordError;
+use super::report_counts::{ReportTallies, WriteTime};
+use super::request_sweep::RequestSweep;
+use super::round::{self, Decided};
+use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
+use crate::records::{RecordPlan, Records, WriteError};
+use idmint_core::minting::Durable;
+use idmint_core::time::{Clock, UnixNanos};
+use idmint_records::ledger::EventTime;
+
+/// The maximum number of events and reports in one round, whose requests are written together. A
+/// single request may have more.
+const ROUND_LEN_MAX: usize = 50_000;
+
+/// How long the thread waits for a request before it does background work.
+const IDLE_MIN: Duration = Duration::from_millis(100);
+
+/// How often the thread tries to write again after a failed write.
+pub(super) const REOPEN_EVERY: Duration = Duration::from_secs(1);
+
+/// The maximum number of times that the thread makes plans for the same requests. It starts again
+/// if another writer has changed the records first. After the last time, the requests are refused.
+const DECISIONS_MAX: u32 = 16;
+
+/// The error text for requests that are refused after [`DECISIONS_MAX`] decisions.
+const OVERTAKEN: Obstacle = Obstacle::new(
+    FailureKind::Locked,
+    "other nodes changed the same records first, time after time; retry",
+);
+
+/// The maximum pause before requests are decided again because another writer was first. All pauses
+/// together are short compared with the time that callers wait.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+pub(super) struct RecordWriter {
+    records: Records,
+    clock: Arc<Clock>,
+    waiting: Receiver<AnyJob>,
+    /// The time at which to try again to open the store.
+    reopen_at: UnixNanos,
+    /// The sweep that removes old request keys.
+    request_sweep: RequestSweep,
+    /// The sweep that removes old anchors, if a retention is configured.
+    anchor_sweep: Option<AnchorSweep>,
+    /// The report counts that are not stored yet.
+    report_counts: Arc<ReportTallies>,
+    tallies_due: WriteTime,
+}
+
+impl RecordWriter {
+    /// Creates a writer, which takes its jobs from the queue `waiting` once it [runs](Self::run).
+    ///
+    /// The anchor of a conjunction is kept for `retention` after its time. If `retention` is
+    /// `None`, it is kept forever.
+    pub(super) fn new(
+        records: Records,
+        clock: Arc<Clock>,
+        waiting: Receiver<AnyJob>,
+        retention: Option<Duration>,
+        report_counts: Arc<ReportTallies>,
+    ) -> RecordWriter {
+        RecordWriter {
+            records,
+            clock,
+            waiting,
+            reopen_at: UnixNanos::default(),
+            request_sweep: RequestSweep::default(),
+            anchor_sweep: retention.map(AnchorSweep::new),
+            report_counts,
+            tallies_due: WriteTime::default(),
+        }
+    }
+
+    /// Writes the records of queued jobs until the queue is closed and empty.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store has failed so that the process has to end.
+    pub(super) fn run(mut self) -> Result<(), StoreError> {
+        while let Some(first) = self.next_job()? {
+            self.serve(first)?;
+            // Remove old request keys even under constant load, so that removal keeps up with new
+            // requests.
+            self.forget_requests()?;
+            self.write_tallies()?;
+            self.look_at_hold();
+        }
+        if self.is_open() {
+            self.report_counts.write(&*self.records)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Waits for the next job, and does background work in the meantime. Returns `None` once the
+    /// queue is closed and empty.
+    fn next_job(&mut self) -> Result<Option<AnyJob>, StoreError> {
+        loop {
+            match self.waiting.recv_timeout(IDLE_MIN) {
+                Ok(job) => return Ok(Some(job)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                // Try to reopen the store without waiting for a request, because a load balancer
+                // may send none before this node is ready.
+                Err(RecvTimeoutError::Timeout) if !self.is_open() => {
+                    self.can_reopen();
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.write_tallies()?;
+                    self.forget_requests()?;
+                    self.forget_anchors()?;
+                    self.look_at_hold();
+                }
+            }
+        }
+    }
+
+    fn forget_requests(&mut self) -> Result<(), StoreError> {
+        if !self.is_open() || !may_forget(&self.clock) {
+            return Ok(());
+        }
+        let forgotten = self.request_sweep.step(&*self.records, &self.clock);
+        forgotten.or_else(|error| self.could_not_write(error))
+    }
+
+    fn look_at_hold(&self) {
+        if let Err(error) = self.records.look_at_hold() {
+            debug!("the hold on numbers cannot be read: {}", WithCauses(&error));
+        }
+    }
+
+    fn write_tallies(&mut self) -> Result<(), StoreError> {
+        if !self.is_open() || !self.tallies_due.has_come(self.clock.now()) {
+            return Ok(());
+        }
+        let written = self.report_counts.write(&*self.records);
+        written.or_else(|error| self.could_not_write(error))
+    }
+
+    fn forget_anchors(&mut self) -> Result<(), StoreError> {
+        if !self.is_open() || !may_forget(&self.clock) {
+            return Ok(());
+        }
+        let Some(sweep) = self
+            .anchor_sweep
+            .as_mut()
+            .filter(|sweep| sweep.is_due(&self.clock))
+        else {
+            return Ok(());
+        };
+        // Write the report counts first, so that the sweep judges each anchor by its latest report.
+        let written = self.report_counts.write(&*self.records);
+        let swept = written.and_then(|()| sweep.step(&*self.records, &self.clock));
+        swept.or_else(|error| self.could_not_write(error))
+    }
+
+    /// Processes a job together with the jobs that are queued after it, and writes their records
+    /// together.
+    fn serve(&mut self, first: AnyJob) -> Result<(), StoreError> {
+        let mut len = first.item_count();
+        let mut jobs = vec![first];
+        while let Some(job) = (len < ROUND_LEN_MAX)
+            .then(|| self.waiting.try_recv().ok())
+            .flatten()
+        {
+            len += job.item_count();
+            jobs.push(job);
+        }
+        if let Some(obstacle) = self.records.obstacle().filter(|_| !self.can_reopen()) {
+            self.answer_without_writing(jobs, &obstacle.into());
+            return Ok(());
+        }
+        self.work(jobs)
+    }
+
+    /// Replies to the jobs that need no write, and refuses the others. If the store cannot be read
+    /// either, refuses all jobs.
+    fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
+        let obstacle = self.records.obstacle();
+        if obstacle.is_some_and(|obstacle| obstacle.failure_kind() != FailureKind::Full) {
+            jobs.into_iter().for_each(|job| job.refuse(refusal.clone()));
+            return;
+        }
+        let now = check_clock(&self.clock).map(|()| self.now());
+        round::answer_without_writing(&*self.records, now, jobs, refusal);
+    }
+
+    /// Decides on the jobs, writes their plans, and sends the replies.
+    ///
+    /// If another writer changed the records first, the jobs that got no reply yet are decided
+    /// again. The outcomes that callers have already received stay valid.
+    fn work(&mut self, mut jobs: Vec<AnyJob>) -> Result<(), StoreError> {
+        let mut decisions = 0;
+        loop {
+            let now = self.now();
+            let Decided { plans, replies } =
+                round::decide(&*self.records, check_clock(&self.clock).map(|()| now), jobs);
+            decisions += 1;
+            let mut replies = VecDeque::from(replies);
+            match self.write_and_reply(plans, &mut replies) {
+                Ok(()) => {
+                    return self
+                        .records
+                        .apply_pending()
+                        .or_else(|error| self.could_not_write(error));
+                }
+                Err(WriteError::NotWritten(error)) => {
+                    let refusal = error.obstacle().into();
+                    return self.give_up(replies, &refusal, error);
+                }
+                Err(WriteError::Store(error)) => {
+                    return self.give_up(replies, &RecordError::Unknown, error);
+                }
+                Err(WriteError::Stale) => {
+                    // Look up each key again. Callers may have sent the same request to both
+                    // writers, so the other writer may have done it.
+                    jobs = replies.into_iter().map(Reply::into_job).collect();
+                    if decisions < DECISIONS_MAX {
+                        thread::sleep(pause_after(decisions));
+                        continue;
+                    }
+                    warn!("requests are refused: another writer wrote first, {decisions} times");
+                    self.answer_without_writing(jobs, &OVERTAKEN.into());
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Refuses the jobs whose plans could not be written. Jobs that need no write still get their
+    /// outcome.
+    ///
+    /// # Errors
+    /// Returns `error` if the process has to end because of it.
+    fn give_up(
+        &self,
+        replies: VecDeque<Reply>,
+        refusal: &RecordError,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        let jobs = replies.into_iter().map(Reply::into_job).collect();
+        self.answer_without_writing(jobs, refusal);
+        self.could_not_write(error)
+    }
+
+    /// Returns `Ok` to keep the process running if the failure may be temporary: the disk is full,
+    /// or the store does not respond.
+    ///
+    /// # Errors
+    /// Returns `error` if the process has to end because of it.
+    fn could_not_write(&self, error: StoreError) -> Result<(), StoreError> {
+        match error.failure_kind() {
+            // A full disk has lost no data and may have space later. A store that does not respond
+            // may respond later.
+            FailureKind::Full | FailureKind::Unreachable => {
+                warn!("records cannot be written for now: {}", WithCauses(&error));
+                Ok(())
+            }
+            FailureKind::Locked
+            | FailureKind::NotUsable
+            | FailureKind::Damaged
+            | FailureKind::Disagrees => Err(error),
+        }
+    }
+
+    /// Writes the plans, in as few writes as possible. Sends each reply once the plans that it
+    /// depends on are durable. After an error, `replies` contains only those whose plans are not
+    /// durable.
+    fn write_and_reply(
+        &self,
+        mut plans: Vec<RecordPlan>,
+        replies: &mut VecDeque<Reply>,
+    ) -> Result<(), WriteError> {
+        let mut durable = DurablePlans::default();
+        loop {
+            while let Some(reply) = replies.pop_front_if(|reply| reply.may_be_sent(&durable)) {
+                reply.send(&durable);
+            }
+            if plans.is_empty() {
+                return Ok(());
+            }
+            let later = plans.split_off(self.records.fitting(&plans));
+            durable.add(Durable::write(plans, |plans| self.records.write(plans))?);
+            plans = later;
+        }
+    }
+
+    /// `true` if no obstacle to writing records is known. Does not try to write.
+    fn is_open(&self) -> bool {
+        self.records.obstacle().is_none()
+    }
+
+    /// Tries to reopen the store, at most once per [`REOPEN_EVERY`]. Returns `true` if records can
+    /// be written again.
+    fn can_reopen(&mut self) -> bool {
+        let now = self.clock.now();
+        // If the clock was set back, the first condition alone could stay true for a long time. The
+        // second condition limits it to the intended pause.
+        if now < self.reopen_at && self.reopen_at.since(now) <= REOPEN_EVERY {
+            return false;
+        }
+        self.reopen_at = now.after(REOPEN_EVERY);
+        match self.records.reopen() {
+            Ok(()) => {
+                info!("records can be written again");
+                true
+            }
+            Err(error) => {
+                warn!("records cannot be written yet: {}", WithCauses(&error));
+                false
+            }
+        }
+    }
+
+    fn now(&self) -> EventTime {
+        EventTime::from_micros(self.clock.now().get() / 1_000)
+            .expect("64 bits of nanoseconds are fewer microseconds")
+    }
+}
+
+/// Returns a random pause before the requests are decided again, so that two writers do not collide
+/// a second time. The maximum pause doubles with each decision, up to [`PAUSE_MAX`].
+fn pause_after(decisions: u32) -> Duration {
+    let pause_max = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
+    rand::random_range(Duration::ZERO..=pause_max)
+}
+
+#[cfg(test)]
+#[path = "stale_plans_tests.rs"]
+mod stale_plans;
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod sweeps;
+
+#[cfg(test)]
+#[path = "power_loss_tests.rs"]
+mod power_loss;

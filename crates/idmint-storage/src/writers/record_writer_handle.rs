@@ -1,0 +1,317 @@
+//! Access to the records. Reads go directly to the store. Writes go to a thread, which replies once
+//! the new records are durable.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tracing::error;
+
+use super::clock_check::check_clock;
+use super::job::{AnyJob, Request, job};
+use super::record_error::{RecordError, WAITING_MAX, log_unreadable, log_unwritten};
+use super::record_writer::RecordWriter;
+use super::report_counts::ReportTallies;
+use super::round::{Appended, Numbered};
+use crate::failure::{FailureKind, Obstacle, StoreError, WithCauses};
+use crate::records::{AnchorKey, RecordStore, Records};
+use idmint_core::time::Clock;
+use idmint_records::conjunction::{Anchor, ExternalId, GroupRequest, Grouped, Seen};
+use idmint_records::ledger::{
+    GivenNumbers, LedgerRequest, NumberRequest, ResumeRequest, SeriesName, VoidRequest,
+    VoidedNumber,
+};
+
+/// The maximum number of reports whose stored anchors are looked up on the caller's thread. That
+/// lookup takes about a millisecond.
+const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
+
+/// How long a caller waits for the reply. After that, the outcome is reported as unknown.
+const REPLY_MAX: Duration = Duration::from_secs(10);
+
+/// A handle to the writer thread that writes records durably.
+#[derive(Debug)]
+pub struct RecordWriterHandle {
+    records: Records,
+    clock: Arc<Clock>,
+    /// The report counts that are not stored yet.
+    report_counts: Arc<ReportTallies>,
+    /// The queue of jobs for the thread, or `None` once this handle is being dropped.
+    jobs: Option<SyncSender<AnyJob>>,
+    /// The kind of failure because of which records can no longer be written, or `None` if there is
+    /// none.
+    failed: watch::Receiver<Option<FailureKind>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RecordWriterHandle {
+    /// Starts the writer thread for `records`.
+    ///
+    /// The anchor of a conjunction is kept for `retention` after its time. If `retention` is
+    /// `None`, it is kept forever.
+    pub fn start(
+        records: Records,
+        clock: Arc<Clock>,
+        retention: Option<Duration>,
+    ) -> RecordWriterHandle {
+        let (jobs, waiting) = mpsc::sync_channel(WAITING_MAX);
+        let (report, failed) = watch::channel(None);
+        let report_counts = Arc::new(ReportTallies::default());
+        let of_writer = Arc::clone(&report_counts);
+        let writer = RecordWriter::new(
+            Arc::clone(&records),
+            Arc::clone(&clock),
+            waiting,
+            retention,
+            of_writer,
+        );
+        let run = move || {
+            if let Err(error) = writer.run() {
+                error!(
+                    "records cannot be written any more; this process ends: {}",
+                    WithCauses(&error)
+                );
+                report.send_replace(Some(error.failure_kind()));
+            }
+        };
+        let thread = thread::Builder::new().name("records".to_owned()).spawn(run);
+        let thread = Some(thread.expect("a program that just started can start a thread"));
+        RecordWriterHandle {
+            records,
+            clock,
+            report_counts,
+            jobs: Some(jobs),
+            failed,
+            thread,
+        }
+    }
+
+    /// Returns the stored records, for reading.
+    pub fn records(&self) -> &dyn RecordStore {
+        &*self.records
+    }
+
+    /// Runs `read` without blocking other callers. If the records are on another machine, runs
+    /// `read` on a thread for blocking work, and otherwise on this thread.
+    pub async fn read_aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn RecordStore) -> T + Send + 'static,
+    ) -> T {
+        if !self.records.is_remote() {
+            return read(&*self.records);
+        }
+        let records = Arc::clone(&self.records);
+        tokio::task::spawn_blocking(move || read(&*records))
+            .await
+            .expect("it does not panic, and nobody aborts it")
+    }
+
+    /// Checks whether events could be appended now. Does not try to append, so only known obstacles
+    /// are reported.
+    ///
+    /// # Errors
+    /// Returns the [`RecordError`] that explains why no events can be appended. Records can still
+    /// be read, and earlier appends can be replayed, unless the store is unusable.
+    pub fn can_append(&self) -> Result<(), RecordError> {
+        let obstacle = self.records.obstacle();
+        match obstacle.or_else(|| self.records.write_obstacle()) {
+            None => check_clock(&self.clock).map_err(RecordError::Clock),
+            Some(obstacle) => Err(obstacle.into()),
+        }
+    }
+
+    /// Creates a ledger or appends to one. The events are durable when this method returns.
+    ///
+    /// Dropping the future only ends the wait. The append may be done nevertheless.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the events were not appended, or if the outcome is unknown.
+    pub async fn append(&self, request: LedgerRequest) -> Result<Appended, RecordError> {
+        self.send(request).await
+    }
+
+    /// Issues the next numbers of a series. They are durable when this method returns. Dropping the
+    /// future only ends the wait.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if no numbers were issued, or if the outcome is unknown.
+    pub async fn give(
+        &self,
+        request: NumberRequest,
+    ) -> Result<Numbered<GivenNumbers>, RecordError> {
+        self.send(request).await
+    }
+
+    /// Resumes a series that has issued no numbers since a restore, at the number that the request
+    /// names. Returns the numbers that were skipped, or `None` if no number was skipped. The change
+    /// is durable when this method returns. Repeating the request changes nothing.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the series was possibly not resumed.
+    pub async fn resume(
+        &self,
+        request: ResumeRequest,
+    ) -> Result<Option<GivenNumbers>, RecordError> {
+        let series = request.series.clone();
+        let skipped = self.send(request).await?;
+        self.end_hold(Some(series)).await?;
+        Ok(skipped)
+    }
+
+    /// Ends the hold after a restore on one series, or on all series if `series` is `None`. Each
+    /// series continues after its last stored number.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the hold has possibly not ended. The call may be repeated.
+    pub async fn end_hold(&self, series: Option<SeriesName>) -> Result<(), RecordError> {
+        let records = Arc::clone(&self.records);
+        let ended = tokio::task::spawn_blocking(move || records.end_hold(series.as_ref())).await;
+        ended
+            .expect("it does not panic, and nobody aborts it")
+            .map_err(|error| log_unwritten(&error))
+    }
+
+    /// Voids a number. The change is durable when this method returns. Dropping the future only
+    /// ends the wait.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the number was not voided, or if the outcome is unknown.
+    pub async fn make_void(
+        &self,
+        request: VoidRequest,
+    ) -> Result<Numbered<VoidedNumber>, RecordError> {
+        self.send(request).await
+    }
+
+    /// Groups reports into conjunctions. The anchors of new conjunctions are durable when this
+    /// method returns.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the reports were not grouped, or if the outcome is unknown.
+    pub async fn group(&self, request: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
+        let (request, stored) = self.with_neighbours(request).await?;
+        let (format, reports) = (
+            request.format().to_owned(),
+            request.reports().collect::<Vec<_>>(),
+        );
+        let grouped = match request.join_stored(&stored).map_err(RecordError::Group)? {
+            Some(known) => known,
+            None => self.send(request).await?,
+        };
+        let at = self.clock.now();
+        for ((pair, tca), grouped) in reports.into_iter().zip(&grouped) {
+            self.report_counts
+                .count(&format, pair, grouped.anchor, Seen { at, tca });
+        }
+        Ok(grouped)
+    }
+
+    /// Attaches external ids to stored anchors. The new ids are durable when this method returns.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the ids are possibly not stored. The call may be repeated.
+    pub async fn add_externals(
+        &self,
+        externals: Vec<(AnchorKey, ExternalId)>,
+    ) -> Result<(), RecordError> {
+        let new = self
+            .read_aside(move |records| new_externals(records, externals))
+            .await;
+        match new.map_err(|error| log_unreadable(&error))? {
+            new if new.is_empty() => Ok(()),
+            new => self.send(new).await,
+        }
+    }
+
+    /// Returns the report counts that are not stored yet.
+    pub fn report_counts(&self) -> &ReportTallies {
+        &self.report_counts
+    }
+
+    /// Looks up the stored anchors near the reports of a request. If there are many reports, or if
+    /// the records are on another machine, the lookup runs on a thread for blocking work.
+    async fn with_neighbours(
+        &self,
+        request: GroupRequest,
+    ) -> Result<(GroupRequest, Vec<Vec<Anchor>>), RecordError> {
+        let records = Arc::clone(&self.records);
+        let takes_long = request.len() > LOOKED_UP_AT_ONCE_MAX || records.is_remote();
+        let look_up = move || {
+            let stored = records.neighbours(request.format(), &mut request.keys());
+            let stored = stored.map_err(|error| log_unreadable(&error))?;
+            Ok((request, stored))
+        };
+        if !takes_long {
+            return look_up();
+        }
+        tokio::task::spawn_blocking(look_up)
+            .await
+            .expect("it does not panic, and nobody aborts it")
+    }
+
+    /// Sends a request to the writer thread, and waits for its outcome.
+    async fn send<R: Request>(&self, request: R) -> Result<R::Outcome, RecordError> {
+        let (caller, reply) = oneshot::channel();
+        let jobs = self.jobs.as_ref().expect("taken only by drop");
+        jobs.try_send(job(request, caller))
+            .map_err(|error| match error {
+                TrySendError::Full(_) => RecordError::Busy,
+                TrySendError::Disconnected(_) => Obstacle::of_kind(FailureKind::NotUsable).into(),
+            })?;
+        match tokio::time::timeout(REPLY_MAX, reply).await {
+            Ok(Ok(outcome)) => outcome,
+            // The writer thread has ended or is too slow. It may have started to write the records.
+            Ok(Err(_)) | Err(_) => Err(RecordError::Unknown),
+        }
+    }
+
+    /// Waits until records can no longer be written, and returns the kind of failure. Never returns
+    /// while records can be written.
+    pub async fn failed(&self) -> FailureKind {
+        let mut failed = self.failed.clone();
+        let kind = failed
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|kind| *kind);
+        // If the thread has sent no kind of failure, it has panicked, and the panic was already
+        // reported.
+        kind.unwrap_or(FailureKind::NotUsable)
+    }
+}
+
+/// Returns the external ids that can still be attached. An id is left out if its anchor already has
+/// it, or already has the maximum number of ids.
+fn new_externals(
+    records: &dyn RecordStore,
+    externals: Vec<(AnchorKey, ExternalId)>,
+) -> Result<Vec<(AnchorKey, ExternalId)>, StoreError> {
+    let anchors: Vec<AnchorKey> = externals.iter().map(|(anchor, _)| anchor.clone()).collect();
+    let there = records.externals(&anchors)?;
+    let is_new = |(of_anchor, external): (Vec<ExternalId>, (AnchorKey, ExternalId))| {
+        let is_new = of_anchor.len() < ExternalId::COUNT_MAX && !of_anchor.contains(&external.1);
+        is_new.then_some(external)
+    };
+    Ok(there
+        .into_iter()
+        .zip(externals)
+        .filter_map(is_new)
+        .collect())
+}
+
+impl Drop for RecordWriterHandle {
+    fn drop(&mut self) {
+        // The thread still processes the queued jobs, because it ends only when the queue is closed
+        // and empty.
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "record_writer_handle_tests.rs"]
+mod tests;

@@ -1,0 +1,424 @@
+//! Decides on the requests that are written in one transaction. The jobs are decided in the order
+//! in which they arrived, and each decision takes the earlier ones into account.
+
+use std::collections::HashMap;
+
+use super::job::{AnyJob, Reply, Request};
+use super::record_error::{RecordError, log_unreadable, log_unwritten};
+use crate::failure::StoreError;
+use crate::records::{AnchorKey, DoneRequest, RecordPlan, RecordStore};
+use idmint_core::minting::Refusal;
+use idmint_records::conjunction::{ExternalId, GroupRequest, Grouped, NewAnchors};
+use idmint_records::ledger::{
+    AppendPlan, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link, NumberPlan,
+    NumberRefusal, NumberRequest, RequestMark, ResumeRequest, SeriesHead, SeriesName, VoidPlan,
+    VoidRequest, VoidedNumber,
+};
+
+/// The events that a ledger request has appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// `true` if the same request was done before. In that case nothing was appended this time.
+    pub is_replayed: bool,
+    /// The events, each with the id of the event before it in the ledger.
+    pub links: Vec<Link>,
+}
+
+/// The outcome of a request about numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbered<T> {
+    /// `true` if the same request was done before. In that case nothing was written this time.
+    pub is_replayed: bool,
+    /// The numbers that were issued, or the number that is void.
+    pub stored: T,
+}
+
+/// External ids, each with the key of the anchor to which it is attached.
+type Externals = Vec<(AnchorKey, ExternalId)>;
+
+/// The plans for the requests of a round, and the replies to send once these plans are durable.
+pub(super) struct Decided {
+    pub(super) plans: Vec<RecordPlan>,
+    pub(super) replies: Vec<Reply>,
+}
+
+/// Makes plans for the jobs, based on the stored records.
+///
+/// `now` is the time to record in new events and numbers. If the clock cannot be right, `now` is
+/// the reason for that, and nothing can be appended.
+pub(super) fn decide(
+    records: &dyn RecordStore,
+    now: Result<EventTime, Refusal>,
+    jobs: Vec<AnyJob>,
+) -> Decided {
+    let mut round = Round::new(records, now, &jobs);
+    let mut replies = Vec::with_capacity(jobs.len());
+    for mut job in jobs {
+        job.decide(&mut round);
+        replies.push(Reply::new(job, round.plans.len()));
+    }
+    Decided {
+        plans: round.plans,
+        replies,
+    }
+}
+
+/// Replies to jobs while nothing can be written. A job that needs a write is refused. All others
+/// get their outcome, for example the response to an earlier request with the same key.
+///
+/// If the refusal is [`RecordError::Unknown`], a write of these jobs may have been done. A refusal
+/// that was decided now could then be wrong, so only granted jobs get their outcome.
+pub(super) fn answer_without_writing(
+    records: &dyn RecordStore,
+    now: Result<EventTime, Refusal>,
+    jobs: Vec<AnyJob>,
+    refusal: &RecordError,
+) {
+    let mut round = Round::new(records, now, &jobs);
+    round.refusal = Some(refusal.clone());
+    for mut job in jobs {
+        job.decide(&mut round);
+        let is_certain = job.is_granted() || *refusal != RecordError::Unknown;
+        if round.plans.is_empty() && is_certain {
+            job.send();
+        } else {
+            job.refuse(refusal.clone());
+            round.forget_plans();
+        }
+    }
+}
+
+/// Returns the earlier requests with the keys of these jobs. Returns `None` if reading all of them
+/// at once fails. Each job then reads its own key, and reports the error if that fails.
+fn known_requests(
+    records: &dyn RecordStore,
+    jobs: &[AnyJob],
+) -> Option<HashMap<KeyHash, DoneRequest>> {
+    let keys: Vec<KeyHash> = jobs.iter().filter_map(|job| job.ledger_key()).collect();
+    if keys.is_empty() {
+        return Some(HashMap::new());
+    }
+    let known = records.requests(&keys).ok()?;
+    Some(
+        known
+            .into_iter()
+            .flatten()
+            .map(|done| (done.key, done))
+            .collect(),
+    )
+}
+
+/// Returns the numbers that were issued earlier to the keys of these jobs. Returns `None` if
+/// reading all of them at once fails.
+fn known_numbers(
+    records: &dyn RecordStore,
+    jobs: &[AnyJob],
+) -> Option<HashMap<KeyHash, GivenNumbers>> {
+    let keys: Vec<(SeriesName, KeyHash)> = jobs.iter().filter_map(|job| job.number_key()).collect();
+    if keys.is_empty() {
+        return Some(HashMap::new());
+    }
+    let known = records.given_to(&keys).ok()?;
+    Some(
+        known
+            .into_iter()
+            .flatten()
+            .map(|given| (given.mark.key, given))
+            .collect(),
+    )
+}
+
+/// The decisions made so far on the requests of one transaction.
+pub(super) struct Round<'a> {
+    records: &'a dyn RecordStore,
+    /// The earlier requests with the keys of this round, or `None` if reading all of them at once
+    /// failed.
+    known: Option<HashMap<KeyHash, DoneRequest>>,
+    now: Result<EventTime, Refusal>,
+    plans: Vec<RecordPlan>,
+    /// The last event of each ledger that was looked up so far, including the planned appends.
+    heads: HashMap<LedgerId, Option<Head>>,
+    /// The appends that are planned in this round, by request key.
+    done: HashMap<KeyHash, AppendPlan>,
+    /// The anchors of new conjunctions that are planned in this round.
+    anchors: NewAnchors,
+    /// The numbers that were issued earlier to the keys of this round, or `None` if reading all of
+    /// them at once failed.
+    known_given: Option<HashMap<KeyHash, GivenNumbers>>,
+    /// The numbers that the plans of this round issue, by request key.
+    given: HashMap<KeyHash, GivenNumbers>,
+    /// The last number of each series that gets new numbers in this round.
+    series: HashMap<SeriesName, SeriesHead>,
+    /// The numbers that the plans of this round void.
+    voids: HashMap<(SeriesName, u64), VoidedNumber>,
+    /// The reason why nothing can be written, or `None` if the plans will be written.
+    refusal: Option<RecordError>,
+}
+
+impl<'a> Round<'a> {
+    fn new(
+        records: &'a dyn RecordStore,
+        now: Result<EventTime, Refusal>,
+        jobs: &[AnyJob],
+    ) -> Round<'a> {
+        Round {
+            records,
+            known: known_requests(records, jobs),
+            now,
+            plans: Vec::new(),
+            heads: HashMap::new(),
+            done: HashMap::new(),
+            anchors: NewAnchors::default(),
+            known_given: known_numbers(records, jobs),
+            given: HashMap::new(),
+            series: HashMap::new(),
+            voids: HashMap::new(),
+            refusal: None,
+        }
+    }
+
+    /// Removes all plans of this round, so that the next decision takes none of them into account.
+    fn forget_plans(&mut self) {
+        self.plans.clear();
+        self.heads.clear();
+        self.done.clear();
+        self.anchors = NewAnchors::default();
+        self.given.clear();
+        self.series.clear();
+        self.voids.clear();
+    }
+}
+
+impl Request for LedgerRequest {
+    type Outcome = Appended;
+
+    fn item_count(&self) -> usize {
+        self.event_count()
+    }
+
+    fn ledger_key(&self) -> Option<KeyHash> {
+        self.mark().map(|mark| mark.key)
+    }
+
+    fn decide(&self, round: &mut Round<'_>) -> Result<Appended, RecordError> {
+        let replayed = self.mark().map(|mark| round.replay(mark)).transpose()?;
+        if let Some(replayed) = replayed.flatten() {
+            return Ok(replayed);
+        }
+        let (now, ledger) = round.time_and_ledger(self)?;
+        let head = round.head(ledger)?;
+        let plan = AppendPlan::make(self, head, now).map_err(RecordError::Append)?;
+        let links = plan.links().collect();
+        round.heads.insert(ledger, Some(plan.head()));
+        if let Some(mark) = plan.mark {
+            round.done.insert(mark.key, plan.clone());
+        }
+        round.plans.push(RecordPlan::Append(plan));
+        Ok(Appended {
+            is_replayed: false,
+            links,
+        })
+    }
+}
+
+impl Round<'_> {
+    /// Returns the events that the same request has appended, or `None` if it was not done before.
+    fn replay(&self, mark: RequestMark) -> Result<Option<Appended>, RecordError> {
+        let replayed = |done: Option<RequestMark>, links| match done == Some(mark) {
+            true => Ok(Some(Appended {
+                is_replayed: true,
+                links,
+            })),
+            false => Err(RecordError::KeyConflict),
+        };
+        if let Some(plan) = self.done.get(&mark.key) {
+            return replayed(plan.mark, plan.links().collect());
+        }
+        let done = match &self.known {
+            Some(known) => known.get(&mark.key).copied(),
+            None => read(self.records.request(mark.key))?,
+        };
+        let Some(done) = done else { return Ok(None) };
+        match read(self.records.append(done.last))? {
+            Some((append, links)) => replayed(append.mark, links),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the time to record for the request, and its ledger. The id of a new ledger may
+    /// depend on the time. In that case the time is advanced until no ledger has the id.
+    fn time_and_ledger(
+        &mut self,
+        request: &LedgerRequest,
+    ) -> Result<(EventTime, LedgerId), RecordError> {
+        let mut now = self.now.clone().map_err(RecordError::Clock)?;
+        loop {
+            let ledger = request.ledger_at(now);
+            if !request.ledger_depends_on_time() || self.head(ledger)?.is_none() {
+                return Ok((now, ledger));
+            }
+            now = now.next().expect("the clock is not at the end of time");
+        }
+    }
+
+    fn head(&mut self, ledger: LedgerId) -> Result<Option<Head>, RecordError> {
+        if let Some(head) = self.heads.get(&ledger) {
+            return Ok(*head);
+        }
+        let head = read(self.records.head(ledger))?;
+        self.heads.insert(ledger, head);
+        Ok(head)
+    }
+}
+
+impl Request for GroupRequest {
+    type Outcome = Vec<Grouped>;
+
+    fn item_count(&self) -> usize {
+        self.len()
+    }
+
+    fn decide(&self, round: &mut Round<'_>) -> Result<Vec<Grouped>, RecordError> {
+        let stored = read(round.records.neighbours(self.format(), &mut self.keys()))?;
+        let (grouped, plans) = self
+            .decide(&stored, &mut round.anchors)
+            .map_err(RecordError::Group)?;
+        round
+            .plans
+            .extend(plans.into_iter().map(RecordPlan::Anchor));
+        Ok(grouped)
+    }
+}
+
+impl Request for Externals {
+    type Outcome = ();
+
+    fn item_count(&self) -> usize {
+        self.len()
+    }
+
+    /// Writes the external ids at once instead of planning them, because no other decision depends
+    /// on them.
+    fn decide(&self, round: &mut Round<'_>) -> Result<(), RecordError> {
+        if let Some(refusal) = &round.refusal {
+            return Err(refusal.clone());
+        }
+        let added = round.records.add_externals(self);
+        added.map_err(|error| log_unwritten(&error))
+    }
+}
+
+impl Request for NumberRequest {
+    type Outcome = Numbered<GivenNumbers>;
+
+    fn number_key(&self) -> Option<(SeriesName, KeyHash)> {
+        Some((self.series.clone(), self.mark.key))
+    }
+
+    fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<GivenNumbers>, RecordError> {
+        let (records, key) = (round.records, self.mark.key);
+        let before = match (round.given.get(&key), &round.known_given) {
+            (Some(planned), _) => Some(planned.clone()),
+            (None, Some(known)) => known.get(&key).cloned(),
+            (None, None) => read(records.given_to(&[(self.series.clone(), key)]))?
+                .pop()
+                .flatten(),
+        };
+        if let Some(before) = before {
+            let stored = self.replay(before).map_err(RecordError::Number)?;
+            return Ok(Numbered {
+                is_replayed: true,
+                stored,
+            });
+        }
+        if read(records.is_held(&self.series))? {
+            return Err(RecordError::Number(NumberRefusal::Held {
+                series: self.series.clone(),
+            }));
+        }
+        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let head = round.series_head(&self.series)?;
+        let plan = NumberPlan::make(self, head, now).map_err(RecordError::Number)?;
+        let stored = plan.given.clone();
+        round.series.insert(stored.series.clone(), stored.head());
+        round.given.insert(key, stored.clone());
+        round.plans.push(RecordPlan::Number(plan));
+        Ok(Numbered {
+            is_replayed: false,
+            stored,
+        })
+    }
+}
+
+impl Round<'_> {
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, RecordError> {
+        match self.series.get(series) {
+            Some(head) => Ok(Some(*head)),
+            None => read(self.records.series_head(series)),
+        }
+    }
+}
+
+impl Request for ResumeRequest {
+    /// The numbers that were skipped, or `None` if no number was skipped.
+    type Outcome = Option<GivenNumbers>;
+
+    /// Plans to skip the numbers below the one at which the series continues. The caller ends the
+    /// hold on the series once the plan is durable.
+    fn decide(&self, round: &mut Round<'_>) -> Result<Option<GivenNumbers>, RecordError> {
+        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let head = round.series_head(&self.series)?;
+        let next = head.map_or(self.bounds.start, |head| head.last.saturating_add(1));
+        if next != self.from && !read(round.records.is_held(&self.series))? {
+            return Err(RecordError::Number(NumberRefusal::NotHeld {
+                series: self.series.clone(),
+                from: self.from,
+                next,
+            }));
+        }
+        let Some(plan) = self.plan(head, now).map_err(RecordError::Number)? else {
+            return Ok(None);
+        };
+        let skipped = plan.given.clone();
+        round.series.insert(skipped.series.clone(), skipped.head());
+        round.plans.push(RecordPlan::Number(plan));
+        Ok(Some(skipped))
+    }
+}
+
+impl Request for VoidRequest {
+    type Outcome = Numbered<VoidedNumber>;
+
+    /// Looks up the number only among stored ones. No caller knows a number that this round issues,
+    /// so nobody can ask to void it.
+    fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<VoidedNumber>, RecordError> {
+        let found = read(round.records.number(&self.series, self.number))?;
+        let place = (self.series.clone(), self.number);
+        let before = round
+            .voids
+            .get(&place)
+            .or(found.as_ref().and_then(|found| found.void.as_ref()));
+        if let Some(before) = before {
+            let stored = self.replay(before.clone()).map_err(RecordError::Void)?;
+            return Ok(Numbered {
+                is_replayed: true,
+                stored,
+            });
+        }
+        let now = round.now.clone().map_err(RecordError::Clock)?;
+        let given = found.as_ref().map(|found| &found.given);
+        let plan = VoidPlan::make(self, given, now).map_err(RecordError::Void)?;
+        let stored = plan.void.clone();
+        round.voids.insert(place, stored.clone());
+        round.plans.push(RecordPlan::Void(plan));
+        Ok(Numbered {
+            is_replayed: false,
+            stored,
+        })
+    }
+}
+
+/// Logs the error of a read, and converts it to the error for the caller.
+fn read<T>(found: Result<T, StoreError>) -> Result<T, RecordError> {
+    found.map_err(|error| log_unreadable(&error))
+}

@@ -1,0 +1,377 @@
+//! Simulates callers that request numbers, and that repeat a request with the same key until they
+//! get a response. Checks all results.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http1::{Answer, Client, post_json, request};
+use crate::service::Service;
+
+/// The maximum time that a node may take to recover after its coordinator is back. It is enough on
+/// any slow machine.
+const REFUSED_AT_MOST: Duration = Duration::from_secs(60);
+
+/// The numbers that callers have received. For each series and key, these are the first number and
+/// the count.
+type Told = HashMap<(String, String), (u64, u64)>;
+
+/// The services that callers send to.
+pub struct Places {
+    /// The addresses. A caller that gets no response tries the next one.
+    addresses: Vec<RwLock<SocketAddr>>,
+    stop: AtomicBool,
+    asked: AtomicU64,
+}
+
+impl Places {
+    fn of<'a>(services: impl IntoIterator<Item = &'a Service>) -> Places {
+        let addresses = services.into_iter().map(Service::address).map(RwLock::new);
+        Places {
+            addresses: addresses.collect(),
+            stop: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+        }
+    }
+
+    pub fn stop_at_the_end(&self) -> StopAtTheEnd<'_> {
+        StopAtTheEnd(&self.stop)
+    }
+
+    /// Changes the address at which callers reach a service.
+    pub fn move_place(&self, place: usize, address: SocketAddr) {
+        *self.addresses[place].write().unwrap() = address;
+    }
+
+    fn connection(&self, caller: usize) -> Connection<'_> {
+        Connection {
+            places: self,
+            place: caller % self.addresses.len(),
+            client: None,
+        }
+    }
+}
+
+/// Stops the callers when it is dropped. They would otherwise run forever if the test fails.
+pub struct StopAtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A group of callers, and what they have received.
+pub struct Callers {
+    /// The number of series that the callers use.
+    series: usize,
+    /// The maximum count in one request.
+    count_max: usize,
+    pub places: Places,
+    told: Mutex<Told>,
+    /// The reasons of the void numbers, for each series and number.
+    voids: Mutex<HashMap<(String, u64), String>>,
+}
+
+impl Callers {
+    pub fn of<'a>(
+        services: impl IntoIterator<Item = &'a Service>,
+        series: usize,
+        count_max: usize,
+    ) -> Callers {
+        Callers {
+            series,
+            count_max,
+            places: Places::of(services),
+            told: Mutex::default(),
+            voids: Mutex::default(),
+        }
+    }
+
+    /// Returns the number of requests that were answered.
+    pub fn told(&self) -> usize {
+        self.told.lock().unwrap().len()
+    }
+
+    /// Sends requests until the callers are stopped. Most have a new key, and some repeat an old
+    /// key or void a number.
+    pub fn ask(&self, caller: usize) {
+        let mut connection = self.places.connection(caller);
+        let mut own: Vec<((String, String), u64)> = Vec::new();
+        for at in 0.. {
+            let is_old = at % 5 == 4 && !own.is_empty();
+            let ((series, key), count) = if is_old {
+                own[at % own.len()].clone()
+            } else {
+                let place = (
+                    format!("series-{}", (caller + at) % self.series),
+                    format!("{caller}-{at}"),
+                );
+                (place, 1 + (caller + 7 * at) as u64 % self.count_max as u64)
+            };
+            let line = format!("POST /numbers/{series}?count={count}");
+            let headers = format!("idempotency-key: {key}\r\n");
+            let Some(answer) = connection.insist(|| request(&line, &headers, "")) else {
+                return;
+            };
+            let number: u64 = answer.json()["number"].as_str().unwrap().parse().unwrap();
+            let place = (series.clone(), key);
+            let before = self
+                .told
+                .lock()
+                .unwrap()
+                .insert(place.clone(), (number, count));
+            assert!(
+                before.is_none_or(|before| before == (number, count)),
+                "{place:?} got {before:?}, and now {number}"
+            );
+            assert!(!is_old || before.is_some());
+            own.push((place, count));
+            if at % 9 == 8 {
+                let reason = format!("by {caller}");
+                let (target, body) = (
+                    format!("/numbers/{series}/{number}/void"),
+                    json!({ "reason": reason }).to_string(),
+                );
+                if connection
+                    .insist(|| post_json(&target, "", &body))
+                    .is_none()
+                {
+                    return;
+                }
+                self.voids.lock().unwrap().insert((series, number), reason);
+            }
+        }
+    }
+
+    /// Checks the numbers that the service lists against what the callers have received. Returns
+    /// the count of listed numbers.
+    ///
+    /// There must be no gap and no duplicate. Each key must still have the numbers that it got
+    /// first, and each void number its reason.
+    pub fn check(&self, service: &Service, callers: usize) -> u64 {
+        let (told, voids) = (self.told.lock().unwrap(), self.voids.lock().unwrap());
+        let mut listed = listed(service);
+        listed.retain(|series, _| series.starts_with("series-"));
+        let mut of_keys: HashMap<(String, String), (u64, u64)> = HashMap::new();
+        let (mut total, mut void) = (0, 0);
+        for (series, numbers) in &listed {
+            for (number, listed) in (1_u64..).zip(numbers) {
+                assert_eq!(
+                    listed["number"],
+                    number.to_string(),
+                    "{series} has a hole, or a number twice"
+                );
+                let place = (series.clone(), listed["key"].as_str().unwrap().to_owned());
+                of_keys.entry(place).or_insert((number, 0)).1 += 1;
+                let reason = voids.get(&(series.clone(), number));
+                assert!(
+                    reason.is_none_or(|reason| listed["void"]["reason"] == *reason),
+                    "{number} of {series}: {listed}"
+                );
+                void += reason.iter().len();
+                total += 1;
+            }
+        }
+        assert_eq!(
+            void,
+            voids.len(),
+            "every void is of a number that is listed"
+        );
+        // A caller that is stopped may have sent a last request without waiting for the response.
+        let unheard = of_keys.len() - told.len();
+        assert!(
+            unheard <= callers,
+            "{unheard} keys were given numbers that nobody was told of"
+        );
+        let mut client = Client::connect(service.address());
+        for ((series, key), number) in &*told {
+            let line = format!("POST /numbers/{series}?count={}", number.1);
+            let headers = format!("idempotency-key: {key}\r\n");
+            let answer = answered(&mut client, &request(&line, &headers, ""));
+            let again = answer.json()["number"]
+                .as_str()
+                .map(|number| number.parse().unwrap());
+            assert_eq!(
+                (answer.status, again),
+                (200, Some(number.0)),
+                "{series} {key}"
+            );
+        }
+        let of_told: HashMap<(&String, u64), u64> = told
+            .iter()
+            .map(|((series, _), (number, count))| ((series, *number), *count))
+            .collect();
+        let of_listed: HashMap<(&String, u64), u64> = of_keys
+            .iter()
+            .map(|((series, _), (number, count))| ((series, *number), *count))
+            .collect();
+        assert_eq!(of_told.len(), told.len(), "no two keys have one number");
+        assert!(
+            of_told
+                .iter()
+                .all(|(place, count)| of_listed.get(place) == Some(count)),
+            "all that was told is listed"
+        );
+        println!(
+            "{total} numbers of {} series for {} keys ({unheard} of them never told), {void} void, {} requests of {callers} callers",
+            listed.len(),
+            of_keys.len(),
+            self.places.asked.load(Ordering::Relaxed)
+        );
+        assert_eq!(listed.len(), self.series);
+        assert!(void > 0, "nothing was made void");
+        total
+    }
+}
+
+/// One caller, which can switch between services.
+struct Connection<'a> {
+    places: &'a Places,
+    place: usize,
+    client: Option<Client>,
+}
+
+impl Connection<'_> {
+    /// Repeats a request until it succeeds. Returns `None` if the callers are stopped before that.
+    fn insist(&mut self, request: impl Fn() -> String) -> Option<Answer> {
+        while !self.places.stop.load(Ordering::Relaxed) {
+            let address = *self.places.addresses[self.place].read().unwrap();
+            let client = self.client.take();
+            let client =
+                client.or_else(|| Client::try_connect_within(address, Duration::from_secs(1)).ok());
+            self.places.asked.fetch_add(1, Ordering::Relaxed);
+            let answer = client.and_then(|mut client| {
+                let answer = client.try_exchange(request()).ok()?;
+                Some((client, answer))
+            });
+            match answer {
+                Some((client, answer)) if [200, 201].contains(&answer.status) => {
+                    self.client = Some(client);
+                    return Some(answer);
+                }
+                Some((_, answer)) => {
+                    assert!([503, 504].contains(&answer.status), "{}", answer.text())
+                }
+                None => {}
+            }
+            // The service is starting, stopping or cannot respond. Repeat the request at the next
+            // one.
+            self.place = (self.place + 1) % self.places.addresses.len();
+            thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+}
+
+/// Returns all numbers that the service lists, for each series.
+pub fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
+    let mut client = Client::connect(service.address());
+    let mut listed = BTreeMap::new();
+    for info in all_pages(&mut client, "/numbers?", "series") {
+        let series = info["series"].as_str().unwrap();
+        let numbers = all_pages(
+            &mut client,
+            &format!("/numbers/{series}?limit=1000&"),
+            "numbers",
+        );
+        let last = numbers.last().unwrap();
+        assert_eq!(&info["last"], last.get("last").unwrap_or(&last["number"]));
+        listed.insert(series.to_owned(), numbers);
+    }
+    listed
+}
+
+/// Returns the items from all pages of a list. `member` is the name of the list in a page. `target`
+/// must end where a query parameter can be appended.
+fn all_pages(client: &mut Client, target: &str, member: &str) -> Vec<Value> {
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = answered(client, &request(&format!("GET {target}{after}"), "", "")).json();
+        all.extend_from_slice(page[member].as_array().unwrap());
+        match page["next"].as_str() {
+            Some(next) => after = format!("after={next}"),
+            None => return all,
+        }
+    }
+}
+
+/// Repeats a request until the node no longer refuses it, and returns the response. A node that was
+/// cut off from its coordinator needs a moment to recover.
+fn answered(client: &mut Client, request: &str) -> Answer {
+    let begin = Instant::now();
+    loop {
+        let answer = client.exchange(request);
+        if answer.status != 503 {
+            return answer;
+        }
+        assert!(
+            begin.elapsed() < REFUSED_AT_MOST,
+            "still refused: {}",
+            answer.text()
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The configuration for the series of kind blocks that [`BlockCallers`] use.
+pub const BLOCK_RULES: &str = "[numbers.rows]\npattern = 'rows'\nkind = 'blocks'\nreserve = 1000";
+
+/// A group of callers for one series of kind blocks, and the numbers that they have received.
+pub struct BlockCallers {
+    pub places: Places,
+    /// The first number and the count of each response.
+    told: Mutex<Vec<(u64, u64)>>,
+}
+
+impl BlockCallers {
+    pub fn of<'a>(services: impl IntoIterator<Item = &'a Service>) -> BlockCallers {
+        BlockCallers {
+            places: Places::of(services),
+            told: Mutex::default(),
+        }
+    }
+
+    pub fn told(&self) -> usize {
+        self.told.lock().unwrap().len()
+    }
+
+    /// Requests up to 300 numbers at a time until the callers are stopped.
+    pub fn ask(&self, caller: usize) {
+        let mut connection = self.places.connection(caller);
+        for at in 0.. {
+            let count = 1 + (caller + at) % 300;
+            let line = format!("POST /numbers/rows?count={count}");
+            let Some(answer) = connection.insist(|| request(&line, "", "")) else {
+                return;
+            };
+            assert_eq!(answer.status, 201, "{}", answer.text());
+            let first = answer.json()["first"].as_str().unwrap().parse().unwrap();
+            self.told.lock().unwrap().push((first, count as u64));
+        }
+    }
+
+    /// Asserts that no number was given twice. Returns how many numbers were given, and how many
+    /// below the last one are missing.
+    pub fn check(self) -> (u64, u64) {
+        let mut told = self.told.into_inner().unwrap();
+        told.sort_unstable();
+        let (mut next, mut lost) = (1, 0);
+        for (first, count) in &told {
+            assert!(*first >= next, "{first} was given twice");
+            lost += first - next;
+            next = first + count;
+        }
+        let numbers = next - 1 - lost;
+        println!(
+            "{numbers} numbers in {} blocks, {lost} others below the last one",
+            told.len()
+        );
+        (numbers, lost)
+    }
+}

@@ -1,0 +1,279 @@
+//! The response of `POST /decode`: the best reading of each text, in brief.
+
+use std::fmt;
+
+use super::answer_parts::AnswerParts;
+use super::decode_answer::write_notes;
+use super::json_text::JsonText;
+use super::match_reading::MatchReading;
+use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
+
+/// The best reading of a text.
+///
+/// The members are `id`, `format`, `encoding`, `time`, `fields` and `ambiguous`, as in a
+/// [`DecodeAnswer`](super::DecodeAnswer). Without a reading, or with an
+/// [unlikely](idmint_core::id::Match::is_unlikely) one, only `id` has a value. `did_you_mean` is
+/// present if similar texts are ids, and `notes` if there are notes. `as_given` and the `canonical`
+/// text are present if reading is lenient, or if another text than the given one was read.
+///
+/// The reading borrows its data and is written without a copy. As text, a reading is one line
+/// without its LF, with tabs between the members. Each field is `name=value`. The line continues
+/// with `ambiguous=true`, with `as_given=false` and `canonical=…`, with a `did_you_mean=…` for each
+/// id that the caller may have meant, and with a `note=…` for each kind of note, where they apply.
+/// A missing member is `-`. Control characters and backslashes in the id are escaped as in Rust, so
+/// that the id stays in its line and column.
+#[derive(Debug)]
+pub struct BriefReading<'a> {
+    id: &'a str,
+    reading: Option<MatchReading<'a>>,
+    is_ambiguous: bool,
+    is_lenient: bool,
+    is_as_given: bool,
+    did_you_mean: Vec<String>,
+    notes: Vec<Note>,
+    in_column: Option<RowReading<'a>>,
+}
+
+/// The reading of a row as an id of the format of its column.
+#[derive(Debug)]
+pub enum RowReading<'a> {
+    /// The best reading of the row by itself is already an id of the format.
+    Own,
+    /// The row is read as this id of the format.
+    As(Box<MatchReading<'a>>),
+    /// The row is not an id of the format with a plausible time.
+    Other,
+}
+
+/// The best match of a text. With lenient reading, this can be the best match of the text that the
+/// caller meant.
+struct BestMatch<'a> {
+    /// The match, and `true` if another match is nearly as likely. `None` if there is no match.
+    best: Option<(Match<'a>, bool)>,
+    /// The text that the caller meant. `None` if the given text was read unchanged.
+    meant: Option<String>,
+}
+
+impl<'a> BestMatch<'a> {
+    fn of(id: &str, decoder: &DecoderAt<'a>, filter: DecodeFilter<'_>) -> BestMatch<'a> {
+        let best = decoder.best_and_doubt(id, filter);
+        match is_doubtful(best)
+            .then(|| decoder.meant_text(id, filter))
+            .flatten()
+        {
+            Some(text) => BestMatch {
+                best: decoder.best_and_doubt(&text, filter),
+                meant: Some(text),
+            },
+            None => BestMatch { best, meant: None },
+        }
+    }
+}
+
+fn is_doubtful(best: Option<(Match<'_>, bool)>) -> bool {
+    best.is_none_or(|(best, _)| !best.is_plausible())
+}
+
+impl<'a> BriefReading<'a> {
+    /// Decodes the text `id`. `known` must be prepared for the formats of this decoder.
+    pub fn new(
+        id: &'a str,
+        decoder: &DecoderAt<'a>,
+        filter: DecodeFilter<'_>,
+        known: &'a AnswerParts,
+    ) -> BriefReading<'a> {
+        let first = BestMatch::of(id, decoder, filter);
+        let text = first.meant.as_deref().unwrap_or(id);
+        let reading = first
+            .best
+            .map(|(best, _)| MatchReading::new(best, text, known));
+        let did_you_mean = is_doubtful(first.best).then(|| decoder.did_you_mean(id, filter));
+        BriefReading {
+            id,
+            did_you_mean: did_you_mean.unwrap_or_default(),
+            is_ambiguous: first.best.is_some_and(|(_, is_ambiguous)| is_ambiguous),
+            is_lenient: filter.liberty == Liberty::Lenient,
+            notes: decoder.notes(id, first.best.as_ref().map(|(best, _)| best)),
+            is_as_given: first.meant.is_none(),
+            reading,
+            in_column: None,
+        }
+    }
+
+    /// Returns this reading with [`row`](BriefReading::row) set: the reading of the text as an id
+    /// of `format`, which is the format of the text's column.
+    #[must_use]
+    pub fn in_column(
+        self,
+        format: &str,
+        decoder: &DecoderAt<'a>,
+        filter: DecodeFilter<'_>,
+        known: &'a AnswerParts,
+    ) -> BriefReading<'a> {
+        let is_own = |found: Match<'_>| found.format().name == format && found.is_plausible();
+        let row = if self.found().is_some_and(is_own) {
+            RowReading::Own
+        } else {
+            let filter = DecodeFilter {
+                format: Some(format),
+                ..filter
+            };
+            let BestMatch { best, meant } = BestMatch::of(self.id, decoder, filter);
+            let text = meant.as_deref().unwrap_or(self.id);
+            best.filter(|(best, _)| best.is_plausible())
+                .map_or(RowReading::Other, |(best, _)| {
+                    RowReading::As(Box::new(MatchReading::new(best, text, known)))
+                })
+        };
+        BriefReading {
+            in_column: Some(row),
+            ..self
+        }
+    }
+
+    /// Returns the reading of the text as an id of its column's format, or `None` if that format is
+    /// not known.
+    pub fn row(&self) -> Option<&RowReading<'a>> {
+        self.in_column.as_ref()
+    }
+
+    /// Returns the reading of the text without regard to its column, or `None` if there is none.
+    pub fn own(&self) -> Option<&MatchReading<'a>> {
+        self.reading.as_ref()
+    }
+
+    /// Returns the notes about damage to the text.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// `true` if another reading is nearly as likely.
+    pub fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
+    }
+
+    /// `true` if the given text was read, and not another text that the caller may have meant.
+    pub fn is_as_given(&self) -> bool {
+        self.is_as_given
+    }
+
+    /// Returns the match that the reading describes, or `None` if there is no reading.
+    pub fn found(&self) -> Option<Match<'a>> {
+        self.reading.as_ref().map(|reading| reading.found)
+    }
+
+    /// Returns the canonical text of the id, or `None` if there is no reading.
+    fn canonical(&self) -> Option<String> {
+        self.reading.as_ref().map(MatchReading::canonical)
+    }
+
+    /// Appends the reading to `out` as a JSON object.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let mut json = JsonText(out);
+        json.raw(r#"{"id":"#).string(self.id);
+        match &self.reading {
+            None => {
+                json.raw(
+                    r#","format":null,"encoding":null,"time":null,"fields":[],"ambiguous":false"#,
+                );
+            }
+            Some(reading) => {
+                write_members(reading, json.raw(","));
+                json.raw(r#","ambiguous":"#).bool(self.is_ambiguous);
+            }
+        }
+        if self.is_lenient || !self.is_as_given {
+            json.raw(r#","as_given":"#).bool(self.is_as_given);
+            json.raw(r#","canonical":"#)
+                .string_or_null(self.canonical().as_deref());
+        }
+        if !self.did_you_mean.is_empty() {
+            json.raw(r#","did_you_mean":"#)
+                .strings(self.did_you_mean.iter().map(String::as_str));
+        }
+        if !self.notes.is_empty() {
+            write_notes(json.raw(r#","notes":"#), &self.notes);
+        }
+        match &self.in_column {
+            None | Some(RowReading::Own) => {}
+            Some(RowReading::As(reading)) => {
+                write_members(reading, json.raw(r#","read_as":{"#));
+                json.raw("}");
+            }
+            Some(RowReading::Other) => {
+                json.raw(r#","read_as":null"#);
+            }
+        }
+        json.raw("}");
+    }
+}
+
+fn write_members(reading: &MatchReading<'_>, json: &mut JsonText<'_>) {
+    reading.write_head(json);
+    reading.write_beginning(json);
+    json.raw(r#","time":"#)
+        .string_or_null(reading.time().as_deref());
+    reading.write_fields(json.raw(r#","fields":"#));
+}
+
+impl fmt::Display for BriefReading<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_escaped(f, self.id)?;
+        if let Some(reading) = &self.reading {
+            let MatchReading { found, parts, .. } = reading;
+            let time = reading.time();
+            write!(
+                f,
+                "\t{}\t{}\t{}",
+                found.format().name,
+                found.encoding().name(),
+                time.as_deref().unwrap_or("-")
+            )?;
+            for (field, value, _) in parts.numbers() {
+                write!(f, "\t{}={}", field.name, itoa::Buffer::new().format(value))?;
+            }
+            if let Some((name, value)) = reading.beginning() {
+                write!(f, "\t{name}={value}")?;
+            }
+            if self.is_ambiguous {
+                f.write_str("\tambiguous=true")?;
+            }
+        } else {
+            f.write_str("\t-\t-\t-")?;
+        }
+        if let Some(canonical) = self.canonical().filter(|_| !self.is_as_given) {
+            f.write_str("\tas_given=false\tcanonical=")?;
+            write_escaped(f, &canonical)?;
+        }
+        match &self.in_column {
+            None | Some(RowReading::Own) => {}
+            Some(RowReading::As(reading)) => {
+                write!(f, "\tread_as={}", reading.found.format().name)?;
+            }
+            Some(RowReading::Other) => f.write_str("\tread_as=-")?,
+        }
+        self.did_you_mean.iter().try_for_each(|text| {
+            f.write_str("\tdid_you_mean=")?;
+            write_escaped(f, text)
+        })?;
+        self.notes
+            .iter()
+            .try_for_each(|note| write!(f, "\tnote={}", note.kind.name()))
+    }
+}
+
+/// Writes a text with control characters escaped, so that it stays in one line and one column.
+fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    let breaks_the_line = |letter: char| letter.is_control() || letter == '\\';
+    for part in text.split_inclusive(breaks_the_line) {
+        match part
+            .char_indices()
+            .next_back()
+            .filter(|(_, letter)| breaks_the_line(*letter))
+        {
+            Some((at, letter)) => write!(f, "{}{}", &part[..at], letter.escape_default())?,
+            None => f.write_str(part)?,
+        }
+    }
+    Ok(())
+}

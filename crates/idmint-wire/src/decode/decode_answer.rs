@@ -1,0 +1,265 @@
+//! The response of `GET /decode/{id}` and `POST /decode?detail=full`: every reading of a text.
+
+use serde::Serialize;
+
+use super::answer_parts::AnswerParts;
+use super::json_text::JsonText;
+use super::match_reading::MatchReading;
+use super::written_ids::WrittenIds;
+use idmint_core::id::{
+    DecodeFilter, Decoded, DecoderAt, KSUID, Liberty, Match, NearId, Note, Shape,
+};
+use idmint_records::ledger::{NumberReading, SeriesName};
+
+/// The response for one text: `id`, `matches`, `ambiguous`, `rejected`, `did_you_mean` and `notes`.
+///
+/// Further members are present where they apply:
+///
+/// - `shaped_like` if the text has the shape of some formats.
+/// - `numbers` if the text is a number of a series.
+/// - `unlikely` if all readings are [unlikely](idmint_core::id::Match::is_unlikely) and the filter
+///   pins no format or encoding. These readings are then withheld from `matches`.
+/// - `as_given` for lenient reading, and if the matches are readings of another text than the given
+///   one. `canonical` is then the canonical text of the first match.
+///
+/// The response borrows the names, and encodes the ids only when it is written, because most of a
+/// response is names and ids.
+///
+/// ```
+/// use idmint_core::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
+/// use idmint_core::time::UnixNanos;
+/// use idmint_wire::{AnswerParts, DecodeAnswer, KnownDomains};
+///
+/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
+/// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
+/// let decoder = Decoder::new(vec![format.into()]);
+/// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
+/// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
+/// let mut json = Vec::new();
+/// DecodeAnswer::new("?", &decoder, DecodeFilter::default(), &parts).write_json(&mut json);
+/// let none = r#"{"id":"?","matches":[],"ambiguous":false,"rejected":[{"format":"payment","reason":"wrong_length"}],"did_you_mean":[],"notes":[]}"#;
+/// assert_eq!(String::from_utf8_lossy(&json), none);
+/// # Ok::<(), idmint_core::id::FormatError>(())
+/// ```
+#[derive(Debug)]
+pub struct DecodeAnswer<'a> {
+    /// The text as given.
+    pub id: &'a str,
+    /// Every reading of the text, and the formats without a reading.
+    pub decoded: Decoded<'a>,
+    /// The unlikely readings, which are not in `matches`.
+    withheld: Vec<Match<'a>>,
+    /// The text that was read instead of the given text. `None` if the given text was read.
+    read_as: Option<String>,
+    is_lenient: bool,
+    near: Vec<NearId<'a>>,
+    /// The notes about damage to the text, such as missing digits.
+    pub notes: Vec<Note>,
+    /// The formats whose ids have the shape of the text, if the text is not an id or is unlikely to
+    /// be one. The text may be an id with another salt.
+    pub shaped_like: Vec<Shape<'a>>,
+    /// The ways to read the text as a number of a configured series, such as an invoice number.
+    pub numbers: Vec<NumberReading>,
+    known: &'a AnswerParts,
+}
+
+/// A format that rejects the text, and the reason.
+#[derive(Debug, Serialize)]
+pub struct RejectedFormat<'a> {
+    /// The name of the format.
+    pub format: &'a str,
+    /// The reason as one word, such as `wrong_length` or `bad_alphabet`.
+    pub reason: &'static str,
+}
+
+/// The maximum length of a text in a request with many texts, in bytes. It is much longer than any
+/// id, and equals the maximum length of a path.
+pub const DECODED_LEN_MAX: usize = 8 * 1024;
+
+impl<'a> DecodeAnswer<'a> {
+    /// Decodes the text `id`. `known` must be prepared for the formats of this decoder.
+    pub fn new(
+        id: &'a str,
+        decoder: &DecoderAt<'a>,
+        filter: DecodeFilter<'_>,
+        known: &'a AnswerParts,
+    ) -> DecodeAnswer<'a> {
+        let mut decoded = decoder.decode(id, filter);
+        let is_unlikely = |decoded: &Decoded<'_>| !filter.is_pinned() && decoded.is_unlikely();
+        let is_implausible = |decoded: &Decoded<'_>| {
+            let best = decoded.matches.first();
+            best.is_none_or(|best| !best.is_plausible())
+        };
+        let read_as = if is_unlikely(&decoded) || is_implausible(&decoded) {
+            decoder.meant_text(id, filter)
+        } else {
+            None
+        };
+        if let Some(text) = &read_as {
+            decoded = decoder.decode(text, filter);
+        }
+        let withheld = is_unlikely(&decoded).then(|| std::mem::take(&mut decoded.matches));
+        // Without its hyphens, an id may parse as an id of another format with an impossible time.
+        // Such a match is doubtful.
+        let is_doubtful = is_implausible(&decoded);
+        let notes = decoder.notes(id, decoded.matches.first());
+        let near = is_doubtful.then(|| decoder.near_ids(id, filter));
+        let near = near.unwrap_or_default();
+        let is_unread = is_doubtful && near.is_empty();
+        let shaped_like = is_unread.then(|| decoder.shaped_like(id, filter));
+        DecodeAnswer {
+            id,
+            decoded,
+            withheld: withheld.unwrap_or_default(),
+            read_as,
+            is_lenient: filter.liberty == Liberty::Lenient,
+            near,
+            notes,
+            shaped_like: shaped_like.unwrap_or_default(),
+            numbers: Vec::new(),
+            known,
+        }
+    }
+
+    /// Adds the readings of the text as a number of a series, such as an invoice number.
+    #[must_use]
+    pub fn with_numbers(self, numbers: Vec<NumberReading>) -> DecodeAnswer<'a> {
+        DecodeAnswer { numbers, ..self }
+    }
+
+    /// Returns the text that was read instead of the given one. Returns `None` if the given text
+    /// was read.
+    pub fn read_as(&self) -> Option<&str> {
+        self.read_as.as_deref()
+    }
+
+    /// Returns the ids that the caller may have meant by a text that is not an id or is unlikely to
+    /// be one. The likeliest comes first. See [`DecoderAt::near_ids`].
+    pub fn did_you_mean(&self) -> impl Iterator<Item = &str> {
+        self.near.iter().map(|near| near.text.as_str())
+    }
+
+    /// Returns the likeliest id that the caller may have meant, and its best reading.
+    pub fn nearest(&self) -> Option<(&str, MatchReading<'_>)> {
+        let near = self.near.first()?;
+        let reading = MatchReading::new(near.found, &near.text, self.known);
+        Some((&near.text, reading))
+    }
+
+    /// Describes what the text resembles if it is not an id. Returns `None` if it resembles nothing
+    /// known.
+    pub fn shape(&self) -> Option<String> {
+        match self.shaped_like.as_slice() {
+            [] => None,
+            [Shape { name: KSUID, .. }] => {
+                Some("it looks like a KSUID, whose 160 bits exceed every format here".to_owned())
+            }
+            shapes => {
+                let names: Vec<_> = shapes.iter().map(|shape| shape.name).collect();
+                let salt = match shapes.iter().any(|shape| shape.has_salt) {
+                    true => "another salt, or ",
+                    false => "",
+                };
+                Some(format!(
+                    "it looks like one of {}, with {salt}a wrong, missing or extra letter",
+                    names.join(" or ")
+                ))
+            }
+        }
+    }
+
+    /// Returns `true` if the text is an id of at least one format, or a number of a series.
+    pub fn is_match(&self) -> bool {
+        !self.decoded.matches.is_empty() || !self.numbers.is_empty()
+    }
+
+    /// Returns every reading, with the strongest evidence first.
+    pub fn readings(&self) -> impl Iterator<Item = MatchReading<'_>> {
+        let text = self.read_as().unwrap_or(self.id);
+        self.decoded
+            .matches
+            .iter()
+            .map(move |found| MatchReading::new(*found, text, self.known))
+    }
+
+    /// Returns the unlikely readings, with the strongest evidence first. The text is more likely a
+    /// word or an everyday number.
+    pub fn unlikely(&self) -> impl Iterator<Item = MatchReading<'_>> {
+        let text = self.read_as().unwrap_or(self.id);
+        self.withheld
+            .iter()
+            .map(move |found| MatchReading::new(*found, text, self.known))
+    }
+
+    /// Appends the unlikely readings to `out` as a JSON array.
+    pub fn write_unlikely(&self, out: &mut Vec<u8>) {
+        JsonText(out).list(self.unlikely(), |json, reading| {
+            reading.write_in_short(json)
+        });
+    }
+
+    /// Returns the formats that reject the text, with the reasons.
+    pub fn rejected(&self) -> impl Iterator<Item = RejectedFormat<'a>> {
+        let rejected = self.decoded.rejected.iter();
+        rejected.map(|(format, why)| RejectedFormat {
+            format: &format.name,
+            reason: why.code(),
+        })
+    }
+
+    /// Appends the response to `out` as a JSON object.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let mut json = JsonText(out);
+        json.raw(r#"{"id":"#).string(self.id);
+        if self.is_lenient || self.read_as.is_some() {
+            json.raw(r#","as_given":"#).bool(self.read_as.is_none());
+            let canonical = self.readings().next().map(|reading| reading.canonical());
+            json.raw(r#","canonical":"#)
+                .string_or_null(canonical.as_deref());
+        }
+        let mut written_ids = WrittenIds::default();
+        json.raw(r#","matches":"#)
+            .list(self.readings(), |json, reading| {
+                reading.write_json(json, &mut written_ids);
+            });
+        json.raw(r#","ambiguous":"#)
+            .bool(self.decoded.is_ambiguous());
+        json.raw(r#","rejected":"#)
+            .list(self.rejected(), |json, rejected| {
+                json.raw(r#"{"format":"#).string(rejected.format);
+                json.raw(r#","reason":""#).raw(rejected.reason).raw("\"}");
+            });
+        json.raw(r#","did_you_mean":"#).strings(self.did_you_mean());
+        write_notes(json.raw(r#","notes":"#), &self.notes);
+        if !self.shaped_like.is_empty() {
+            json.raw(r#","shaped_like":"#)
+                .strings(self.shaped_like.iter().map(|shape| shape.name));
+        }
+        if !self.numbers.is_empty() {
+            json.raw(r#","numbers":"#).list(&self.numbers, write_number);
+        }
+        if !self.withheld.is_empty() {
+            json.raw(r#","unlikely":"#);
+            self.write_unlikely(out);
+        }
+        JsonText(out).raw("}");
+    }
+}
+
+/// Writes the array of notes.
+pub(super) fn write_notes(json: &mut JsonText<'_>, notes: &[Note]) {
+    json.list(notes, |json, note| {
+        json.raw(r#"{"kind":""#).raw(note.kind.name());
+        json.raw(r#"","detail":"#).string(&note.detail).raw("}");
+    });
+}
+
+fn write_number(json: &mut JsonText<'_>, reading: &NumberReading) {
+    json.raw(r#"{"rule":"#).string(&reading.rule);
+    json.raw(r#","series":"#)
+        .string_or_null(reading.series.as_ref().map(SeriesName::as_str));
+    json.raw(r#","number":""#).digits(reading.number.into());
+    json.raw(r#"","check":"#)
+        .string_or_null(reading.check.as_deref())
+        .raw("}");
+}

@@ -1,0 +1,52 @@
+//! Remembers the texts of ids in one response, so that each id is encoded only once per encoding.
+
+use std::ops::Range;
+
+use super::json_text::{JsonText, is_plain};
+use idmint_core::id::Encoding;
+
+/// For each encoding, by its number, the id that this response last wrote in that encoding. Several
+/// formats may share an encoding and write an id identically. The text is then copied.
+#[derive(Debug, Default)]
+pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
+
+/// The id that was last written in one encoding, and the range of its text in the response. The
+/// range includes the quotes.
+#[derive(Debug, Clone)]
+struct WrittenId {
+    id: u128,
+    text: Range<usize>,
+}
+
+impl WrittenIds {
+    /// Writes an id in quotes. `number` identifies the encoding.
+    pub(super) fn write(
+        &mut self,
+        number: usize,
+        encoding: &Encoding,
+        id: u128,
+        JsonText(out): &mut JsonText<'_>,
+    ) {
+        if self.0.len() <= number {
+            self.0.resize(number + 1, None);
+        }
+        if let Some(written) = self.0[number].as_ref().filter(|written| written.id == id) {
+            return out.extend_from_within(written.text.clone());
+        }
+        let start = out.len();
+        out.push(b'"');
+        out.resize(start + 1 + encoding.len(id), b'"');
+        encoding.write(id, &mut out[start + 1..]);
+        if is_plain(&out[start + 1..]) {
+            out.push(b'"');
+        } else {
+            let text = String::from_utf8(out.split_off(start + 1)).expect("encodings are ASCII");
+            out.truncate(start);
+            JsonText(out).string(&text);
+        }
+        self.0[number] = Some(WrittenId {
+            id,
+            text: start..out.len(),
+        });
+    }
+}

@@ -1,0 +1,31 @@
+//! The response of `GET /health/ready`.
+
+use serde::{Deserialize, Serialize};
+
+/// The readiness of this node to mint ids and to store records, with the reason if it is not ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// `true` if the node can mint sequenced ids.
+    pub ready: bool,
+    /// The slot that this node holds, or null if it holds none.
+    pub slot: Option<u32>,
+    /// The horizon, which is the end of the time that this node has reserved for minting. Null
+    /// before the first reservation.
+    pub horizon: Option<String>,
+    /// The reason why the node is not ready, as the slug of the problem that callers get. Null if
+    /// it is ready.
+    pub reason: Option<String>,
+    /// The reason as a sentence for people. Null if the node is ready.
+    pub detail: Option<String>,
+    /// `ready` if the node stores new events, numbers and conjunctions, for which it needs no
+    /// horizon. Otherwise the slug of the problem that callers get.
+    pub records: String,
+    /// The reason why records are not stored, as a sentence with a remedy. Null if `records` is
+    /// `ready`.
+    #[serde(default)]
+    pub records_detail: Option<String>,
+    /// Warnings about certificates, revocation lists and tokens that expire within 30 days or have
+    /// expired.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,40 @@
+//! Internal to idmint: the JSON of the API. The server and its clients share these types for
+//! requests and responses.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod decode;
+mod formats;
+mod health;
+mod inspection;
+mod ledger;
+mod mint;
+mod numbers;
+mod range;
+mod report;
+mod storage;
+
+pub use decode::{
+    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, EncodeAnswer, FieldReading,
+    KnownDomains, Label, MatchReading, RejectedFormat, RowReading, Style, ruler,
+};
+pub use formats::{
+    EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo,
+};
+pub use health::Readiness;
+pub use inspection::InspectAnswer;
+pub use ledger::{
+    AppendRequest, EVENT_LEN_MAX, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, LedgerCheck,
+    LedgerIds, LedgerInfo, LedgerList,
+};
+pub use mint::{IdRow, MintAnswer, MintDetails, MintRequest, MintRows};
+pub use numbers::{
+    BlockAnswer, NumberAnswer, NumberInfo, NumberList, ResumeAnswer, SeriesInfo, SeriesList,
+    SkippedNumbers, VoidAnswer, VoidBody, VoidInfo,
+};
+pub use range::{RangeAnswer, SortedEncodings};
+pub use report::{
+    AnalysedObject, AnalysisRequest, ConjunctionInfo, ConjunctionInfos, PartialDetail,
+    PartialReports, ReportDetail, ReportRequest,
+};
+pub use storage::{StorageInfo, StorageSql};

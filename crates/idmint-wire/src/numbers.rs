@@ -1,0 +1,141 @@
+//! Requests and responses about numbers without gaps. As with ids, numbers are strings, because
+//! they may be too large for numbers in JSON.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// The response of `POST /numbers/{series}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberAnswer {
+    /// The series.
+    pub series: String,
+    /// The number that was issued. If several numbers were requested, the first of them.
+    pub number: String,
+    /// The text of `number` according to the template of the series.
+    pub text: String,
+    /// The number of consecutive numbers that were issued. Absent if only one number was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The text of each number. Absent if only one number was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texts: Option<Vec<String>>,
+}
+
+/// The response of `POST /numbers/{series}` if the series has the kind `blocks`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockAnswer {
+    /// The series.
+    pub series: String,
+    /// The first of the numbers that were issued.
+    pub first: String,
+    /// The number of consecutive numbers that were issued.
+    pub count: u32,
+}
+
+/// The body of a request to `POST /numbers/{series}/{n}/void`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VoidBody<'a> {
+    /// The reason for voiding the number.
+    #[serde(borrow)]
+    pub reason: Cow<'a, str>,
+}
+
+/// The response of `POST /numbers/{series}/{n}/void`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoidAnswer {
+    /// The series.
+    pub series: String,
+    /// The number.
+    pub number: String,
+    /// The text of the number according to the template of the series.
+    pub text: String,
+    /// The reason, the time and the caller of the voiding.
+    pub void: VoidInfo,
+}
+
+/// The response of `POST /numbers/{series}/resume`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeAnswer {
+    /// The series that was resumed, or `*` if all held series were resumed.
+    pub series: String,
+    /// The next number of the series, or null if all series were resumed.
+    pub next: Option<String>,
+    /// The numbers that became void, or null if no number was skipped.
+    pub skipped: Option<SkippedNumbers>,
+}
+
+/// The numbers that were skipped when a series was resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedNumbers {
+    /// The first skipped number.
+    pub first: String,
+    /// The last skipped number.
+    pub last: String,
+}
+
+/// The reason why a number was voided, with the time and the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoidInfo {
+    /// The reason for voiding the number.
+    pub reason: String,
+    /// The time at which the number was voided.
+    pub time: String,
+    /// The name of the caller, or null if it is unknown.
+    pub by: Option<String>,
+}
+
+/// A number of a series, with the data that an audit of the series needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberInfo {
+    /// The number. In a series of the kind `blocks`, the first number of a reserved range.
+    pub number: String,
+    /// The last number of the reserved range. Absent unless the series has the kind `blocks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// The text of the number according to the template of the series.
+    pub text: String,
+    /// The time at which the number was issued.
+    pub time: String,
+    /// The digest of the idempotency key of the request that got the number, as 32 hexadecimal
+    /// digits.
+    pub key: String,
+    /// The name of the caller, or null if it is unknown.
+    pub by: Option<String>,
+    /// The reason, the time and the caller of the voiding, or null if the number is not void.
+    pub void: Option<VoidInfo>,
+}
+
+/// One page of the numbers in a series, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberList {
+    /// The series.
+    pub series: String,
+    /// The numbers of this page.
+    pub numbers: Vec<NumberInfo>,
+    /// The value of `after` that requests the next page, or null on the last page.
+    pub next: Option<String>,
+}
+
+/// A series, with the first and the last number that it has issued.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesInfo {
+    /// The name of the series.
+    pub series: String,
+    /// The first number that the series has issued.
+    pub first: String,
+    /// The last number that the series has issued.
+    pub last: String,
+    /// The time at which the last number was issued.
+    pub updated: String,
+}
+
+/// One page of the list of series, in the order of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesList {
+    /// The series of this page.
+    pub series: Vec<SeriesInfo>,
+    /// The value of `after` that requests the next page, or null on the last page.
+    pub next: Option<String>,
+}

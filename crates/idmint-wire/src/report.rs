@@ -1,0 +1,216 @@
+//! The request and the response of `POST /ids/{format}` for a grouped format. A request contains
+//! reports, and the response has a result for each of them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, IgnoredAny, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A report of a close approach of two objects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportRequest<'a> {
+    /// The time of closest approach in UTC. It is written as in RFC 3339 or CCSDS.
+    #[serde(borrow)]
+    pub tca: Cow<'a, str>,
+    /// The catalogue number of the object that is named first.
+    #[serde(deserialize_with = "whole_number")]
+    pub primary: u64,
+    /// The catalogue number of the other object.
+    #[serde(deserialize_with = "whole_number")]
+    pub secondary: u64,
+    /// The id that an earlier response has given to this conjunction, if any.
+    #[serde(
+        rename = "CONJUNCTION_EVENT_ID",
+        borrow,
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub noted: Option<Cow<'a, str>>,
+}
+
+/// A report from the file of an analyst. The file has many more members, which are ignored.
+///
+/// An object is given as a JSON object, `{"primary_object":{"norad_id":25544}}`, or as a table
+/// column whose name contains a dot, `"primary_object.norad_id"`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AnalysisRequest<'a> {
+    /// The id that an earlier response has given to this conjunction, if any.
+    #[serde(borrow, default)]
+    pub event_id: Option<Cow<'a, str>>,
+    /// The time of closest approach in UTC. It is written as in RFC 3339 or CCSDS.
+    #[serde(borrow)]
+    pub tca: Cow<'a, str>,
+    /// The object that is named first.
+    #[serde(alias = "primary_object.norad_id")]
+    pub primary_object: AnalysedObject,
+    /// The other object.
+    #[serde(alias = "secondary_object.norad_id")]
+    pub secondary_object: AnalysedObject,
+}
+
+/// An object in an [`AnalysisRequest`]. It is a JSON object that contains the catalogue number, or
+/// the catalogue number alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnalysedObject {
+    /// The catalogue number.
+    pub norad_id: u64,
+}
+
+impl<'de> Deserialize<'de> for AnalysedObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnalysedObject, D::Error> {
+        deserializer
+            .deserialize_any(ObjectNumber)
+            .map(|norad_id| AnalysedObject { norad_id })
+    }
+}
+
+/// A visitor that reads a catalogue number, with or without quotes, or a JSON object that has the
+/// number as its member `norad_id`.
+struct ObjectNumber;
+
+impl<'de> Visitor<'de> for ObjectNumber {
+    type Value = u64;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a catalogue number from 1 up, or an object with it as `norad_id`")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
+        let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = is_digits.then(|| text.parse().ok()).flatten();
+        number.ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
+        let mut found = None;
+        while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+            if name == "norad_id" {
+                found = Some(members.next_value::<AnalysedObject>()?.norad_id);
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        found.ok_or_else(|| de::Error::missing_field("norad_id"))
+    }
+}
+
+/// The result for one report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportDetail {
+    /// The id of the report, which is the id of its conjunction.
+    pub id: String,
+    /// `true` if the report is the first of its conjunction. Null if this is unknown, because
+    /// conjunctions are not stored.
+    pub created: Option<bool>,
+    /// The time of closest approach from which the id of the conjunction is made, in microseconds.
+    /// If conjunctions are not stored, it is the time in the report itself.
+    pub anchor_tca: String,
+    /// The time from `anchor_tca` to the report, in microseconds. 0 if conjunctions are not stored.
+    pub tca_delta_us: i64,
+    /// `true` if the report has an attached id that differs from `id`. Otherwise absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noted_differs: bool,
+    /// If the report is the first of its conjunction, the ids of other conjunctions of the same two
+    /// objects within one minute. The order of the objects does not matter. Absent if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<String>,
+    /// A warning for the sender about how the report was read. Absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+/// A conjunction that is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConjunctionInfo {
+    /// The id of the conjunction.
+    pub id: String,
+    /// The time of closest approach from which the id of the conjunction is made, in microseconds.
+    pub anchor_tca: String,
+    /// The catalogue number of the object that is named first.
+    pub primary: u64,
+    /// The catalogue number of the other object.
+    pub secondary: u64,
+    /// The rank of the conjunction among those of the same pair. If a report is within reach of
+    /// several conjunctions, it joins the one with the lowest rank.
+    pub rank: u32,
+    /// The approximate number of reports, or null if it is unknown.
+    pub reports: Option<u64>,
+    /// The time at which the first report arrived.
+    pub first_reported: Option<String>,
+    /// The time at which the last report arrived.
+    pub last_reported: Option<String>,
+    /// The time of closest approach in the first report.
+    pub first_tca: Option<String>,
+    /// The time of closest approach in the last report.
+    pub last_tca: Option<String>,
+    /// The ids of other conjunctions of the same two objects within one minute. The order of the
+    /// objects does not matter.
+    pub near: Vec<String>,
+    /// The ids that other originators have given to the conjunction, in the order in which they
+    /// arrived.
+    #[serde(default)]
+    pub external: Vec<String>,
+}
+
+/// One page of the list of stored conjunctions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConjunctionInfos {
+    /// The format of the ids.
+    pub format: String,
+    /// The conjunctions of this page.
+    pub conjunctions: Vec<ConjunctionInfo>,
+    /// The value of `after` that requests the next page, or null on the last page.
+    pub next: Option<String>,
+}
+
+/// The results for a request in which invalid reports are left out instead of refusing all reports.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartialReports<P> {
+    /// The format of the ids.
+    pub format: String,
+    /// The number of reports that got an id.
+    pub count: u64,
+    /// The id of each report, or null if it got none.
+    pub ids: Vec<Option<String>>,
+    /// The result for each report, in order.
+    pub details: Vec<PartialDetail<P>>,
+}
+
+/// The result for one report of a request in which invalid reports are left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum PartialDetail<P> {
+    /// The report got an id.
+    Id(ReportDetail),
+    /// The report got no id.
+    Refused {
+        /// The reason why the report got no id.
+        problem: P,
+    },
+}
+
+/// Reads a number that has no fraction, exponent or sign. The error message states this
+/// requirement.
+fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    deserializer.deserialize_u64(WholeNumber)
+}
+
+struct WholeNumber;
+
+impl Visitor<'_> for WholeNumber {
+    type Value = u64;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a catalogue number, a whole number from 1 up")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+}

@@ -1,0 +1,112 @@
+//! `idmint numbers resume`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::ProgressBar;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::{Lines, print};
+use crate::cli::running_service::{RetryArgs, block_on};
+use idmint_client::{Client, ClientError};
+use idmint_records::ledger::SeriesName;
+use idmint_wire::ResumeAnswer;
+
+/// Resume series that wait after a restore.
+///
+/// A service that was started on restored data gives no numbers until an operator says where each series continues. N is the
+/// highest number of the series in your own records, plus one. The numbers in between become void.
+#[derive(Debug, Args)]
+pub(super) struct Resume {
+    /// The series.
+    #[arg(value_parser = SeriesName::from_text, requires = "from", required_unless_present = "all")]
+    series: Option<SeriesName>,
+    /// The next number of the series.
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    from: Option<u64>,
+    /// Resume every series. Each line of the file has a series and its last number, separated by a space. Series that the
+    /// file does not name continue at their stored numbers.
+    #[arg(long, value_name = "FILE", conflicts_with = "series")]
+    all: Option<PathBuf>,
+    #[command(flatten)]
+    service: RetryArgs,
+}
+
+impl Resume {
+    /// Prints the number at which each series continues.
+    ///
+    /// # Errors
+    /// Returns exit code 1 if the service refuses the request, 65 if the file or a credential file
+    /// is invalid, 69 if the service is unreachable, 74 if input or output fails, and 75 if the
+    /// service stays busy.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let last_numbers = self.all.as_deref().map(read_last_numbers).transpose()?;
+        let client = self.service.client(&ProgressBar::hidden())?;
+        match (last_numbers, self.series, self.from) {
+            (Some(last_numbers), ..) => block_on(resume_all(&client, &last_numbers)),
+            (None, Some(series), Some(from)) => block_on(async {
+                let answer = client.resume_numbers(Some((&series, from))).await?;
+                print(format_args!("{}\n", line_of(&answer)))
+            }),
+            (None, ..) => unreachable!("clap requires a series with --from, or --all"),
+        }
+    }
+}
+
+/// Resumes the listed series at the number after their last one, then all other series.
+async fn resume_all(client: &Client, last_numbers: &[(SeriesName, u64)]) -> Result<(), Failure> {
+    let mut lines = Lines::begin();
+    for (series, last) in last_numbers {
+        match client.resume_numbers(Some((series, last + 1))).await {
+            Ok(answer) => lines.write(&line_of(&answer))?,
+            // An earlier run of this command has resumed the series, and numbers were taken from
+            // the series since.
+            Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
+                lines.write(&refusal.detail)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    client.resume_numbers(None).await?;
+    lines.write("all other series continue at their stored numbers")?;
+    lines.end()
+}
+
+fn line_of(answer: &ResumeAnswer) -> String {
+    let next = answer.next.as_deref().unwrap_or_default();
+    match &answer.skipped {
+        Some(skipped) => format!(
+            "{} continues with {next}; {} to {} are void",
+            answer.series, skipped.first, skipped.last
+        ),
+        None => format!("{} continues with {next}", answer.series),
+    }
+}
+
+/// Reads lines that each have a series and its last number. Blank lines are skipped.
+fn read_last_numbers(path: &std::path::Path) -> Result<Vec<(SeriesName, u64)>, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot read {}: {error}", path.display()))
+    })?;
+    let lines = text.lines().enumerate();
+    let used = lines.filter(|(_, line)| !line.trim().is_empty());
+    used.map(|(at, line)| {
+        last_number_of(line).ok_or_else(|| {
+            let expected = "a series and its last number, such as \"acme-2026 4711\"";
+            let place = format!("{}, line {}", path.display(), at + 1);
+            Failure::new(
+                Exit::Damaged,
+                format!("{place}: expected {expected}, got {line:?}"),
+            )
+        })
+    })
+    .collect()
+}
+
+fn last_number_of(line: &str) -> Option<(SeriesName, u64)> {
+    let (series, last) = line.trim().split_once(char::is_whitespace)?;
+    let last: u64 = last.trim().parse().ok()?;
+    last.checked_add(1)?;
+    Some((SeriesName::from_text(series).ok()?, last))
+}

@@ -1,0 +1,195 @@
+//! Access to a running service from commands: its address, credentials, retries and idempotency
+//! keys.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::ProgressBar;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::server::config::Config;
+use crate::server::reachable;
+use idmint_client::{Client, ClientError, Retry, Trust};
+use idmint_core::time::{format_duration, parse_duration};
+use idmint_storage::WithCauses;
+
+/// Returns the address of the service on this machine, from the environment or the defaults.
+pub(super) fn service_url() -> String {
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let config = Config::load(None, variables, toml::Table::new()).unwrap_or_default();
+    format!(
+        "{}://{}",
+        config.http.scheme(),
+        reachable(config.http.listen)
+    )
+}
+
+/// The credentials of a command, and the authorities that it trusts.
+#[derive(Debug, Args)]
+pub(super) struct AccessArgs {
+    /// A file with the token to send, if the service requires one.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A PEM file with the only authorities to trust if the service uses TLS; those of the system if absent.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// A PEM file with the client certificate, if the service requires one.
+    #[arg(long, value_name = "FILE")]
+    cert: Option<PathBuf>,
+    /// A PEM file with the private key of that certificate; that of --cert if absent.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    cert_key: Option<PathBuf>,
+}
+
+impl AccessArgs {
+    /// Returns a client of the service at `url`, with these credentials.
+    ///
+    /// # Errors
+    /// Returns exit code 74 if a file cannot be read, and 65 if its content is invalid.
+    pub(super) fn client(&self, url: &str) -> Result<Client, Failure> {
+        let mut trust = Trust::default();
+        if let Some(ca) = &self.ca {
+            trust = trust
+                .in_authorities(&read("--ca", ca)?)
+                .map_err(|error| damaged("--ca", ca, &error))?;
+        }
+        if let Some(cert) = &self.cert {
+            let key = self.cert_key.as_ref().unwrap_or(cert);
+            let shown = trust.showing(&read("--cert", cert)?, &read("--cert-key", key)?);
+            trust = shown.map_err(|error| damaged("--cert", cert, &error))?;
+        }
+        let client = Client::trusting(trust, url)?;
+        let Some(path) = &self.token_file else {
+            return Ok(client);
+        };
+        let token = read("--token-file", path)?;
+        let token = String::from_utf8_lossy(&token);
+        client
+            .with_token(token.trim_end())
+            .map_err(|error| damaged("--token-file", path, &error))
+    }
+}
+
+fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path)
+        .map_err(|error| Failure::new(Exit::Io, format!("{flag} {}: {error}", path.display())))
+}
+
+fn damaged(flag: &str, path: &Path, error: &ClientError) -> Failure {
+    Failure::new(Exit::Damaged, format!("{flag} {}: {error}", path.display()))
+}
+
+/// The address of a service, and the credentials for it.
+#[derive(Debug, Args)]
+pub(super) struct ServiceArgs {
+    /// Where the service listens.
+    #[arg(long, default_value_t = service_url())]
+    server: String,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+impl ServiceArgs {
+    /// Returns a client of the service.
+    ///
+    /// # Errors
+    /// Returns the errors of [`AccessArgs::client`].
+    pub(super) fn client(&self) -> Result<Client, Failure> {
+        self.access.client(&self.server)
+    }
+}
+
+/// A service, and how long to retry each request.
+#[derive(Debug, Args)]
+pub(super) struct RetryArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// How long to retry each request while the service is unreachable or busy; 0s sends it once.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_timeout)]
+    timeout: Duration,
+}
+
+impl RetryArgs {
+    /// Returns a client that retries. For each request, the client prints the error before the
+    /// first retry above the progress bar.
+    ///
+    /// # Errors
+    /// Returns exit code 74 if a file cannot be read, and 65 if its content is invalid.
+    pub(super) fn client(self, progress: &ProgressBar) -> Result<Client, Failure> {
+        let (progress, time_max) = (progress.clone(), format_duration(self.timeout));
+        let retry = Retry::within(self.timeout, move |error| {
+            let error = WithCauses(error);
+            progress.suspend(|| eprintln!("idmint: {error}; asking again for up to {time_max}"));
+        });
+        Ok(self.service.client()?.retrying(retry))
+    }
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .ok_or_else(|| "a whole number and a unit are needed, such as 90s or 5m".to_owned())
+}
+
+/// Sends one request to a service, without retries.
+///
+/// # Errors
+/// Returns exit code 1 if the service refuses the request. Returns 69 if the service is unreachable
+/// or the response does not come from idmint.
+pub(super) fn ask_once<T>(
+    client: Client,
+    request: impl AsyncFnOnce(&Client) -> Result<T, ClientError>,
+) -> Result<T, Failure> {
+    block_on(async { request(&client).await.map_err(of_one_request) })
+}
+
+/// Blocks until the requests of a command are done.
+///
+/// # Errors
+/// Returns exit code 74 if the runtime cannot start, and the errors of `work`.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("cannot start: {error}"));
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?
+        .block_on(work)
+}
+
+/// Returns the failure of a command whose only request failed with `error`.
+pub(super) fn of_one_request(error: ClientError) -> Failure {
+    match &error {
+        ClientError::Refused(refusal) | ClientError::Busy(refusal) if refusal.is_explained => {
+            Failure::of(Exit::No, &error)
+        }
+        ClientError::Refused(_) | ClientError::Busy(_) => Failure::of(Exit::Unavailable, &error),
+        _ => error.into(),
+    }
+}
+
+/// The maximum length of an idempotency key on the command line. The service accepts 255
+/// characters, and each request of a command appends a slash and a number of at most 20 digits.
+const KEY_LEN_MAX: usize = 234;
+
+/// Returns an idempotency key that is derived from a digest of the request's content.
+pub(super) fn key_of(digest: [u8; 32]) -> String {
+    format!(
+        "{:032x}",
+        u128::from_be_bytes(*digest.first_chunk().expect("16 of 32 bytes"))
+    )
+}
+
+/// Parses an idempotency key from the command line.
+pub(super) fn parse_key(text: &str) -> Result<String, String> {
+    if text.is_empty()
+        || text.len() > KEY_LEN_MAX
+        || !text.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(format!(
+            "1 to {KEY_LEN_MAX} visible ASCII characters are needed"
+        ));
+    }
+    Ok(text.to_owned())
+}

@@ -1,7 +1,0 @@
-//! Reports in, ids out.
-
-mod grouping;
-mod report_answers;
-mod report_body;
-mod report_order;
-pub(in crate::http) mod reports;

@@ -1,0 +1,353 @@
+//! Access control of the service: the tokens, certificates and TLS files that the configuration
+//! names.
+//!
+//! The files are read at the start, and again when the process receives SIGHUP.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::NoServerSessionStorage;
+use tokio_rustls::rustls::{self, ServerConfig};
+use tracing::{error, info};
+
+use super::expiries::expiries_in;
+use crate::server::config::{Config, TlsConfig};
+use idmint_http::{ClientCertificates, ClientCertificatesError, Guard, Rate, Tokens, TokensError};
+use idmint_net::Tls;
+use idmint_service::{Expiry, ExpiryKind, IdSource, Service};
+use idmint_storage::WithCauses;
+
+/// An error in the access settings or their files.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// The tokens cannot be read.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// The guard that checks callers and the TLS configuration, if they are configured, and the files
+/// from which they were read.
+#[derive(Debug, Clone)]
+pub(super) struct Access {
+    tokens: Option<PathBuf>,
+    tls_config: TlsConfig,
+    formats: Vec<String>,
+    guard: Option<Arc<Guard>>,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Access {
+    /// Reads the access files that a configuration names, and gives `service` the expiry times of
+    /// the credentials in them to report.
+    ///
+    /// # Errors
+    /// Returns [`AccessError`] if a file cannot be read or is not valid.
+    pub(super) fn of(config: &Config, service: &Service) -> Result<Access, AccessError> {
+        let formats: Vec<_> = service
+            .formats()
+            .iter()
+            .map(|served| served.format().name.clone())
+            .collect();
+        let of_events = service
+            .formats()
+            .iter()
+            .filter(|served| matches!(served.source(), IdSource::Events));
+        let of_events = of_events
+            .map(|served| served.format().name.clone())
+            .collect();
+        let tokens = config
+            .http
+            .tokens
+            .as_ref()
+            .map(|path| Tokens::load(path, &formats))
+            .transpose()?;
+        let files = TlsFiles::read(&config.http.tls)?;
+        if let Some(tokens) = &tokens {
+            service.set_expiries("http.tokens", tokens.expiries().to_vec());
+        }
+        if let Some(files) = &files {
+            service.set_expiries("http.tls", files.expiries.clone());
+        }
+        let (tls, clients) = files
+            .map(|files| (Tls::new(files.config), files.clients))
+            .unzip();
+        let (clients, rate) = (clients.flatten(), config.http.rate.map(Rate::per_second));
+        let is_open = tokens.is_none() && clients.is_none() && rate.is_none();
+        let mut guard = Guard::new(of_events, Arc::clone(service.clock()));
+        if let Some(tokens) = tokens {
+            guard = guard.with_tokens(tokens);
+        }
+        if let Some(clients) = clients {
+            guard = guard.with_certificates(clients);
+        }
+        if let Some(rate) = rate {
+            guard = guard.with_rate(rate);
+        }
+        Ok(Access {
+            tokens: config.http.tokens.clone(),
+            tls_config: config.http.tls.clone(),
+            formats,
+            guard: (!is_open).then(|| Arc::new(guard)),
+            tls,
+        })
+    }
+
+    pub(super) fn guard(&self) -> Option<Arc<Guard>> {
+        self.guard.clone()
+    }
+
+    pub(super) fn tls(&self) -> Option<Arc<Tls>> {
+        self.tls.clone()
+    }
+
+    /// Reads the files again and accepts the tokens and certificates that are now in them. From
+    /// `config`, only the scopes of certificates take effect. If a file is invalid, the previous
+    /// settings stay in force.
+    pub(super) fn read_again(&mut self, config: Option<&Config>, service: &Service) {
+        if let Some(config) = config {
+            self.tls_config
+                .client_scopes
+                .clone_from(&config.http.tls.client_scopes);
+        }
+        if let (Some(guard), Some(path)) = (&self.guard, &self.tokens) {
+            match Tokens::load(path, &self.formats) {
+                Ok(tokens) => {
+                    info!(
+                        tokens = tokens.count(),
+                        "{} tokens of {} are accepted now",
+                        tokens.count(),
+                        path.display()
+                    );
+                    service.set_expiries("http.tokens", tokens.expiries().to_vec());
+                    guard.accept_tokens(tokens);
+                }
+                Err(error) => error!("the tokens are unchanged: {}", WithCauses(&error)),
+            }
+        }
+        if let Some(tls) = &self.tls {
+            match TlsFiles::read(&self.tls_config) {
+                Ok(files) => files.into_iter().for_each(|files| {
+                    service.set_expiries("http.tls", files.expiries.clone());
+                    self.speak(tls, files);
+                }),
+                Err(error) => error!("the certificates are unchanged: {}", WithCauses(&error)),
+            }
+        }
+    }
+
+    fn speak(&self, tls: &Tls, files: TlsFiles) {
+        let names = files.clients.as_ref().map_or(0, |clients| clients.count());
+        tls.replace(files.config);
+        if let (Some(guard), Some(clients)) = (&self.guard, files.clients) {
+            guard.accept_certificates(clients);
+        }
+        info!(
+            names,
+            "the certificates are reloaded, {names} client names are accepted now"
+        );
+    }
+}
+
+/// The access rules of a configuration, described for operators.
+#[derive(Debug)]
+pub struct AccessSummary {
+    /// The credentials that the service accepts, such as `3 tokens, 1 certificate names`.
+    pub credentials: String,
+    /// One line for each token or certificate that has a scope but is refused some requests of that
+    /// scope.
+    pub refusals: Vec<String>,
+}
+
+/// Reads the tokens, certificates and TLS files that a configuration names, and summarizes them.
+///
+/// # Errors
+/// Returns [`AccessError`] if a file cannot be read or is not valid.
+pub fn check_access(config: &Config, service: &Service) -> Result<AccessSummary, AccessError> {
+    let access = Access::of(config, service)?;
+    let guard = access.guard.as_deref();
+    let counts = [
+        (guard.and_then(Guard::tokens), "tokens"),
+        (guard.and_then(Guard::certificates), "certificate names"),
+    ];
+    let counts: Vec<_> = counts
+        .into_iter()
+        .filter_map(|(count, what)| Some(format!("{} {what}", count?)))
+        .collect();
+    let credentials = if counts.is_empty() {
+        "need no token".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    Ok(AccessSummary {
+        credentials,
+        refusals: guard.map(Guard::refusals).unwrap_or_default(),
+    })
+}
+
+/// The TLS configuration, read from its files.
+struct TlsFiles {
+    config: ServerConfig,
+    /// `None` if clients need no certificate.
+    clients: Option<ClientCertificates>,
+    /// The expiry times of the certificates and revocation lists in the files.
+    expiries: Vec<Expiry>,
+}
+
+/// An error in the TLS files.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{key}: {} cannot be read", .path.display())]
+    Unreadable {
+        /// The setting.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file is not PEM, or lacks an item of the required kind.
+    #[error("{key}: {} has no {what} in PEM", .path.display())]
+    NotPem {
+        /// The setting.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The missing item, such as `certificate`.
+        what: &'static str,
+        /// The cause.
+        #[source]
+        cause: pem::Error,
+    },
+    /// The certificate or the key cannot be used, or the two do not match.
+    #[error("http.tls: {} with the key {} cannot be used", .certificate.display(), .key.display())]
+    Unusable {
+        /// The certificate file.
+        certificate: PathBuf,
+        /// The key file.
+        key: PathBuf,
+        /// The cause.
+        #[source]
+        cause: rustls::Error,
+    },
+    /// The certificate authorities for clients cannot be used.
+    #[error("http.tls.client_ca: {} cannot be used", .path.display())]
+    Clients {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        cause: ClientCertificatesError,
+    },
+}
+
+impl TlsFiles {
+    /// Reads the TLS files, or returns `None` if TLS is not configured.
+    ///
+    /// # Errors
+    /// Returns [`TlsError`], which names the setting and the file.
+    fn read(tls: &TlsConfig) -> Result<Option<TlsFiles>, TlsError> {
+        let (Some(certificate), Some(key)) = (&tls.certificate, &tls.key) else {
+            return Ok(None);
+        };
+        let mut expiries = Vec::new();
+        let clients = tls
+            .client_ca
+            .as_ref()
+            .map(|path| read_clients(path, tls, &mut expiries))
+            .transpose()?;
+        let chain = read_chain(certificate, &mut expiries)?;
+        let secret = read_key(key)?;
+        let unusable = |cause| TlsError::Unusable {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            cause,
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?;
+        let config = match &clients {
+            Some(clients) => {
+                let builder = builder.with_client_cert_verifier(clients.verifier());
+                let mut config = builder.with_single_cert(chain, secret).map_err(unusable)?;
+                // A resumed session would not present the client certificate again, so resumption
+                // is disabled.
+                config.session_storage = Arc::new(NoServerSessionStorage {});
+                config.send_tls13_tickets = 0;
+                config
+            }
+            None => builder
+                .with_no_client_auth()
+                .with_single_cert(chain, secret)
+                .map_err(unusable)?,
+        };
+        Ok(Some(TlsFiles {
+            config,
+            clients,
+            expiries,
+        }))
+    }
+}
+
+fn read_clients(
+    path: &Path,
+    tls: &TlsConfig,
+    expiries: &mut Vec<Expiry>,
+) -> Result<ClientCertificates, TlsError> {
+    const KEY: &str = "http.tls.client_ca";
+    let text = read(KEY, path)?;
+    expiries.extend(expiries_in(&text, ExpiryKind::Authority, KEY));
+    let unusable = |cause| TlsError::Clients {
+        path: path.to_owned(),
+        cause,
+    };
+    ClientCertificates::new(&text, &tls.client_scopes).map_err(unusable)
+}
+
+fn read_chain(
+    path: &Path,
+    expiries: &mut Vec<Expiry>,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    const KEY: &str = "http.tls.certificate";
+    let text = read(KEY, path)?;
+    expiries.extend(expiries_in(&text, ExpiryKind::Certificate, KEY));
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let not_pem = |cause| TlsError::NotPem {
+        key: KEY,
+        path: path.to_owned(),
+        what: "certificate",
+        cause,
+    };
+    match chain.map_err(not_pem)? {
+        chain if chain.is_empty() => Err(not_pem(pem::Error::NoItemsFound)),
+        chain => Ok(chain),
+    }
+}
+
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    const KEY: &str = "http.tls.key";
+    let text = read(KEY, path)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|cause| TlsError::NotPem {
+        key: KEY,
+        path: path.to_owned(),
+        what: "private key",
+        cause,
+    })
+}
+
+fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    fs::read(path).map_err(|cause| TlsError::Unreadable {
+        key,
+        path: path.to_owned(),
+        cause,
+    })
+}

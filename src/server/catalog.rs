@@ -1,0 +1,341 @@
+//! The formats of this program: the built-in formats, with the changes and additions of the
+//! configuration.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::server::config::{Config, FormatsConfig, Origin};
+use idmint_core::id::{Format, FormatDefinition, FormatError, PRESETS, Salt};
+
+/// The name of the format that the section `typeid` configures.
+const TYPEID: &str = "typeid";
+
+/// The maximum length of a chain of formats in which each names the next with `like`. A longer
+/// chain is refused as a cycle.
+const LIKE_MAX: usize = 16;
+
+/// All enabled formats, in the order in which decoding tries them.
+#[derive(Debug)]
+pub struct Catalog {
+    /// The formats.
+    pub formats: Vec<Arc<Format>>,
+    /// The names of the disabled formats.
+    pub off: Vec<String>,
+}
+
+/// An error in the format settings.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// A format definition is invalid.
+    #[error("{}{error}\nEvery key has its line in docs/CUSTOM-FORMATS.md.", .place.as_ref().map_or_else(String::new, |place| format!("{place}: ")))]
+    Format {
+        /// The position of the definition, if it is in the configuration file.
+        place: Option<Origin>,
+        /// The error in the definition.
+        error: FormatError,
+    },
+    /// A built-in definition is not TOML, which is a bug in this build.
+    #[error("the built-in format `{name}` is broken: {problem}")]
+    Preset {
+        /// The format.
+        name: &'static str,
+        /// The parse error.
+        problem: String,
+    },
+    /// `like` names a format that does not exist.
+    #[error("format `{format}`: like = `{like}` is not a format; choose from {}", .known.join(", "))]
+    LikeUnknown {
+        /// The format.
+        format: String,
+        /// The value of `like`.
+        like: String,
+        /// The existing formats.
+        known: Vec<String>,
+    },
+    /// A format is based on itself through a chain of `like`.
+    #[error("format `{format}`: its `like` refers back to itself")]
+    LikeCircle {
+        /// The format.
+        format: String,
+    },
+    /// A setting names a format that does not exist or is disabled.
+    #[error("{key} names `{name}`, which is not an enabled format; choose from {}", .known.join(", "))]
+    NameUnknown {
+        /// The setting.
+        key: &'static str,
+        /// The name as configured.
+        name: String,
+        /// The existing formats.
+        known: Vec<String>,
+    },
+}
+
+impl Catalog {
+    /// Builds and checks the formats of a configuration.
+    ///
+    /// # Errors
+    /// Returns [`CatalogError`], which names the format or setting, the value and the alternatives.
+    pub fn of(config: &Config) -> Result<Catalog, CatalogError> {
+        let mut tables = tables(&config.formats)?;
+        if !config.typeid.types.is_empty() {
+            let types = config
+                .typeid
+                .types
+                .iter()
+                .map(|name| toml::Value::from(name.as_str()))
+                .collect();
+            tables
+                .entry(TYPEID.to_owned())
+                .or_default()
+                .insert("types".to_owned(), toml::Value::Array(types));
+        }
+        let (mut formats, mut off) = (Vec::new(), Vec::new());
+        for name in names_in_order(&tables) {
+            let mut table = resolved(&name, &tables)?;
+            // A format that the configuration defines or enables is minted here, however rare it is
+            // elsewhere. The built-in rarity is therefore removed, unless the configuration's own
+            // definition sets one.
+            let own = config.formats.definitions.get(&name);
+            let is_enabled = || {
+                config
+                    .formats
+                    .enabled
+                    .iter()
+                    .flatten()
+                    .any(|of| *of == name)
+            };
+            if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
+                table.remove("rarity");
+            }
+            let compiled = FormatDefinition::from_table(&name, table)
+                .and_then(|written| written.read_salts(&name, read_salt)?.compile(&name));
+            let format = compiled.map_err(|error| CatalogError::Format {
+                place: config.origins.formats.get(&name).cloned(),
+                error,
+            })?;
+            let is_on = config
+                .formats
+                .enabled
+                .as_ref()
+                .map_or(format.enabled, |enabled| enabled.contains(&name));
+            if is_on {
+                formats.push(Arc::new(format));
+            } else {
+                off.push(name);
+            }
+        }
+        let known = |formats: &[Arc<Format>]| {
+            formats
+                .iter()
+                .map(|format| format.name.clone())
+                .collect::<Vec<_>>()
+        };
+        for name in config.formats.enabled.iter().flatten() {
+            if !formats.iter().any(|format| format.name == *name) {
+                let known = tables.keys().cloned().collect();
+                return Err(CatalogError::NameUnknown {
+                    key: "formats.enabled",
+                    name: name.clone(),
+                    known,
+                });
+            }
+        }
+        for name in &config.decode.order {
+            if !formats.iter().any(|format| format.name == *name) {
+                let known = known(&formats);
+                return Err(CatalogError::NameUnknown {
+                    key: "decode.order",
+                    name: name.clone(),
+                    known,
+                });
+            }
+        }
+        let place = |format: &Arc<Format>| {
+            config
+                .decode
+                .order
+                .iter()
+                .position(|name| *name == format.name)
+        };
+        formats.sort_by_key(|format| place(format).unwrap_or(usize::MAX));
+        Ok(Catalog { formats, off })
+    }
+}
+
+/// Returns the definition of every format. The configured tables are merged over the built-in ones.
+fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, CatalogError> {
+    let mut tables = BTreeMap::new();
+    for preset in PRESETS {
+        let table: toml::Table =
+            preset
+                .toml
+                .parse()
+                .map_err(|error: toml::de::Error| CatalogError::Preset {
+                    name: preset.name,
+                    problem: error.to_string(),
+                })?;
+        tables.insert(preset.name.to_owned(), table);
+    }
+    for (name, table) in &config.definitions {
+        let base = if table.contains_key("like") {
+            None
+        } else {
+            tables.get(name)
+        };
+        tables.insert(
+            name.clone(),
+            laid_over(base.cloned().unwrap_or_default(), table),
+        );
+    }
+    Ok(tables)
+}
+
+/// Returns the names of the built-in formats in their order, followed by the other names in
+/// alphabetical order.
+fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
+    let presets = PRESETS.iter().map(|preset| preset.name.to_owned());
+    let others = tables
+        .keys()
+        .filter(|name| PRESETS.iter().all(|preset| preset.name != name.as_str()))
+        .cloned();
+    presets.chain(others).collect()
+}
+
+/// Returns the table of a format, merged over the tables of the formats that it names with `like`,
+/// directly or indirectly.
+fn resolved(
+    name: &str,
+    tables: &BTreeMap<String, toml::Table>,
+) -> Result<toml::Table, CatalogError> {
+    let mut table = tables[name].clone();
+    for _ in 0..LIKE_MAX {
+        let Some(like) = table.remove("like") else {
+            return Ok(table);
+        };
+        let like = like.as_str().unwrap_or_default().to_owned();
+        let Some(base) = tables.get(&like) else {
+            let known = tables.keys().cloned().collect();
+            return Err(CatalogError::LikeUnknown {
+                format: name.to_owned(),
+                like,
+                known,
+            });
+        };
+        let mut base = base.clone();
+        // A format that the file defines is enabled, even if the format that it is based on is
+        // disabled.
+        base.remove("enabled");
+        // The ids of another generator matter only to the format for which they are configured.
+        base.remove("start_after");
+        base.remove("exclude");
+        table = laid_over(base, &table);
+    }
+    Err(CatalogError::LikeCircle {
+        format: name.to_owned(),
+    })
+}
+
+/// Reads a salt from a file that has one line.
+fn read_salt(path: &Path) -> Result<Salt, String> {
+    let bytes = fs::read(path).map_err(|cause| cause.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "must be ASCII".to_owned())?;
+    let mut lines = text.lines();
+    match (lines.next().filter(|line| !line.is_empty()), lines.next()) {
+        (Some(salt), None) => Ok(salt.into()),
+        _ => Err("must have one line, the salt".to_owned()),
+    }
+}
+
+fn laid_over(mut base: toml::Table, over: &toml::Table) -> toml::Table {
+    base.extend(over.iter().map(|(key, value)| (key.clone(), value.clone())));
+    base
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog(toml: &str) -> Result<Catalog, CatalogError> {
+        let flags = toml.parse().expect("TOML");
+        Catalog::of(&Config::load(None, std::iter::empty(), flags).expect("a configuration"))
+    }
+
+    fn names(catalog: &Catalog) -> Vec<&str> {
+        catalog
+            .formats
+            .iter()
+            .map(|format| format.name.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn the_built_in_formats_are_on_in_their_order_but_for_two() {
+        let catalog = catalog("").expect("the defaults");
+        let off = ["payment-wide", "conjunction-v1-label"];
+        let on = PRESETS
+            .iter()
+            .map(|preset| preset.name)
+            .filter(|name| !off.contains(name));
+        assert_eq!(names(&catalog), on.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_format_like_another_differs_in_what_it_says() {
+        let catalog =
+            catalog("[formats.payment-2022]\nlike = 'payment'\nepoch = '2022-01-01T00:00:00Z'")
+                .expect("sound");
+        let format = catalog
+            .formats
+            .iter()
+            .find(|format| format.name == "payment-2022")
+            .expect("is on");
+        assert_eq!(
+            format.epoch.to_text(0).as_deref(),
+            Some("2022-01-01T00:00:00Z")
+        );
+        assert_eq!(format.canonical().name(), "base36");
+    }
+
+    #[test]
+    fn a_built_in_format_can_be_changed_key_by_key() {
+        let catalog = catalog(
+            "[formats.payment-wide]\nenabled = true\n[formats.snowflake]\nfirst_worker = 3",
+        )
+        .expect("sound");
+        assert!(names(&catalog).contains(&"payment-wide"));
+        let snowflake = catalog
+            .formats
+            .iter()
+            .find(|format| format.name == "snowflake")
+            .expect("is on");
+        assert_eq!(snowflake.first_worker, 3);
+    }
+
+    #[test]
+    fn the_decode_order_comes_first() {
+        let catalog = catalog("decode.order = ['twitter', 'siq']").expect("sound");
+        assert_eq!(names(&catalog)[..3], ["twitter", "siq", "conjunction"]);
+    }
+
+    #[test]
+    fn what_names_no_format_is_refused_with_its_key() {
+        for (toml, named) in [
+            (
+                "formats.enabled = ['snowflake', 'snowfluke']",
+                "formats.enabled names `snowfluke`",
+            ),
+            (
+                "decode.order = ['payment-wide']",
+                "decode.order names `payment-wide`",
+            ),
+            ("[formats.mine]\nlike = 'yours'", "like = `yours`"),
+            ("[formats.mine]\nlike = 'mine'", "refers back to itself"),
+            ("[formats.snowflake]\nepok = 1", "unknown field `epok`"),
+        ] {
+            let error = catalog(toml).expect_err(toml).to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Avoids ids of another generator, which a format's `start_after` and `exclude` describe.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::info;
+
+use idmint_core::minting::{ExcludedTicks, ExclusionError, Minter};
+use idmint_core::time::{UnixNanos, UnixTime, format_duration};
+use idmint_service::Service;
+
+/// The reason why a start failed to avoid the ids of another generator. Nothing was minted.
+#[derive(Debug, thiserror::Error)]
+pub enum OtherGeneratorError {
+    /// `start_after` is further ahead of the clock than a start is willing to wait.
+    #[error(
+        "formats.{format}.start_after = `{id}`: minting would begin at {starts}, but the clock shows {now}; a start \
+         waits at most clock.max_ahead = {}. Check this clock, the clock that minted that id, and the id itself",
+        format_duration(*.max_ahead)
+    )]
+    StartAfter {
+        /// The format.
+        format: String,
+        /// The id as configured.
+        id: String,
+        /// The time at which the format would begin to mint.
+        starts: UnixTime,
+        /// The current time of the clock.
+        now: UnixNanos,
+        /// The configured `clock.max_ahead`.
+        max_ahead: Duration,
+    },
+    /// A line of the file is not an id, or the lines are out of order.
+    #[error("formats.{format}.exclude: {}, {cause}", .path.display())]
+    Line {
+        /// The format.
+        format: String,
+        /// The file.
+        path: PathBuf,
+        /// The number of the line and the cause.
+        cause: ExclusionError,
+    },
+    /// The file cannot be read.
+    #[error("formats.{format}.exclude: {} cannot be read", .path.display())]
+    NotReadable {
+        /// The format.
+        format: String,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// Checks that no format's `start_after` would make it wait longer than `max_ahead`.
+///
+/// # Errors
+/// Returns [`OtherGeneratorError::StartAfter`] with the time at which the format would begin to
+/// mint.
+pub(super) fn check_start_after(
+    service: &Service,
+    max_ahead: Duration,
+) -> Result<(), OtherGeneratorError> {
+    let now = service.clock().now();
+    let latest = UnixTime::from(now.after(max_ahead));
+    for format in service.formats().iter().map(|served| served.format()) {
+        let (Some(id), Some(starts)) = (&format.start_after, format.starts_at()) else {
+            continue;
+        };
+        if starts > latest {
+            let (format, id) = (format.name.clone(), id.id.clone());
+            return Err(OtherGeneratorError::StartAfter {
+                format,
+                id,
+                starts,
+                now,
+                max_ahead,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Reads the files of ids that `exclude` names, and makes the minters skip the ticks of these ids.
+/// Minting must not begin before `from`.
+///
+/// # Errors
+/// Returns [`OtherGeneratorError`], which names the file and the line.
+pub(super) async fn exclude_ids(
+    service: &Service,
+    from: UnixNanos,
+) -> Result<(), OtherGeneratorError> {
+    for minter in excluding(service) {
+        let reader = Arc::clone(minter);
+        // A file may be long. While it is read, mint requests are refused because minting has not
+        // begun.
+        let read = tokio::task::spawn_blocking(move || read_excluded(&reader, from)).await;
+        let ticks = read.expect("whoever reads a file does not panic")?;
+        info!(
+            format = minter.counted().format.name,
+            ids = ticks.ids(),
+            ticks = ticks.ticks(),
+            "ids of another generator are excluded"
+        );
+        minter.exclude(ticks);
+    }
+    Ok(())
+}
+
+/// Describes how ids of other generators would affect a start now, with one line per effect.
+///
+/// # Errors
+/// Returns the [`OtherGeneratorError`] that the start would return.
+pub fn other_generators(
+    service: &Service,
+    max_ahead: Duration,
+) -> Result<Vec<String>, OtherGeneratorError> {
+    check_start_after(service, max_ahead)?;
+    let formats = service.formats().iter().map(|served| served.format());
+    let after = formats.filter_map(|format| {
+        let (id, starts) = (&format.start_after.as_ref()?.id, format.starts_at()?);
+        Some(format!(
+            "{} mints nothing at or below {id}: its ids begin at {starts}",
+            format.name
+        ))
+    });
+    let mut lines: Vec<String> = after.collect();
+    let now = service.clock().now();
+    for minter in excluding(service) {
+        let (ticks, format) = (read_excluded(minter, now)?, &minter.counted().format);
+        let path = format
+            .exclude
+            .as_ref()
+            .map_or_else(String::new, |path| path.display().to_string());
+        lines.push(format!(
+            "{} leaves out the {} ids of {path}: {} ticks of its worker numbers from now on",
+            format.name,
+            ticks.ids(),
+            ticks.ticks()
+        ));
+    }
+    Ok(lines)
+}
+
+/// Returns the minters of the formats that have `exclude`.
+fn excluding(service: &Service) -> impl Iterator<Item = &Arc<Minter>> {
+    let minters = service
+        .formats()
+        .iter()
+        .filter_map(|served| served.minter());
+    minters.filter(|minter| minter.counted().format.exclude.is_some())
+}
+
+fn read_excluded(minter: &Minter, from: UnixNanos) -> Result<ExcludedTicks, OtherGeneratorError> {
+    let format = &minter.counted().format;
+    let path: &Path = format
+        .exclude
+        .as_deref()
+        .expect("only formats with a file are read");
+    let not_readable = |cause| OtherGeneratorError::NotReadable {
+        format: format.name.clone(),
+        path: path.to_owned(),
+        cause,
+    };
+    let mut file = BufReader::new(File::open(path).map_err(not_readable)?);
+    let mut ids = minter
+        .excluded_ids(from)
+        .expect("a format with `exclude` is sequenced, checked when it was made");
+    let mut line = String::new();
+    while file.read_line(&mut line).map_err(not_readable)? > 0 {
+        let text = line.trim_end_matches(['\n', '\r']);
+        let refused = |cause| OtherGeneratorError::Line {
+            format: format.name.clone(),
+            path: path.to_owned(),
+            cause,
+        };
+        ids.read_line(text).map_err(refused)?;
+        line.clear();
+    }
+    Ok(ids.ticks())
+}

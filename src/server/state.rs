@@ -1,0 +1,78 @@
+//! The place where a process keeps its state: its own store, or the coordinator of a fleet.
+
+use super::assembly::{AssemblyError, check_all_slots};
+use super::config::{Config, EngineChoice};
+#[cfg(feature = "etcd")]
+use super::fleet::Fleet;
+use super::start::RunOptions;
+use idmint_core::time::UnixNanos;
+use idmint_service::Service;
+use idmint_storage::{Opened, StoreError};
+
+/// The place where a process keeps its state.
+pub(super) enum State {
+    /// A store that belongs to the process, with a permanent slot.
+    Own(Opened),
+    /// The coordinator of a fleet.
+    #[cfg(feature = "etcd")]
+    Shared(Box<Fleet>),
+}
+
+impl State {
+    /// Opens the store, or creates a client of the fleet's coordinator.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be opened or conflicts with the configuration.
+    pub(super) fn open(config: &Config, options: RunOptions) -> Result<State, StoreError> {
+        match config.engine_choice() {
+            #[cfg(feature = "etcd")]
+            EngineChoice::Etcd(settings) => {
+                let fleet = Fleet::of_etcd(&settings, config, options)?;
+                Ok(State::Shared(Box::new(fleet)))
+            }
+            #[cfg(not(feature = "etcd"))]
+            EngineChoice::Etcd(_) => panic!("a configuration with etcd is refused by this build"),
+            EngineChoice::Own(engine) => Ok(State::Own(
+                engine.open(config.worker.assignment().slot, options.floor)?,
+            )),
+        }
+    }
+
+    /// Returns the slot of the process, or `None` if the slot is leased.
+    pub(super) fn slot(&self, config: &Config) -> Option<u32> {
+        match self {
+            State::Own(_) => Some(config.worker.assignment().slot),
+            #[cfg(feature = "etcd")]
+            State::Shared(_) => None,
+        }
+    }
+
+    /// Checks, before the first mint, that a node with the last slot could mint every format.
+    /// Returns the state unchanged.
+    ///
+    /// # Errors
+    /// Returns [`AssemblyError::Slots`] if nothing was minted yet and a format has too few worker
+    /// numbers.
+    pub(super) fn for_all_slots(
+        self,
+        config: &Config,
+        floor: Option<UnixNanos>,
+        service: &Service,
+    ) -> Result<State, AssemblyError> {
+        let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
+        if is_new && floor.is_none() {
+            check_all_slots(config, service)?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the horizon in the store, which is the time reserved by earlier runs. Returns `None`
+    /// if the store has none, or in a fleet.
+    pub(super) fn horizon(&self) -> Option<UnixNanos> {
+        match self {
+            State::Own(opened) => opened.horizon(),
+            #[cfg(feature = "etcd")]
+            State::Shared(_) => None,
+        }
+    }
+}

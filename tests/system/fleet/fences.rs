@@ -1,0 +1,135 @@
+//! What a fence asks, what it refuses, and what it makes possible later, on a real etcd.
+
+use rustix::process::Signal;
+
+use super::etcd_cluster::EtcdCluster;
+use super::fencing::{fence_restore, fence_until_answered};
+use super::nodes::{node, starting};
+use super::wrong_clocks::{append, create, number};
+use idmint_testing::http1::{Client, request};
+use idmint_testing::service::{Home, until};
+
+fn meta(etcd: &EtcdCluster) -> String {
+    etcd.etcdctl(&["get", "/idmint/v1/default/meta", "--print-value-only"])
+}
+
+#[test]
+fn a_fleet_that_renews_its_slots_is_fenced_only_with_its_configuration_and_once_it_is_confirmed() {
+    let etcd = EtcdCluster::start(1);
+    let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
+    let first = node(&homes[0], &etcd, 4);
+    let (before, config) = (meta(&etcd), homes[0].path("idmint.toml"));
+    drop(super::nodes::serve(&homes[1], &etcd.endpoints(), 8, ""));
+    let other = fence_restore(&homes[1].path("idmint.toml"), []);
+    other.assert(
+        78,
+        &[
+            "this is not the configuration of the fleet",
+            "worker.slots = 4",
+        ],
+    );
+    let asked = fence_until_answered(&config, [], |_| {});
+    asked.assert(1, &["renew their slots", "nothing was changed", "--yes"]);
+    assert_eq!(meta(&etcd), before);
+    assert_eq!(first.get("/health/ready").status, 200);
+
+    fence_restore(&config, []).assert(0, &[]);
+    assert_ne!(meta(&etcd), before, "the control is confirmed");
+    first.kill();
+    // Nobody renews any more, so nothing is asked.
+    fence_until_answered(&config, [], |_| {}).assert(0, &[]);
+}
+
+#[test]
+fn a_fence_of_endpoints_that_belong_to_two_etcds_changes_neither() {
+    let etcds = [EtcdCluster::start(1), EtcdCluster::start(1)];
+    let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
+    let node = node(&homes[0], &etcds[0], 4);
+    let before = etcds.each_ref().map(meta);
+    let both = etcds.each_ref().map(EtcdCluster::endpoints).concat();
+    drop(super::nodes::serve(&homes[1], &both, 4, ""));
+    let refused = fence_restore(&homes[1].path("idmint.toml"), []);
+    refused.assert(78, &["members of 2 etcds", "nothing was changed"]);
+    assert_eq!(etcds.each_ref().map(meta), before);
+    assert_eq!(node.get("/health/ready").status, 200);
+}
+
+#[test]
+fn after_a_wipe_and_a_fence_without_journals_a_later_fence_brings_their_records_back() {
+    // The control is a fence with the journal at once.
+    for is_without_first in [false, true] {
+        let mut etcd = EtcdCluster::start(1);
+        let home = Home::new();
+        let first = node(&home, &etcd, 4);
+        let ledger = create(&first, "ledger");
+        let told: Vec<_> = (0..20)
+            .map(|nth| format!("key-{nth}"))
+            .map(|key| (append(&first, &ledger, &key), number(&first, &key), key))
+            .collect();
+        first.send(Signal::TERM);
+        first.wait();
+        etcd.wipe();
+        let config = home.path("idmint.toml");
+        if is_without_first {
+            let known = home.data_dir().join("high-water-default");
+            fence_restore(&config, [("--high-water", known)]).assert(0, &[]);
+        }
+        let fenced = fence_restore(&config, [("--journal", home.data_dir())]);
+        println!("{}", fenced.out);
+        fenced.assert(0, &[]);
+        let again = starting(&home, &etcd, 4);
+        for (event, given, key) in told {
+            assert_eq!(append(&again, &ledger, &key), event, "{key}");
+            assert_eq!(number(&again, &key), given, "{key}");
+        }
+    }
+}
+
+#[test]
+fn after_a_fence_without_journals_numbers_wait_until_they_are_resumed_or_brought_back() {
+    // The control brings the numbers back by a fence with the journal.
+    for is_resumed in [true, false] {
+        let mut etcd = EtcdCluster::start(1);
+        let home = Home::new();
+        let first = node(&home, &etcd, 4);
+        number(&first, "before");
+        first.send(Signal::TERM);
+        first.wait();
+        etcd.wipe();
+        let config = home.path("idmint.toml");
+        let known = home.data_dir().join("high-water-default");
+        let fenced = fence_restore(&config, [("--high-water", known)]);
+        fenced.assert(0, &[]);
+        assert!(
+            fenced.out.contains("idmint numbers resume"),
+            "{}",
+            fenced.out
+        );
+
+        let service = starting(&home, &etcd, 4);
+        let take = |key: &str| {
+            let headers = format!("idempotency-key: {key}\r\n");
+            let line = "POST /numbers/inv";
+            Client::connect(service.address()).exchange(request(line, &headers, ""))
+        };
+        // Until the node has seen the fence, the reason is another one.
+        until("the hold is known", || {
+            let refused = take("after");
+            assert_eq!(refused.status, 503, "{}", refused.text());
+            (refused.json()["type"] == "/problems/numbers-held").then_some(())
+        });
+        if is_resumed {
+            let line = "POST /numbers/inv/resume?from=2";
+            let resumed = Client::connect(service.address()).exchange(request(line, "", ""));
+            assert_eq!(resumed.status, 200, "{}", resumed.text());
+        } else {
+            let fenced = fence_restore(&config, [("--journal", home.data_dir())]);
+            fenced.assert(0, &[]);
+        }
+        let given = until("numbers go on", || {
+            let given = take("after");
+            (given.status == 201).then(|| given.json()["number"].clone())
+        });
+        assert_eq!(given, "2");
+    }
+}

@@ -1,0 +1,192 @@
+//! The clients against a server that misbehaves.
+//!
+//! A program in each language gets a token and `case=url` arguments. For each case it calls `next()`
+//! for some seconds, and `append` of one event once with another client. It prints one line for each
+//! of the two: case, call, kind of the last failure, whether the outcome is unknown, the wait that
+//! the failure reports and the longest call, both in milliseconds, the number of ids, the number of
+//! distinct ids, and the messages, separated by tabs.
+
+mod server;
+
+use std::collections::HashSet;
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use idmint_client::{Ids, IdsError, IdsOptions};
+use serde_json::json;
+
+use self::server::{Expected, Hostile, cases};
+use super::secured::Secured;
+use crate::tools::succeed;
+
+/// The token of the clients, which no output may contain.
+const TOKEN: &str = "idmint_SECRET0123456789";
+/// The timeouts of `next()` and `append`, and how long `next()` is called. The programs have the same
+/// numbers.
+const TIMEOUT: Duration = Duration::from_millis(500);
+const APPEND_TIMEOUT: Duration = Duration::from_secs(3);
+const CALLING: Duration = Duration::from_secs(5);
+/// The bound of requests while a client calls `next()`: 20 in 10 s, here in half the time.
+const REQUESTS_MAX: u64 = 20;
+
+/// Runs a client, which returns its lines, against all cases.
+fn assert_copes(run: impl FnOnce(&[String]) -> String) {
+    let cases = cases(TOKEN);
+    assert!(cases.len() >= 40, "{}", cases.len());
+    let hostile = Hostile::start(&cases);
+    let secured = Secured::start();
+    let mut arguments = vec![TOKEN.to_owned()];
+    arguments.extend(
+        cases
+            .iter()
+            .map(|case| format!("{}={}", case.name, hostile.urls[case.name])),
+    );
+    arguments.push(format!(
+        "unknown_issuer=https://127.0.0.1:{}",
+        secured.arguments()[3]
+    ));
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    arguments.push(format!("closed_port=http://{}", closed.unwrap()));
+    let printed = run(&arguments);
+    assert!(!printed.contains("SECRET"), "the token is printed");
+
+    let mut wrong = Vec::new();
+    let others = [
+        ("unknown_issuer", Expected::Refused, false),
+        ("closed_port", Expected::Unavailable, false),
+    ];
+    let all = cases
+        .iter()
+        .map(|case| (case.name, case.expected, case.outcome_unknown));
+    for (name, expected, outcome_unknown) in all.chain(others) {
+        let line = |call: &str| {
+            let begin = format!("{name}\t{call}\t");
+            let mut lines = printed.lines().filter(|line| line.starts_with(&begin));
+            let line = lines.next().unwrap_or_else(|| panic!("{begin}: {printed}"));
+            line.split('\t').map(str::to_owned).collect::<Vec<_>>()
+        };
+        for (call, line) in [("next", line("next")), ("append", line("append"))] {
+            let number = |at: usize| line[at].parse::<f64>().unwrap();
+            let mut claim = |holds: bool, what: &str| {
+                if !holds {
+                    wrong.push(format!("{what}: {}", line.join(" ")));
+                }
+            };
+            let kind = line[2].as_str();
+            // A busy machine may cut off the last call or the last attempt.
+            let is_late = ["within", "timed out", "deadline"]
+                .iter()
+                .any(|words| line[8].contains(words));
+            claim(
+                match expected {
+                    _ if is_late && kind == "unavailable" => true,
+                    Expected::Refused => kind == "refused",
+                    Expected::Unavailable => kind == "unavailable",
+                    Expected::BadResponse => kind == "bad-response",
+                    Expected::Broken => ["unavailable", "bad-response"].contains(&kind),
+                    Expected::Ids => call == "append" || number(6) > 0.0,
+                },
+                "another kind of failure",
+            );
+            if call == "append" && expected != Expected::Ids {
+                let is_known = line[3] == outcome_unknown.to_string();
+                // On a busy machine an earlier attempt may have timed out, so its outcome is unknown.
+                let was_cut = line[3] == "true" && number(5) >= TIMEOUT.as_secs_f64() * 1e3;
+                claim(is_known || is_late || was_cut, "the outcome");
+            }
+            claim(number(4) <= 30_000.0, "a wait of more than 30 s");
+            let longest = 10.0 * TIMEOUT.as_secs_f64() * 1e3;
+            claim(number(5) < longest, "longer than ten timeouts");
+            claim(line[6] == line[7], "an id comes twice");
+        }
+        let asked = hostile.asked.lock().unwrap().get(name).copied();
+        if expected != Expected::Ids && asked.unwrap_or(0) > REQUESTS_MAX {
+            wrong.push(format!("{name}: {asked:?} requests"));
+        }
+    }
+    if let Some(followed) = hostile.asked.lock().unwrap().get("trap") {
+        wrong.push(format!("{followed} redirects were followed"));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Runs [`assert_copes`] with a program in another language.
+pub(crate) fn assert_program_copes(mut program: Command) {
+    assert_copes(|arguments| succeed(program.args(arguments)));
+}
+
+fn call(
+    ids: &Ids,
+    name: &str,
+    call: &str,
+    until: Instant,
+    act: impl Fn(&Ids) -> Result<u128, IdsError>,
+) -> String {
+    let (mut failure, mut messages) = (None, HashSet::new());
+    let (mut longest, mut seen) = (Duration::ZERO, Vec::new());
+    loop {
+        let begun = Instant::now();
+        let result = act(ids);
+        longest = longest.max(begun.elapsed());
+        match result {
+            Ok(id) => seen.push(id),
+            Err(error) => {
+                messages.insert(format!("{error} {error:?}").replace(['\t', '\n'], " "));
+                failure = Some(error);
+            }
+        }
+        if Instant::now() >= until {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let kind = match &failure {
+        None => "",
+        Some(error) if error.is_transient() => "unavailable",
+        Some(error) if error.is_bad_response() => "bad-response",
+        Some(_) => "refused",
+    };
+    let unknown = failure.as_ref().is_some_and(IdsError::outcome_is_unknown);
+    let distinct: HashSet<_> = seen.iter().collect();
+    let (longest, ids, distinct) = (longest.as_millis(), seen.len(), distinct.len());
+    format!("{name}\t{call}\t{kind}\t{unknown}\t0\t{longest}\t{ids}\t{distinct}\t{messages:?}\n")
+}
+
+fn in_rust(arguments: &[String]) -> String {
+    let token: Arc<str> = arguments[0].as_str().into();
+    let run = |case: &String| {
+        let (name, url) = case.split_once('=').unwrap();
+        let (name, url, token) = (name.to_owned(), url.to_owned(), Arc::clone(&token));
+        let open = move |timeout| {
+            let options = IdsOptions {
+                token: Some(format!("{token}\n")),
+                timeout,
+                prefetch_count: if url.ends_with("/bulk") { 10_000 } else { 100 },
+                ..IdsOptions::default()
+            };
+            Ids::new(&[&url], "snowflake", options).unwrap()
+        };
+        thread::spawn(move || {
+            let now = Instant::now();
+            let next = call(&open(TIMEOUT), &name, "next", now + CALLING, Ids::next);
+            let append = |ids: &Ids| {
+                let event = json!({ "event": "Paid", "entities": {} });
+                ids.append("aa77f99c", &[event]).map(|_| 0)
+            };
+            next + &call(&open(APPEND_TIMEOUT), &name, "append", now, append)
+        })
+    };
+    let running: Vec<_> = arguments[1..].iter().map(run).collect();
+    running
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect()
+}
+
+#[test]
+fn rust_copes_with_a_hostile_server() {
+    assert_copes(in_rust);
+}

@@ -1,0 +1,60 @@
+import idmint.client.Idmint;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+
+/** Uses up the threads that this process may have. A call then fails and does not hang; once there are threads again, it works. */
+class NoThreads {
+    public static void main(String[] args) throws InterruptedException {
+        var options = new Idmint.Options().prefetchCount(1).prefetchCountMax(1).timeout(Duration.ofSeconds(20));
+        try (var ids = new Idmint(List.of(args[0]), "snowflake", options)) {
+            long last = ids.next();
+            var ended = new CountDownLatch(1);
+            var threads = new ArrayList<Thread>();
+            try {
+                while (true) {
+                    var thread = new Thread(() -> {
+                        try {
+                            ended.await();
+                        } catch (InterruptedException interrupted) {
+                            Thread.currentThread().interrupt();
+                        }
+                    });
+                    thread.start();
+                    threads.add(thread);
+                }
+            } catch (OutOfMemoryError none) {
+                // As intended.
+            }
+            try {
+                // One id per request, so that the second call at the latest needs a thread.
+                for (int call = 0; call < 3; call++) {
+                    ids.next();
+                }
+                throw new AssertionError("a thread was started");
+            } catch (Idmint.Failure failed) {
+                if (failed.kind() != Idmint.Kind.UNAVAILABLE || !failed.getMessage().contains("thread")) {
+                    throw failed;
+                }
+            }
+            ended.countDown();
+            for (var thread : threads) {
+                thread.join();
+            }
+            while (true) {
+                try {
+                    if (ids.next() <= last) {
+                        throw new AssertionError("an old id");
+                    }
+                    break;
+                } catch (Idmint.Failure failed) {
+                    // The next attempt follows after a pause.
+                    Thread.sleep(10);
+                }
+            }
+        }
+        System.out.println("done");
+        System.exit(0);
+    }
+}
