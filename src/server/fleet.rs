@@ -153,7 +153,7 @@ impl Fleet {
         });
         let records: Records = Arc::new(records.with_journal(journal));
         tokio::select! {
-            agreed = agree_on_kinds(service, &records) => agreed?,
+            agreed = agree_on_rules(service, &records) => agreed?,
             error = keeper.disagrees() => return Err(StartError::Formats(error)),
         }
         serve_agreed_records(service, records);
@@ -161,14 +161,14 @@ impl Fleet {
     }
 }
 
-/// Checks that the configured kinds of number series (`gapless` or `blocks`) equal those of earlier
-/// starts in this fleet. Retries while etcd is full or does not respond.
-async fn agree_on_kinds(service: &Service, records: &Records) -> Result<(), StoreError> {
+/// Checks the rules for numbers against the numbers of this fleet. Retries while etcd is full or
+/// does not respond.
+async fn agree_on_rules(service: &Service, records: &Records) -> Result<(), StoreError> {
     loop {
-        let (kinds, asked) = (service.number_rules().kinds(), Arc::clone(records));
+        let (rules, asked) = (service.number_rules().clone(), Arc::clone(records));
         let agree = move || match asked.obstacle() {
-            Some(_) => asked.reopen().and_then(|()| asked.agree_on_kinds(&kinds)),
-            None => asked.agree_on_kinds(&kinds),
+            Some(_) => asked.reopen().and_then(|()| asked.agree_on_rules(&rules)),
+            None => asked.agree_on_rules(&rules),
         };
         let agreed = tokio::task::spawn_blocking(agree)
             .await

@@ -195,10 +195,10 @@ pub(super) async fn keep_clear(
     Ok(exclude_ids(service, from).await?)
 }
 
-/// Checks that the kinds of number series equal those of earlier starts, then serves the records of
-/// ledgers, conjunctions and numbers.
+/// Checks the rules for numbers against the stored numbers, then serves the records of ledgers,
+/// conjunctions and numbers.
 fn serve_records(service: &Service, records: Records) -> Result<(), StoreError> {
-    records.agree_on_kinds(&service.number_rules().kinds())?;
+    records.agree_on_rules(service.number_rules())?;
     serve_agreed_records(service, records);
     Ok(())
 }

@@ -326,11 +326,56 @@ async fn a_series_that_was_kept_elsewhere_goes_on_at_a_stated_number_once() {
         numbers(listed(&service, "acme-1", 10).await),
         ["4711", "4712"]
     );
+
+    assert_eq!(
+        give(&service, "acme-3?first=47110", "import").await.status,
+        201
+    );
+    let right = give(&service, "acme-3?first=4711&instead_of=47110", "right").await;
+    assert_eq!(
+        (right.status, right.json()["number"].clone()),
+        (201, json!("4711"))
+    );
+    let again = give(&service, "acme-3?first=4711&instead_of=47110", "right").await;
+    assert_eq!((again.status, again.json()), (200, right.json()));
+    assert_problem(
+        &give(&service, "acme-3?instead_of=4711", "b").await,
+        422,
+        "invalid-parameter",
+        "first",
+    );
+    assert_eq!(give(&service, "acme-3", "b").await.json()["number"], "4712");
+    // A number that an order has, a void number, and one below a given number stay.
+    for (series, first) in [("acme-4", ""), ("acme-5", "?first=1")] {
+        assert_eq!(
+            give(&service, &format!("{series}{first}"), "a")
+                .await
+                .status,
+            201
+        );
+    }
+    assert_eq!(
+        make_void(&service, "acme-5/1", "cancelled").await.status,
+        201
+    );
+    for (series, wrong) in [("acme-3", "4711"), ("acme-4", "1"), ("acme-5", "1")] {
+        let asked = format!("{series}?first=7&instead_of={wrong}");
+        let problem = give(&service, &asked, "other").await;
+        let problem = assert_problem(&problem, 409, "series-begun", "first");
+        assert!(
+            text(&problem["detail"]).contains("become 7 instead of"),
+            "{problem}"
+        );
+    }
+    assert_eq!(
+        numbers(listed(&service, "acme-3", 10).await),
+        ["4711", "4712"]
+    );
     assert_eq!(
         service
             .metric("idmint_number_requests_total{outcome=\"conflict\"}")
             .await,
-        6.0
+        9.0
     );
 }
 

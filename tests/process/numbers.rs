@@ -446,3 +446,86 @@ fn an_import_is_repeated_after_the_first_number_was_raised_above_it() {
     assert_eq!(again.out, "acme-1 goes on after 4711\n");
     import(&service, "acme-2").assert(1, &["must be from 5000"]);
 }
+
+#[test]
+fn a_wrong_import_is_corrected_and_the_series_goes_on_through_a_kill() {
+    let home = Home::new();
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    let import = |service: &Service, arguments: &[&str]| {
+        let url = service.url();
+        let command = ["numbers", "import", "acme-1"].iter().chain(arguments);
+        run(idmint(
+            &command
+                .copied()
+                .chain(["--server", &url])
+                .collect::<Vec<_>>(),
+        ))
+    };
+    let next = |service: &Service, key: &str| {
+        let command = [
+            "numbers",
+            "next",
+            "acme-1",
+            "--key",
+            key,
+            "--server",
+            &service.url(),
+        ];
+        run(idmint(&command)).out
+    };
+    import(&service, &["12"]).assert(0, &[]);
+    import(&service, &["10"]).assert(1, &["it has begun"]);
+    for _ in 0..2 {
+        let corrected = import(&service, &["10", "--instead-of", "12"]);
+        corrected.assert(0, &[]);
+        assert_eq!(corrected.out, "acme-1 goes on after 10\n");
+    }
+    assert_eq!(next(&service, "a"), "11\n");
+    import(&service, &["5", "--instead-of", "10"]).assert(1, &["10 is not the only number"]);
+    service.kill();
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    let numbers = ["a", "b", "c"].map(|key| next(&service, key));
+    assert_eq!(numbers, ["11\n", "12\n", "13\n"]);
+}
+
+#[test]
+fn a_start_refuses_equal_texts_of_two_series_unless_numbers_have_them() {
+    let home = Home::new();
+    let equal = "[numbers.inv]\npattern = 'inv-*'\ntext = 'INV-{n:05}'";
+    let refused = run(home.serve_with(equal));
+    refused.assert(
+        78,
+        &[
+            "numbers.inv writes the same text",
+            "put {series} into the text",
+        ],
+    );
+    let named = equal.replace("INV-", "INV-{series}-");
+    let service = Service::start(home.serve_with(&named));
+    service.wait_until_ready();
+    let command = [
+        "numbers",
+        "next",
+        "inv-1",
+        "--key",
+        "a",
+        "--server",
+        &service.url(),
+    ];
+    run(idmint(&command)).assert(0, &[]);
+    service.kill();
+    let service = Service::start(home.serve_with(equal));
+    service.wait_until_ready();
+    let command = [
+        "numbers",
+        "next",
+        "inv-1",
+        "--key",
+        "b",
+        "--server",
+        &service.url(),
+    ];
+    assert_eq!(run(idmint(&command)).out, "INV-00002\n");
+}

@@ -29,7 +29,8 @@ impl Client {
     }
 
     /// Starts a series at a number that was assigned elsewhere. Repeating the request changes
-    /// nothing.
+    /// nothing. With `instead_of`, replaces that wrong first number, which must be the only number
+    /// of the series.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -37,11 +38,14 @@ impl Client {
         &self,
         series: &SeriesName,
         first: u64,
+        instead_of: Option<u64>,
         key: &str,
     ) -> Result<Answer<NumberAnswer>, ClientError> {
+        let mut query = vec![("first", first)];
+        query.extend(instead_of.map(|wrong| ("instead_of", wrong)));
         let request = self
             .post(&format!("/numbers/{series}"))
-            .query(&[("first", first)])
+            .query(&query)
             .idempotency_key(key)?;
         request.send().await?.json()
     }

@@ -379,6 +379,7 @@ fn outcome_of(error: &RecordError) -> &'static str {
         | RecordError::Number(
             NumberRefusal::KeyConflict { .. }
             | NumberRefusal::HasBegun { .. }
+            | NumberRefusal::NotCorrectable { .. }
             | NumberRefusal::NotHeld { .. },
         )
         | RecordError::Void(VoidRefusal::AlreadyVoid(_)) => "conflict",

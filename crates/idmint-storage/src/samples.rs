@@ -198,6 +198,30 @@ pub fn given_plan(
     RecordPlan::Number(plan.expect("a series is long"))
 }
 
+/// Returns the plan to replace the first number `wrong` of a series by another one.
+pub fn correction_plan(wrong: &GivenNumbers, first: u64, key: &str) -> RecordPlan {
+    let request = number_request(&wrong.series, 1, key).beginning_with(first);
+    let plan = NumberPlan::correct(
+        &request,
+        wrong.first,
+        wrong.head(),
+        Some(wrong.clone()),
+        at(NOW),
+    );
+    RecordPlan::Number(plan.expect("it is the only number"))
+}
+
+/// Issues the first number of a series, as a request that names this number.
+pub fn begin(records: &dyn RecordStore, name: &SeriesName, first: u64, key: &str) -> GivenNumbers {
+    let request = number_request(name, 1, key).beginning_with(first);
+    let plan = NumberPlan::make(&request, None, at(NOW)).expect("it begins");
+    let given = plan.given.clone();
+    records
+        .write(&[RecordPlan::Number(plan)])
+        .expect("the series is new");
+    given
+}
+
 /// Issues the next `count` numbers of a series.
 pub fn give(records: &dyn RecordStore, name: &SeriesName, count: u32, key: &str) -> GivenNumbers {
     let head = records.series_head(name).expect("the store works");

@@ -11,7 +11,8 @@ use idmint_records::ledger::SeriesName;
 /// Continue a series that was kept elsewhere until now.
 ///
 /// Its last number is listed as given to the key `import-NUMBER`; the next number follows it. A series that has already
-/// begun here is refused, but repeating the same command changes nothing.
+/// begun here is refused, but repeating the same command changes nothing. To correct a wrong NUMBER before the next number is
+/// given, add `--instead-of`.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// The series.
@@ -19,6 +20,9 @@ pub(super) struct Import {
     series: SeriesName,
     /// The last number that was given elsewhere, without the text around it.
     number: u64,
+    /// The wrong number of an earlier import, which NUMBER replaces. It must be the only number of the series.
+    #[arg(long, value_name = "WRONG")]
+    instead_of: Option<u64>,
     /// The response as JSON, on one line.
     #[arg(long)]
     json: bool,
@@ -37,8 +41,8 @@ impl Import {
         let client = self.service.client(&ProgressBar::hidden())?;
         // The key depends only on the number, so that repeating the command changes nothing.
         let key = format!("import-{}", self.number);
-        let asking = async { Ok(client.begin_series(&self.series, self.number, &key).await?) };
-        let begun = block_on(asking)?;
+        let asking = client.begin_series(&self.series, self.number, self.instead_of, &key);
+        let begun = block_on(async { Ok(asking.await?) })?;
         if begun.is_replayed {
             eprintln!("idmint: imported before");
         }

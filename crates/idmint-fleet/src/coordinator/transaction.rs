@@ -78,6 +78,13 @@ pub enum Write {
 }
 
 impl Write {
+    /// Returns the key that is written or deleted.
+    pub fn key(&self) -> &Key {
+        match self {
+            Write::Put { key, .. } | Write::Delete(key) => key,
+        }
+    }
+
     /// Creates a write that stores a value without a lease.
     pub fn put(key: impl Into<Key>, value: Vec<u8>) -> Write {
         Write::Put {

@@ -142,9 +142,9 @@ impl From<RecordError> for Problem {
             RecordError::Number(NumberRefusal::KeyConflict { .. }) => {
                 of(Slug::IdempotencyConflict).reason("idempotency_key")
             }
-            RecordError::Number(NumberRefusal::HasBegun { .. }) => {
-                of(Slug::SeriesBegun).reason("first")
-            }
+            RecordError::Number(
+                NumberRefusal::HasBegun { .. } | NumberRefusal::NotCorrectable { .. },
+            ) => of(Slug::SeriesBegun).reason("first"),
             RecordError::Number(NumberRefusal::BeginsBelow { least, .. }) => {
                 of(Slug::InvalidParameter)
                     .reason("first")

@@ -63,13 +63,21 @@ pub(crate) async fn give(
 async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
-    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "first"])?;
+    let query = strict_query(
+        parts.uri.query().unwrap_or_default(),
+        &["count", "first", "instead_of"],
+    )?;
     let [series] = path_params(ROUTE, &parts.uri)?;
     let series = SeriesName::from_text(&series)?;
-    let first = query
-        .get("first")
-        .map(|text| read_number("first", text))
-        .transpose()?;
+    let number = |name| query.get(name).map(|text| read_number(name, text));
+    let (first, wrong) = (
+        number("first").transpose()?,
+        number("instead_of").transpose()?,
+    );
+    if let (Some(wrong), None) = (wrong, first) {
+        let detail = format!("instead_of={wrong} needs first, the right first number");
+        return Err(Problem::new(Slug::InvalidParameter, detail).reason("first"));
+    }
     if let (Some(_), Some(permit)) = (first, permit_of(&parts.extensions)) {
         permit.check_scope(Scope::Import)?;
     }
@@ -104,6 +112,10 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     let request = NumberRequest::new(series, count, bounds, key, caller_of(&parts));
     let request = match first {
         Some(first) => request.beginning_with(first),
+        None => request,
+    };
+    let request = match wrong {
+        Some(wrong) => request.instead_of(wrong),
         None => request,
     };
     let of_service = Arc::clone(service);

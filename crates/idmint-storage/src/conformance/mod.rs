@@ -62,6 +62,8 @@ suite! { $
         series_are_listed_in_their_order_page_by_page,
         many_writers_at_once_make_one_series_without_a_gap,
         a_series_with_numbers_keeps_its_kind_and_one_without_may_change_it,
+        a_wrong_first_number_is_replaced_once_and_its_key_is_free_again,
+        two_series_may_write_equal_texts_only_if_they_have_numbers_already,
     }
     records {
         appends_are_read_as_they_were_written,

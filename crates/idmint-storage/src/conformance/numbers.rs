@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use super::{assert_stale, written_of};
 use crate::failure::FailureKind;
 use crate::records::{NumberStore, RecordPlan, RecordStore, SeriesSummary};
-use crate::samples::{NOW, at, create, give, given_plan, plan, series, void_plan};
+use crate::samples::{
+    NOW, at, begin, correction_plan, create, give, given_plan, plan, series, void_plan,
+};
 use idmint_records::ledger::{
-    GivenNumbers, KeyHash, NumberKinds, NumberPlan, SeriesHead, SeriesName,
+    GivenNumbers, KeyHash, NumberBounds, NumberKind, NumberKinds, NumberPlan, NumberRule,
+    NumberRules, NumberTemplate, SeriesHead, SeriesName, SeriesPattern,
 };
 
 /// The number of rounds in which several writers write at the same moment.
@@ -274,6 +277,80 @@ pub fn a_series_with_numbers_keeps_its_kind_and_one_without_may_change_it(
     agree(&[("*", "gapless"), ("rows-0", "blocks")]).expect("both series keep their kinds");
 }
 
+pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: &dyn RecordStore) {
+    for (name, right) in [("lower", 4_711), ("higher", 5_000_000), ("equal", 47_110)] {
+        let name = series(name);
+        let wrong = begin(records, &name, 47_110, "wrong");
+        let correction = correction_plan(&wrong, right, "right");
+        records
+            .write(std::slice::from_ref(&correction))
+            .expect("the number is the only one");
+        assert_stale(records, &[correction]);
+        assert_eq!(given_to(records, &name, "wrong"), None);
+        let listed = records.given(&name, 0, 9).expect("reads");
+        let found = given_to(records, &name, "right").expect("it was stored");
+        assert_eq!(
+            (found.first, found.last, &listed),
+            (right, right, &vec![found.clone()])
+        );
+        let summary = SeriesSummary {
+            series: name.clone(),
+            first: right,
+            last: right,
+            updated: found.recorded,
+        };
+        let all = records.series(None, 99).expect("reads");
+        assert!(all.contains(&summary), "{all:?}");
+        assert_eq!(give(records, &name, 1, "next").first, right + 1);
+        assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
+    }
+    // The series may reach the wrong number, which then belongs to the request that gets it.
+    let name = series("near");
+    let wrong = begin(records, &name, 12, "wrong");
+    let correction = correction_plan(&wrong, 10, "right");
+    let RecordPlan::Number(NumberPlan { given, .. }) = &correction else {
+        unreachable!("made")
+    };
+    let next = given_plan(&name, 3, "next", Some(given.head()));
+    records
+        .write(&[correction, next])
+        .expect("each follows the one before");
+    let found = records
+        .number(&name, 12)
+        .expect("reads")
+        .expect("it was given");
+    assert_eq!((found.given.first, found.given.last), (11, 13));
+    assert_eq!(given_to(records, &name, "next"), Some(found.given));
+}
+
+pub fn two_series_may_write_equal_texts_only_if_they_have_numbers_already(
+    records: &dyn RecordStore,
+) {
+    let rule = |name: &str, pattern: &str, text: &str| NumberRule {
+        name: name.to_owned(),
+        pattern: SeriesPattern::from_text(pattern).expect("a pattern"),
+        kind: NumberKind::Gapless,
+        template: NumberTemplate::from_text(text).expect("a template"),
+        check: None,
+        bounds: NumberBounds::default(),
+    };
+    let rules = NumberRules::new(vec![
+        rule("old", "old-*", "{n}-OLD"),
+        rule("one", "old-1", "ONE{n}"),
+        rule("new", "new-*", "NEW-{series}-{n}"),
+    ])
+    .expect("the patterns differ");
+    give(records, &series("old-1"), 1, "a");
+    give(records, &series("older"), 1, "a");
+    let error = records
+        .agree_on_rules(&rules)
+        .expect_err("old-1 has a rule of its own");
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    assert!(error.to_string().contains("numbers.old"), "{error}");
+    give(records, &series("old-2"), 1, "a");
+    records.agree_on_rules(&rules).expect("old-2 has a number");
+}
+
 #[cfg(test)]
 mod reopened {
     use super::*;
@@ -291,6 +368,11 @@ mod reopened {
             records
                 .write(&[void_plan(&acme, 2, "cancelled")])
                 .expect("it is not void");
+            let wrong = begin(&*records, &series("moved"), 12, "wrong");
+            records
+                .write(&[correction_plan(&wrong, 10, "right")])
+                .expect("12 is the only number");
+            let moved = give(&*records, &series("moved"), 5, "next");
             drop((records, store));
 
             let store = ready(engine.open(), horizon, &[]);
@@ -301,6 +383,11 @@ mod reopened {
                 }
                 let numbers = &*records;
                 assert_eq!(given_to(numbers, &acme, "a"), Some(given.clone()));
+                assert_eq!(
+                    given_to(numbers, &moved.series, "next"),
+                    Some(moved.clone())
+                );
+                assert_eq!(given_to(numbers, &moved.series, "wrong"), None);
                 assert_eq!(numbers.voids(&acme, 0..=9).expect("reads").len(), 1);
                 // Request keys of numbers are never removed, no matter how late the sweep runs.
                 while records.forget_requests(at(NOW * 4), 1_000).expect("works") {}

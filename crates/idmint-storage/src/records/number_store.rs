@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use crate::failure::{FailureKind, StoreError};
 use idmint_records::ledger::{
-    EventTime, GivenNumbers, KeyHash, NumberKinds, SeriesHead, SeriesName, VoidedNumber,
+    EventTime, GivenNumbers, KeyHash, NumberKinds, NumberRule, NumberRules, SeriesHead, SeriesName,
+    VoidedNumber,
 };
 
 /// The number of series that are read at a time to check that none of them changes its kind.
@@ -106,6 +107,48 @@ pub trait NumberStore {
     /// # Errors
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
+
+    /// Checks the rules of this start against the stored numbers. Two series of a rule may write
+    /// equal texts only if the rule has numbers already. No series with numbers may change its
+    /// kind. Then stores the new kinds.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if the rules are refused, and another
+    /// kind of error if the store cannot be read or written.
+    fn agree_on_rules(&self, rules: &NumberRules) -> Result<(), StoreError> {
+        for rule in rules.with_equal_texts() {
+            if !self.has_numbers(rules, rule)? {
+                let text = format!(
+                    "numbers.{} writes the same text for different series, because its text does not name the series: put \
+                     {{series}} into the text, or give each series a rule of its own",
+                    rule.name
+                );
+                return Err(StoreError::new(FailureKind::Disagrees, text));
+            }
+        }
+        self.agree_on_kinds(&rules.kinds())
+    }
+
+    /// `true` if a series to which the rule applies has numbers.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store cannot be read.
+    fn has_numbers(&self, rules: &NumberRules, rule: &NumberRule) -> Result<bool, StoreError> {
+        let mut after = rule.pattern.name_before();
+        loop {
+            let page = self.series(after.as_ref(), SERIES_PAGE)?;
+            let is_of_rule = |found: &SeriesSummary| rules.of(found.series.as_str()) == Some(rule);
+            if page.iter().any(is_of_rule) {
+                return Ok(true);
+            }
+            match page.last() {
+                Some(last) if page.len() == SERIES_PAGE && !rule.pattern.ends_by(&last.series) => {
+                    after = Some(last.series.clone());
+                }
+                _ => return Ok(false),
+            }
+        }
+    }
 
     /// Compares the kinds of series at this start with those at the last one, and stores the new
     /// ones. If the kinds are equal, no series is read.

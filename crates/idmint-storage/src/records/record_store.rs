@@ -12,7 +12,7 @@ use super::request_store::RequestStore;
 use crate::failure::{Obstacle, StoreError};
 use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::AnchorPlan;
-use idmint_records::ledger::{AppendPlan, NumberPlan, VoidPlan};
+use idmint_records::ledger::{AppendPlan, GivenNumbers, NumberPlan, VoidPlan};
 
 /// A shared handle to the records of a store, with any engine.
 pub type Records = Arc<dyn RecordStore>;
@@ -128,6 +128,16 @@ pub enum RecordPlan {
     Number(NumberPlan),
     /// Void a number.
     Void(VoidPlan),
+}
+
+impl RecordPlan {
+    /// Returns the wrong first number of a series that the plan removes, if it removes one.
+    pub fn replaces(&self) -> Option<&GivenNumbers> {
+        match self {
+            RecordPlan::Number(plan) => plan.replaces.as_ref(),
+            RecordPlan::Append(_) | RecordPlan::Anchor(_) | RecordPlan::Void(_) => None,
+        }
+    }
 }
 
 /// The reason why plans were not written.

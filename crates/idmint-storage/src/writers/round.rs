@@ -338,7 +338,14 @@ impl Request for NumberRequest {
         }
         let now = round.now.clone().map_err(RecordError::Clock)?;
         let head = round.series_head(&self.series)?;
-        let plan = NumberPlan::make(self, head, now).map_err(RecordError::Number)?;
+        let plan = match (self.instead_of, head) {
+            (Some(wrong), Some(head)) => {
+                let found = round.not_void(&self.series, wrong)?;
+                NumberPlan::correct(self, wrong, head, found, now)
+            }
+            _ => NumberPlan::make(self, head, now),
+        };
+        let plan = plan.map_err(RecordError::Number)?;
         let stored = plan.given.clone();
         round.series.insert(stored.series.clone(), stored.head());
         round.given.insert(key, stored.clone());
@@ -356,6 +363,26 @@ impl Round<'_> {
             Some(head) => Ok(Some(*head)),
             None => read(self.records.series_head(series)),
         }
+    }
+
+    /// Returns the request that got a stored number, or `None` if the number is void or is not
+    /// stored.
+    fn not_void(
+        &self,
+        series: &SeriesName,
+        number: u64,
+    ) -> Result<Option<GivenNumbers>, RecordError> {
+        let found = read(self.records.number(series, number))?;
+        let is_void = self.voids.contains_key(&(series.clone(), number));
+        Ok(found
+            .filter(|found| found.void.is_none() && !is_void)
+            .map(|found| found.given))
+    }
+
+    /// `true` if a plan of this round removes the number, because it is a wrong first number.
+    fn is_removed(&self, series: &SeriesName, number: u64) -> bool {
+        let mut removed = self.plans.iter().filter_map(RecordPlan::replaces);
+        removed.any(|wrong| wrong.series == *series && wrong.last == number)
     }
 }
 
@@ -393,6 +420,7 @@ impl Request for VoidRequest {
     /// so nobody can ask to void it.
     fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<VoidedNumber>, RecordError> {
         let found = read(round.records.number(&self.series, self.number))?;
+        let found = found.filter(|_| !round.is_removed(&self.series, self.number));
         let place = (self.series.clone(), self.number);
         let before = round
             .voids

@@ -20,6 +20,7 @@ pub(in crate::records) struct NumbersNeed<'a> {
     series: BTreeSet<&'a SeriesName>,
     given: usize,
     voids: usize,
+    removed: usize,
 }
 
 impl<'a> NumbersNeed<'a> {
@@ -31,6 +32,7 @@ impl<'a> NumbersNeed<'a> {
         } else {
             0
         };
+        self.removed += usize::from(plan.replaces.is_some());
         of_series + 500 + plan.given.by.as_ref().map_or(0, String::len)
     }
 
@@ -43,7 +45,7 @@ impl<'a> NumbersNeed<'a> {
     /// Returns the maximum number of rows that are written, compared or read.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
-        3 * self.series.len() + self.given + self.voids + of_hold
+        3 * self.series.len() + self.given + self.voids + 3 * self.removed + of_hold
     }
 }
 
@@ -65,6 +67,8 @@ struct OfSeries {
     is_held: bool,
     before: Option<SeriesSummary>,
     given: Vec<GivenNumbers>,
+    /// The wrong first number that the transaction removes.
+    replaces: Option<GivenNumbers>,
 }
 
 /// The stored void row of a number, and the plan to void the number.
@@ -167,7 +171,11 @@ impl NumberDraft {
     #[must_use]
     pub(in crate::records) fn add_number(
         &mut self,
-        NumberPlan { before, given }: &NumberPlan,
+        NumberPlan {
+            before,
+            given,
+            replaces,
+        }: &NumberPlan,
     ) -> bool {
         let of_series = self
             .series
@@ -183,6 +191,9 @@ impl NumberDraft {
         let is_current = head == *before && self.keys.get(&key) == Some(&Revision::ABSENT);
         let may_give = !of_series.is_held || given.skipped(given.last).is_some();
         of_series.given.push(given.clone());
+        if replaces.is_some() {
+            of_series.replaces.clone_from(replaces);
+        }
         is_current && may_give
     }
 
@@ -206,18 +217,18 @@ impl NumberDraft {
             transaction.compare.push(hold);
         }
         for of_series in self.series.values() {
+            // After a correction the series begins with its new first number.
+            let before = of_series.before.as_ref();
+            let before = before.filter(|_| of_series.replaces.is_none());
             let commit = GivenCommit {
                 attempt,
-                begins: of_series.before.is_none(),
+                begins: before.is_none(),
                 given: of_series.given.clone(),
             };
-            put_commit(
-                keys,
-                of_series.before.as_ref(),
-                of_series.revision,
-                &commit,
-                transaction,
-            );
+            put_commit(keys, before, of_series.revision, &commit, transaction);
+            if let Some(wrong) = &of_series.replaces {
+                remove_wrong(keys, wrong, transaction);
+            }
         }
         for ((series, number), of_void) in &self.voids {
             let VoidPlan { of, void } = of_void.plan.clone().expect("its plan was added");
@@ -238,7 +249,7 @@ impl NumberDraft {
     ) -> impl Iterator<Item = Key> + 'p {
         let mut seen = BTreeSet::new();
         plans.iter().filter_map(move |plan| match plan {
-            RecordPlan::Number(NumberPlan { before, given })
+            RecordPlan::Number(NumberPlan { before, given, .. })
                 if seen.insert(given.series.clone()) =>
             {
                 before.map(|head| keys.numbers(&given.series, head.last))
@@ -295,6 +306,25 @@ pub(in crate::records) fn put_commit(
         transaction.write.push(Write::put(key, key_to_bytes(given)));
     }
     summary
+}
+
+/// Adds the removal of a wrong first number to the transaction that writes the right one. The number
+/// must not be void.
+fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction) {
+    let void = keys.void(&wrong.series, wrong.last);
+    transaction
+        .compare
+        .push(Compare::Created(void, Revision::ABSENT));
+    let rows = [
+        keys.numbers(&wrong.series, wrong.last),
+        keys.number_key(&wrong.series, wrong.mark.key),
+    ];
+    for key in rows {
+        // etcd refuses a transaction that writes a key twice. A row that is written is replaced.
+        if !transaction.write.iter().any(|write| *write.key() == key) {
+            transaction.write.push(Write::Delete(key));
+        }
+    }
 }
 
 fn revision_of(found: Option<&KeyValue>) -> Revision {

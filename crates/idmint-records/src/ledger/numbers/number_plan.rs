@@ -54,6 +54,8 @@ pub struct NumberRequest {
     pub by: Option<String>,
     /// `true` if the request is valid only as the first one of its series.
     pub must_begin: bool,
+    /// The wrong first number that this request replaces, or `None` if it replaces none.
+    pub instead_of: Option<u64>,
 }
 
 impl NumberRequest {
@@ -77,6 +79,7 @@ impl NumberRequest {
             mark,
             by: by.map(|by| clipped(by).to_owned()),
             must_begin: false,
+            instead_of: None,
         }
     }
 
@@ -96,6 +99,16 @@ impl NumberRequest {
             bounds,
             mark,
             must_begin: true,
+            ..self
+        }
+    }
+
+    /// Lets a request that begins a series replace the first number `wrong`, which must be the only
+    /// number of the series.
+    #[must_use]
+    pub fn instead_of(self, wrong: u64) -> NumberRequest {
+        NumberRequest {
+            instead_of: Some(wrong),
             ..self
         }
     }
@@ -202,6 +215,9 @@ pub struct NumberPlan {
     pub before: Option<SeriesHead>,
     /// The numbers to store, with the request that gets them.
     pub given: GivenNumbers,
+    /// The wrong first number of the series, which the store removes with its request. `None` in
+    /// all plans but a correction.
+    pub replaces: Option<GivenNumbers>,
 }
 
 /// The reason why a request gets no numbers, or why a series cannot be resumed.
@@ -224,6 +240,19 @@ pub enum NumberRefusal {
         first: u64,
         /// The last number that the series has given.
         last: u64,
+    },
+    /// The first number of the series cannot be corrected.
+    #[error(
+        "the first number of {series} cannot become {first} instead of {wrong}: {wrong} is not the only number of the \
+         series, does not come from ?first=, or is void"
+    )]
+    NotCorrectable {
+        /// The name of the series.
+        series: SeriesName,
+        /// The first number that the request asked for.
+        first: u64,
+        /// The wrong first number, according to the request.
+        wrong: u64,
     },
     /// The series cannot begin with a number below the configured first one.
     #[error("first is {first}, but must be from {least} to {max}")]
@@ -310,6 +339,7 @@ impl NumberPlan {
             mark,
             by,
             must_begin,
+            instead_of: _,
         } = request;
         if let Some(head) = head.filter(|_| *must_begin) {
             let series = series.clone();
@@ -352,6 +382,43 @@ impl NumberPlan {
         Ok(NumberPlan {
             before: head,
             given,
+            replaces: None,
+        })
+    }
+
+    /// Plans to begin a series again, because its first number was wrong. `head` is the last number
+    /// of the series, and `found` has the request that got the wrong number, unless the number is
+    /// void.
+    ///
+    /// # Errors
+    /// Returns [`NumberRefusal::NotCorrectable`] if the series has other numbers, or if the wrong
+    /// number does not come from a request that named the first number. Returns the errors of
+    /// [`NumberPlan::make`] if the series cannot begin with the new number.
+    pub fn correct(
+        request: &NumberRequest,
+        wrong: u64,
+        head: SeriesHead,
+        found: Option<GivenNumbers>,
+        now: EventTime,
+    ) -> Result<NumberPlan, NumberRefusal> {
+        let NumberRequest { series, bounds, .. } = request;
+        let first_of_series = digest_of(series, NonZeroU32::MIN, Some(wrong));
+        let is_only = |found: &GivenNumbers| {
+            found.first == wrong && found.mark.digest == first_of_series && found.head() == head
+        };
+        let Some(found) = found.filter(is_only) else {
+            return Err(NumberRefusal::NotCorrectable {
+                series: series.clone(),
+                first: bounds.start,
+                wrong,
+            });
+        };
+        // If journals have both numbers after a restore, the later one is the right one.
+        let later = EventTime::from_micros(head.recorded.micros() + 1).unwrap_or(head.recorded);
+        Ok(NumberPlan {
+            before: Some(head),
+            replaces: Some(found),
+            ..NumberPlan::make(request, None, now.max(later))?
         })
     }
 }
@@ -502,6 +569,42 @@ mod tests {
             beyond,
             Err(NumberRefusal::SeriesEnded { left: 0, .. })
         ));
+    }
+
+    #[test]
+    fn a_wrong_first_number_is_replaced_while_it_is_the_only_one() {
+        let begin = |key, first| request(key, 1, NumberBounds::default()).beginning_with(first);
+        let wrong = plan(&begin("import", 47_110), None, 50).given;
+        let right = begin("right", 4_711).instead_of(47_110);
+        let correct = |wrong, head, found| NumberPlan::correct(&right, wrong, head, found, at(40));
+
+        let plan_of = |head, found| correct(47_110, head, found);
+        let corrected = plan_of(wrong.head(), Some(wrong.clone())).expect("it is the only number");
+        assert_eq!(
+            (corrected.given.first, corrected.given.last),
+            (4_711, 4_711)
+        );
+        assert_eq!(corrected.given.recorded, at(51));
+        assert_eq!(corrected.before, Some(wrong.head()));
+        assert_eq!(corrected.replaces, Some(wrong.clone()));
+
+        let next = plan(
+            &request("a", 1, NumberBounds::default()),
+            Some(wrong.head()),
+            60,
+        )
+        .given;
+        let by_order = plan(&request("b", 1, NumberBounds::default()), None, 50).given;
+        for refused in [
+            plan_of(next.head(), Some(wrong.clone())),
+            plan_of(wrong.head(), None),
+            correct(1, by_order.head(), Some(by_order)),
+        ] {
+            assert!(matches!(
+                refused,
+                Err(NumberRefusal::NotCorrectable { first: 4_711, .. })
+            ));
+        }
     }
 
     #[test]

@@ -64,6 +64,7 @@ impl ResumeRequest {
         Ok(Some(NumberPlan {
             before: head,
             given,
+            replaces: None,
         }))
     }
 }

@@ -7,7 +7,7 @@
 
 use std::ops::RangeInclusive;
 
-use redb::{ReadOnlyTable, ReadableTable, TableDefinition};
+use redb::{ReadOnlyTable, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::database::{if_there, unreadable};
 use super::formats_table::FormatsTable;
@@ -176,6 +176,20 @@ pub(super) fn head_of(
     let last = numbers.range(all)?.next_back().transpose()?;
     last.map(|(name, row)| Ok(given_of(name.value(), row.value())?.head()))
         .transpose()
+}
+
+/// Removes wrong first numbers and the keys of their requests. Returns `true`.
+pub(super) fn remove(
+    transaction: &WriteTransaction,
+    wrong: &[&GivenNumbers],
+) -> Result<bool, redb::Error> {
+    let mut numbers = transaction.open_table(NUMBERS)?;
+    let mut keys = transaction.open_table(NUMBER_KEYS)?;
+    for given in wrong {
+        numbers.remove(number_rows::name_of(given))?;
+        keys.remove((given.series.as_str(), given.mark.key.0))?;
+    }
+    Ok(true)
 }
 
 fn given_of(name: NumberName<'_>, row: &[u8]) -> Result<GivenNumbers, redb::Error> {

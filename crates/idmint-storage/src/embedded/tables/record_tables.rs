@@ -18,7 +18,7 @@ use super::database::{Database, DatabaseError};
 use super::external_table::{BY_EXTERNAL, EXTERNALS};
 use super::hold_table;
 use super::logged::{self, Engine};
-use super::number_tables::{NUMBER_KEYS, NUMBERS, VOIDS};
+use super::number_tables::{self, NUMBER_KEYS, NUMBERS, VOIDS};
 use super::register_table::REGISTER;
 use super::request_table::REQUESTS;
 use crate::embedded::database_file::OtherLayout;
@@ -85,9 +85,15 @@ impl RecordStore for RecordTables {
         if plans.is_empty() {
             return Ok(());
         }
+        let rows = logged::bytes_of(plans);
+        let replaced: Vec<_> = plans.iter().filter_map(RecordPlan::replaces).collect();
         let is_written = self.database.attempt_write(|engine| {
-            engine.commit_logged(&logged::bytes_of(plans), |transaction| {
-                logged::all_hold(transaction, plans)
+            let all_hold = |transaction: &_| logged::all_hold(transaction, plans);
+            if replaced.is_empty() {
+                return engine.commit_logged(&rows, all_hold);
+            }
+            engine.commit_synced(&rows, |transaction| {
+                Ok(all_hold(transaction)? && number_tables::remove(transaction, &replaced)?)
             })
         });
         if is_written.map_err(StoreError::from)? {

@@ -215,6 +215,25 @@ impl Engine {
         Ok(true)
     }
 
+    /// Commits `rows`, encoded as in [`logged_rows`], after `change` has changed the tables, unless
+    /// `change` returns `false`. Both are durable when this method returns. The log is empty
+    /// afterwards, because it cannot contain changes other than new rows.
+    pub(in crate::embedded::tables) fn commit_synced(
+        &self,
+        rows: &[u8],
+        change: impl FnOnce(&WriteTransaction) -> Result<bool, redb::Error>,
+    ) -> Result<bool, redb::Error> {
+        let writing = self.begin_write()?;
+        if !change(&writing)? {
+            writing.abort()?;
+            return Ok(false);
+        }
+        logged_rows::write(&writing, rows)?;
+        let number = writing.log.last + 1;
+        writing.sync(number)?.restart()?;
+        Ok(true)
+    }
+
     /// Adds the pending commits to the tables. Their callers have already received the
     /// acknowledgement.
     ///

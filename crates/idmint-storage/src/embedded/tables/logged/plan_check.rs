@@ -74,7 +74,10 @@ impl<'a> PlanCheck<'a> {
     }
 
     /// Returns `true` if the last number of the series is still the one that the plan is based on.
-    fn number(&mut self, NumberPlan { before, given }: &NumberPlan) -> Result<bool, redb::Error> {
+    fn number(
+        &mut self,
+        NumberPlan { before, given, .. }: &NumberPlan,
+    ) -> Result<bool, redb::Error> {
         let head = match self.series.get(&given.series) {
             Some(head) => Some(*head),
             None => number_tables::head_of(
