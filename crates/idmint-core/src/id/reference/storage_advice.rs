@@ -239,7 +239,9 @@ impl StorageAdvice<'_> {
     fn note_on_inserts(&self) -> String {
         let appends = self.format.leads_with_time() && self.stored.is_sorted();
         let note = match self.database {
-            _ if appends => "New ids go to the end of the index, whose last pages stay in memory.",
+            _ if appends => {
+                "New ids go to the end of the index, and its last pages stay in memory."
+            }
             Database::MySql | Database::MariaDb | Database::SqlServer => {
                 "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so new ids scatter over all of \
                  it: give the table a primary key that counts up, and the id a unique index."
