@@ -73,6 +73,8 @@ pub struct Callers {
     /// The maximum count in one request.
     count_max: usize,
     pub places: Places,
+    /// The pause of a caller between two requests.
+    pause: Duration,
     told: Mutex<Told>,
     /// The reasons of the void numbers, for each series and number.
     voids: Mutex<HashMap<(String, u64), String>>,
@@ -88,9 +90,16 @@ impl Callers {
             series,
             count_max,
             places: Places::of(services),
+            pause: Duration::ZERO,
             told: Mutex::default(),
             voids: Mutex::default(),
         }
+    }
+
+    /// Sets the pause of a caller between two requests.
+    #[must_use]
+    pub fn pausing(self, pause: Duration) -> Callers {
+        Callers { pause, ..self }
     }
 
     /// Returns the number of requests that were answered.
@@ -104,6 +113,7 @@ impl Callers {
         let mut connection = self.places.connection(caller);
         let mut own: Vec<((String, String), u64)> = Vec::new();
         for at in 0.. {
+            thread::sleep(self.pause);
             let is_old = at % 5 == 4 && !own.is_empty();
             let ((series, key), count) = if is_old {
                 own[at % own.len()].clone()

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, thread};
 
-use super::schedule::NODES;
+use super::schedule::{NODES, Slip};
 use crate::appending::Place;
 use crate::fleet::EtcdCluster;
 use crate::fleet::etcd_link::{EtcdLink, Weather};
-use crate::fleet::fencing::fence_trusting_the_clock;
+use crate::fleet::fencing::{GivenFile, fence_trusting_the_clock, fence_until_answered};
 use crate::fleet::nodes::{slot_of, until_within};
 use crate::torture::formats::FORMATS;
 use crate::wall_clock::WallClock;
-use idmint_testing::service::{Home, Service, Signal};
+use idmint_testing::numbering::Callers;
+use idmint_testing::service::{Ended, Home, Service, Signal};
 
 use super::callers::formats;
 
@@ -28,6 +29,11 @@ pub(super) const LONG: Duration = Duration::from_secs(240);
 /// The leads of the nodes' clocks, in seconds. Their spread is below the limit at which a node
 /// refuses its clock.
 const AHEAD_S: [i64; NODES] = [0, 2, -1, 1];
+
+/// The number of series that callers take numbers of.
+pub(super) const SERIES: usize = 3;
+/// The pause of a caller between two numbers.
+const NUMBERS_PAUSE: Duration = Duration::from_millis(40);
 
 /// A node, which may be down.
 pub(super) struct Node {
@@ -43,9 +49,13 @@ pub(super) struct Fleet {
     pub(super) nodes: Vec<Node>,
     /// The current addresses of the nodes, for callers.
     pub(super) places: Arc<Vec<Place>>,
+    /// Callers that take numbers of a few series.
+    pub(super) numbers: Arc<Callers>,
     /// The lines about events that could not be recovered, as printed.
     pub(super) lost: Vec<String>,
     operator: Home,
+    /// The clock of the operator's machine.
+    wall: WallClock,
     /// The folders of nodes that are gone for good.
     gone: Vec<Home>,
 }
@@ -153,17 +163,22 @@ impl Fleet {
             .for_each(|node| until_within(LONG, "it says what it waits for", || says_why(node)));
         founder.service.take().expect("it runs").kill();
         let places = Arc::new(nodes.iter().map(|node| Place::of(node.service())).collect());
+        let callers = Callers::of(nodes.iter().map(Node::service), SERIES, 3);
+        let numbers = Arc::new(callers.pausing(NUMBERS_PAUSE));
         let operator = Home::new();
+        let wall = WallClock::of(&operator);
         drop(operator.serve_with(&configuration(&etcd.endpoints())));
         let mut fleet = Fleet {
             etcd,
             nodes,
             places,
+            numbers,
             lost: Vec::new(),
             operator,
+            wall,
             gone: vec![founder.home],
         };
-        fleet.fence();
+        fleet.fence(Slip::None);
         fleet.wait_for_slots();
         fleet
     }
@@ -174,7 +189,9 @@ impl Fleet {
 
     pub(super) fn start(&mut self, node: usize) {
         self.nodes[node].start(&[]);
-        self.places[node].move_to(self.nodes[node].service().address());
+        let address = self.nodes[node].service().address();
+        self.places[node].move_to(address);
+        self.numbers.places.move_place(node, address);
     }
 
     pub(super) fn signal(&self, node: usize, signal: Signal) {
@@ -218,24 +235,79 @@ impl Fleet {
         kept
     }
 
-    /// Fences as docs/FLEET.md prescribes: with the journals of all nodes, and the high-water files
-    /// of nodes that are down or gone. Returns the number of recovered events.
-    pub(super) fn fence(&mut self) -> u64 {
-        let journals = self
-            .nodes
-            .iter()
-            .map(|node| ("--journal", node.home.data_dir().join("journal-default")));
-        let down = self
-            .nodes
-            .iter()
-            .filter(|node| node.service.is_none())
-            .map(Node::high_water);
-        let known = down
-            .chain(self.gone.iter().map(high_water))
-            .filter(|file| file.exists());
-        let files = journals.chain(known.map(|file| ("--high-water", file)));
+    /// Makes the operator's mistake, and then fences as docs/FLEET.md prescribes: with the journals
+    /// of all nodes, and the high-water files of nodes that are down or gone. Returns the number of
+    /// recovered events.
+    pub(super) fn fence(&mut self, slip: Slip) -> u64 {
+        let config = self.operator.path("idmint.toml");
+        let mut recovered = 0;
+        match slip {
+            Slip::None => {}
+            Slip::Behind(by_s) => {
+                self.wall.set(-by_s);
+                let refused = fence_until_answered(&config, self.journals(), |command| {
+                    self.wall.give_to(command);
+                    command.arg("--yes");
+                });
+                refused.assert(78, &["the clock of this machine shows"]);
+            }
+            Slip::Ahead(by_s) => {
+                self.wall.set(by_s);
+                let fenced = fence_until_answered(&config, self.files(), |command| {
+                    self.wall.give_to(command);
+                    command.args(["--yes", "--trust-this-clock"]);
+                });
+                recovered += self.take_in(&fenced);
+            }
+            Slip::WithoutJournals => {
+                // A record that is written before the journals are read would take the place of
+                // theirs.
+                self.signal_all(Signal::STOP);
+                let fenced = fence_trusting_the_clock(&config, self.high_waters());
+                println!("{}{}", fenced.out, fenced.err);
+                fenced.assert(0, &[]);
+                assert!(
+                    fenced.out.contains("idmint numbers resume"),
+                    "{}",
+                    fenced.out
+                );
+            }
+        }
         // The files of the founder show a far later time.
-        let ended = fence_trusting_the_clock(&self.operator.path("idmint.toml"), files);
+        let fenced = fence_trusting_the_clock(&config, self.files());
+        recovered += self.take_in(&fenced);
+        if slip == Slip::WithoutJournals {
+            self.signal_all(Signal::CONT);
+        }
+        recovered
+    }
+
+    fn journals(&self) -> Vec<GivenFile> {
+        let journal = |node: &Node| ("--journal", node.home.data_dir().join("journal-default"));
+        self.nodes.iter().map(journal).collect()
+    }
+
+    fn high_waters(&self) -> Vec<GivenFile> {
+        let down = self.nodes.iter().filter(|node| node.service.is_none());
+        let files = down.map(Node::high_water);
+        let files = files.chain(self.gone.iter().map(high_water));
+        files
+            .filter(|file| file.exists())
+            .map(|file| ("--high-water", file))
+            .collect()
+    }
+
+    fn files(&self) -> Vec<GivenFile> {
+        [self.journals(), self.high_waters()].concat()
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        let running = self.nodes.iter().filter_map(|node| node.service.as_ref());
+        running.for_each(|service| service.send(signal));
+    }
+
+    /// Prints what a fence reports. Returns the number of recovered events.
+    fn take_in(&mut self, ended: &Ended) -> u64 {
         let out = &ended.out;
         println!("{out}{}", ended.err);
         // Do not fail here. The end of the campaign reports which lost events were acknowledged.

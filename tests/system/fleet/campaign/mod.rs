@@ -1,10 +1,12 @@
-//! A campaign of failures of etcd, clocks, folders and links in a fleet, while callers mint and
-//! append without a pause. Every id is compared with every other, and every acknowledged append
-//! with the chains at the end.
+//! A campaign of failures of etcd, clocks, folders and links in a fleet, while callers mint, append
+//! and take numbers without a pause. Every id is compared with every other, and every acknowledged
+//! append and number with the chains and lists at the end.
 //!
 //! Four nodes with separate clocks and links to etcd are killed, stopped and cut off. Responses are
 //! dropped after the commit; requests arrive late and twice. etcd is restored and wiped under the
-//! nodes, founded anew by strangers with wrong clocks, and fenced as docs/FLEET.md prescribes.
+//! nodes, founded anew by strangers with wrong clocks, and fenced as docs/FLEET.md prescribes. Before
+//! some fences the operator makes a mistake: the clock of the machine is wrong, or the journals are
+//! missing.
 //!
 //! `CAMPAIGN_SECONDS` sets the duration (`make torture`: twenty minutes); without it the campaign
 //! ends when every kind of failure has happened. `CAMPAIGN_SEED` sets the seed of the schedule.
@@ -20,9 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::fleet::{Fleet, LONG};
+use self::fleet::{Fleet, LONG, SERIES};
 use self::judge::compare;
-use self::schedule::{Backup, Disaster, Meanwhile, Mishap, NODES, Round, Schedule};
+use self::schedule::{Backup, Disaster, Meanwhile, Mishap, NODES, Round, Schedule, Slip};
 use crate::appending::{
     Appender, Seen, StopOnDrop, assert_a_planted_loss_is_found, assert_all_is_kept, begin,
 };
@@ -38,6 +40,7 @@ const SEED: u64 = 1;
 
 const LEDGERS: usize = 4;
 const APPENDERS: usize = 8;
+const NUMBER_CALLERS: usize = 4;
 
 /// The number of mishaps from one disaster to the next. Three rounds contain every disaster.
 const MISHAPS_OF_ROUND: usize = 5;
@@ -63,14 +66,17 @@ struct Campaign<'a> {
 impl Campaign<'_> {
     fn live(&mut self, round: Round) {
         let older = self.fleet.save("older");
-        for (mishap, node, for_ms) in round.mishaps {
+        for (mishap, node, for_ms) in &round.mishaps {
             println!("{mishap:?} of node {node}, {for_ms} ms");
-            self.befall(mishap, node, Duration::from_millis(for_ms));
+            self.befall(*mishap, *node, Duration::from_millis(*for_ms));
             self.go_on();
         }
         // A node without a slot may not notice a restore.
         self.fleet.wait_for_slots();
-        println!("{:?}, node {}", round.disaster, round.node);
+        println!(
+            "{:?}, node {}, {:?}",
+            round.disaster, round.node, round.slip
+        );
         match round.disaster {
             Disaster::Restore {
                 backup,
@@ -82,7 +88,7 @@ impl Campaign<'_> {
                 self.fleet.wait_for_renewals();
                 let snapshot = if backup == Backup::New { new } else { older };
                 let away = Duration::from_millis(away_ms);
-                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| {
+                self.lose(meanwhile, &round, is_fenced_at_once, |fleet| {
                     fleet.etcd.restore_after(&snapshot, away)
                 });
             }
@@ -90,7 +96,7 @@ impl Campaign<'_> {
                 meanwhile,
                 is_fenced_at_once,
             } => {
-                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| {
+                self.lose(meanwhile, &round, is_fenced_at_once, |fleet| {
                     fleet.etcd.wipe()
                 });
             }
@@ -99,9 +105,10 @@ impl Campaign<'_> {
                 self.fleet.have_strangers_found(ahead_s);
                 self.fleet.wait_until_noticed(0..NODES);
                 self.fleet.etcd.wipe();
-                self.came_back += self.fleet.fence();
+                self.came_back += self.fleet.fence(round.slip);
             }
         }
+        self.count(&format!("{:?} of the operator", round.slip));
         self.count(match round.disaster {
             Disaster::Restore { .. } => "Restore",
             Disaster::Wipe { .. } => "Wipe",
@@ -162,11 +169,11 @@ impl Campaign<'_> {
     fn lose(
         &mut self,
         meanwhile: Meanwhile,
-        absent: usize,
+        round: &Round,
         is_fenced_at_once: bool,
         lose: impl FnOnce(&mut Fleet),
     ) {
-        let fleet = &mut self.fleet;
+        let (fleet, absent) = (&mut self.fleet, round.node);
         match meanwhile {
             Meanwhile::Runs => {}
             Meanwhile::Dead => fleet.kill(absent),
@@ -178,7 +185,7 @@ impl Campaign<'_> {
                 (0..NODES).filter(|node| meanwhile == Meanwhile::Runs || *node != absent),
             );
         }
-        self.came_back += fleet.fence();
+        self.came_back += fleet.fence(round.slip);
         match meanwhile {
             Meanwhile::Runs => {}
             Meanwhile::Dead => fleet.start(absent),
@@ -219,8 +226,14 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
     let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (mut seen, mut again) = (Vec::<Seen>::new(), 0);
 
+    let numbers = Arc::clone(&fleet.numbers);
+
     let campaign = thread::scope(|scope| {
-        let stopping = StopOnDrop(&stop);
+        let stopping = (StopOnDrop(&stop), numbers.places.stop_at_the_end());
+        for caller in 0..NUMBER_CALLERS {
+            let numbers = &numbers;
+            scope.spawn(move || numbers.ask(caller));
+        }
         let minters: Vec<_> = (0..NODES)
             .map(|node| {
                 scope.spawn({
@@ -286,7 +299,19 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
             .all(|mishap| counts.contains_key(&format!("{mishap:?}"))),
         "everything has happened"
     );
+    assert!(
+        rounds < Slip::ALL.len() as u64
+            || Slip::ALL
+                .iter()
+                .all(|slip| counts.contains_key(&format!("{slip:?} of the operator"))),
+        "every mistake was made"
+    );
     let node = fleet.nodes[0].service();
+    let taken = numbers.check(node, NUMBER_CALLERS);
+    assert!(
+        taken > 100 * SERIES as u64,
+        "{taken} numbers are next to nothing"
+    );
     let once = Client::connect(node.address()).exchange(FORMATS[snowflake].request(1));
     assert_eq!((once.status, minted.take(snowflake, &once)), (200, 1));
     println!("{} answers cut, refused {:?}", minted.cut, minted.refused);

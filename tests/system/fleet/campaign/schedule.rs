@@ -65,12 +65,25 @@ pub(super) enum Meanwhile {
     Stopped,
 }
 
+/// A mistake of the operator before the fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slip {
+    None,
+    /// The clock of the machine is this many seconds behind, and the fence is refused.
+    Behind(i64),
+    /// The clock of the machine is this many seconds ahead, and the operator trusts it.
+    Ahead(i64),
+    /// The fence is set without journals first.
+    WithoutJournals,
+}
+
 /// A disaster and the mishaps before it. Each mishap has its node and its duration.
 pub(super) struct Round {
     pub(super) mishaps: Vec<(Mishap, usize, u64)>,
     pub(super) disaster: Disaster,
     /// The node that does not run during the disaster.
     pub(super) node: usize,
+    pub(super) slip: Slip,
 }
 
 /// An endless source of rounds.
@@ -81,6 +94,7 @@ pub(super) struct Schedule {
     disasters: Deck<u8>,
     backups: Deck<Backup>,
     meanwhile: Deck<Meanwhile>,
+    slips: Deck<Slip>,
 }
 
 impl Mishap {
@@ -102,6 +116,17 @@ impl Mishap {
     ];
 }
 
+impl Slip {
+    pub(super) const ALL: [Slip; 5] = [
+        Slip::None,
+        Slip::Behind(100),
+        Slip::Behind(3_600),
+        // A fence lowers only a floor that is more than an hour ahead.
+        Slip::Ahead(7_200),
+        Slip::WithoutJournals,
+    ];
+}
+
 impl Schedule {
     pub(super) fn of_seed(seed: u64) -> Schedule {
         Schedule {
@@ -111,6 +136,7 @@ impl Schedule {
             disasters: Deck::of([0, 1, 2]),
             backups: Deck::of([Backup::New, Backup::Older]),
             meanwhile: Deck::of([Meanwhile::Runs, Meanwhile::Dead, Meanwhile::Stopped]),
+            slips: Deck::of(Slip::ALL),
         }
     }
 
@@ -147,6 +173,7 @@ impl Schedule {
             mishaps,
             disaster,
             node: nodes.deal(random),
+            slip: self.slips.deal(random),
         }
     }
 }
