@@ -8,10 +8,6 @@ use idmint_testing::ids::{PAYMENT, SEQUENCED};
 use idmint_testing::load::kill_under_load;
 use idmint_testing::service::{Home, Service};
 
-/// The requirement is 1 s, but a test must not fail because the machine is busy. The long run
-/// checks the requirement to the second.
-const READY_MAX: Duration = Duration::from_secs(5);
-
 /// One second, and one more for the tick of `payment`: within a tick, ids may be minted before
 /// their share of the tick has passed.
 const AHEAD_MS_MAX: u128 = 2_000;
@@ -25,11 +21,6 @@ fn no_id_comes_twice_and_each_worker_rises_through_20_kills_under_load() {
         killed.ids.iter().all(|count| *count > 1_000),
         "{:?}",
         killed.ids
-    );
-    assert!(
-        *killed.ready_after.last().unwrap() < READY_MAX,
-        "{:?}",
-        killed.ready_after
     );
     assert!(
         killed.ahead_ms_at_the_end <= AHEAD_MS_MAX,

@@ -6,20 +6,10 @@ use idmint_testing::load::kill_under_load;
 use idmint_testing::service::Home;
 
 #[test]
-fn no_id_comes_twice_through_200_kills_and_a_start_is_ready_within_a_second() {
+fn no_id_comes_twice_through_200_kills_under_load() {
     let begun = Instant::now();
     let killed = kill_under_load(&Home::new(), 200, Duration::from_millis(900));
     killed.print(begun);
-    assert!(
-        killed.median() < Duration::from_secs(1),
-        "{:?}",
-        killed.ready_after
-    );
-    assert!(
-        *killed.ready_after.last().unwrap() < Duration::from_secs(3),
-        "{:?}",
-        killed.ready_after
-    );
     // A second, plus a whole tick of `payment`.
     assert!(
         killed.ahead_ms_at_the_end <= 2_000,

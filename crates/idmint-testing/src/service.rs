@@ -15,7 +15,7 @@ use crate::http1::{Answer, Client, request};
 use crate::program;
 
 /// A time limit that is much longer than any step takes, even on a slow machine.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(240);
 
 /// A header that asks for ids as plain text, one on each line.
 pub const PREFER_TEXT: &str = "accept: text/plain, */*;q=0.5\r\n";

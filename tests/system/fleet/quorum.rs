@@ -29,7 +29,7 @@ const SLEWED: Duration = Duration::from_millis(100);
 const READY_AFTER: Duration = Duration::from_secs(3);
 
 /// Additional time for a busy machine.
-const SLACK: Duration = Duration::from_secs(7);
+const SLACK: Duration = Duration::from_secs(237);
 
 /// A request for ids, and its response.
 struct Asked {
@@ -158,7 +158,7 @@ fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) ->
     );
     let restored = Instant::now();
     [0, 1].into_iter().for_each(|member| etcd.restart(member));
-    until_within(Duration::from_secs(60), "there is a leader", || {
+    until_within(Duration::from_secs(240), "there is a leader", || {
         etcd.leader_if_any()
     });
     etcd.wait_until_writable();

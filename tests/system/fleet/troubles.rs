@@ -190,7 +190,7 @@ fn an_etcd_without_space_is_bridged_for_forty_seconds_then_told_and_nodes_go_on_
     let bridged = minter.stop();
     assert_none_failed(std::slice::from_ref(&bridged));
     let refused = until_within(
-        Duration::from_secs(20),
+        Duration::from_secs(240),
         "nothing is reserved any more",
         || Some(service.post("/ids/snowflake")).filter(|answer| answer.status == 503),
     );
