@@ -70,8 +70,8 @@ enum Command {
     Man(Man),
 }
 
-/// Marks the ids among the arguments of `decode` that begin with a hyphen, which would otherwise be
-/// options: negative numbers, and push ids of Firebase.
+/// Marks the arguments of `decode` that begin with a hyphen but are ids, such as negative numbers
+/// and push ids of Firebase. Without the mark, they would be parsed as options.
 fn mark_ids(mut args: Vec<OsString>) -> Vec<OsString> {
     if args.get(1).is_none_or(|command| command != "decode") {
         return args;

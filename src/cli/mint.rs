@@ -46,7 +46,8 @@ pub(super) struct Mint {
     settings: Settings,
 }
 
-/// The parts of a conjunction id: all three, for a format that is minted from reports.
+/// The report from which a conjunction id is minted. Its three options must be given together, and
+/// only for formats that are minted from reports.
 #[derive(Debug, Args)]
 #[group(requires_all = ["tca", "primary", "secondary"])]
 struct ReportArgs {

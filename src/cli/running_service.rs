@@ -113,8 +113,8 @@ pub(super) struct RetryArgs {
 }
 
 impl RetryArgs {
-    /// Returns a client that retries. For each request, the client prints the error before the
-    /// first retry above the progress bar.
+    /// Returns a client that retries. Before the first retry of a request, the client prints the
+    /// error above the progress bar.
     ///
     /// # Errors
     /// Returns exit code 74 if a file cannot be read, and 65 if its content is invalid.

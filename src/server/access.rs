@@ -32,8 +32,8 @@ pub enum AccessError {
     Tls(#[from] TlsError),
 }
 
-/// The guard that checks callers and the TLS configuration, if they are configured, and the files
-/// from which they were read.
+/// The access control of the service: the guard that checks callers, and the TLS configuration.
+/// Each is `None` if it is not configured. The other fields are needed to read their files again.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     tokens: Option<PathBuf>,
@@ -44,8 +44,8 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Reads the access files that a configuration names, and gives `service` the expiry times of
-    /// the credentials in them to report.
+    /// Reads the access files that a configuration names. Passes the expiry times of the
+    /// credentials in these files to `service`, which reports them.
     ///
     /// # Errors
     /// Returns [`AccessError`] if a file cannot be read or is not valid.

@@ -27,8 +27,8 @@ use idmint_wire::KnownDomains;
 /// `mint.wait_max` is shorter.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// The maximum number of lanes per format, each of which has its own worker number, if the node's
-/// slot is not configured. A format that has room for fewer lanes gets fewer.
+/// The maximum number of lanes per format, if the node's slot is not configured. Each lane has its
+/// own worker number. A format that has room for fewer lanes gets fewer.
 const LANES_MAX: u32 = 8;
 
 /// The longest tick with which two stored conjunctions of a pair still get different ids.
@@ -349,8 +349,8 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
     }
 }
 
-/// Returns the worker numbers, the shard and the domains with which this deployment mints, counting
-/// the worker numbers of all its nodes.
+/// Returns the worker numbers, the shard and the domains with which this deployment mints. The
+/// worker numbers are those of all its nodes.
 fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, AssemblyError> {
     let (rule, slots) = (lane_rule(config), config.worker.assignment().slots);
     let mut workers = BTreeMap::new();

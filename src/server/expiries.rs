@@ -22,8 +22,9 @@ const SEQUENCE: u8 = 0x30;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// Returns the expiry times of the certificates and revocation lists in a PEM file that `setting`
-/// names. Blocks that cannot be read are skipped, because the code that uses them reports an error.
+/// Returns the expiry times of the certificates and revocation lists in a PEM file. `setting` is
+/// the key of the setting that names the file. Blocks that cannot be read are skipped, because the
+/// code that uses them reports an error.
 pub(super) fn expiries_in(pem: &[u8], kind: ExpiryKind, setting: &str) -> Vec<Expiry> {
     let certificates = CertificateDer::pem_slice_iter(pem)
         .filter_map(|certificate| Some((kind, end_of(&certificate.ok()?)?)));

@@ -40,8 +40,8 @@ pub(super) struct Fleet {
     /// The quota of a coordinator member in bytes. It is used if the member does not report its own
     /// quota.
     quota: u64,
-    /// The operator's statement about earlier mints in the namespace, for the case that it has no
-    /// fleet yet.
+    /// The operator's statement about earlier mints in the namespace. It is used if the namespace
+    /// has no fleet yet.
     founding: Founding,
 }
 

@@ -1,4 +1,5 @@
-//! Avoids ids of another generator, which a format's `start_after` and `exclude` describe.
+//! Avoids ids that another generator has minted. The settings `start_after` and `exclude` of a
+//! format say which ids these are.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

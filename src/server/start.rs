@@ -22,9 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The time added to `lead_max` to get the wait of a start that finds no record of an earlier run.
 ///
-/// The actual lead can exceed `lead_max`, because it is at least one tick. A tick that exceeds
-/// `lead_max` is shorter than 100 ms. In addition, two runs may read the same clock slightly
-/// differently.
+/// The actual lead can exceed `lead_max`, because it is at least one tick. Only formats with ticks
+/// shorter than 100 ms have a lead, so it exceeds `lead_max` by less than 100 ms. In addition, two
+/// runs may read the same clock slightly differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
 /// A clock that is further ahead of the last record than this is logged, because nodes are rarely
@@ -290,9 +290,9 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
 /// Waits until ids of an unrecorded earlier run lie in the past, and returns the time at which to
 /// begin.
 ///
-/// Such ids were only slightly ahead of the clock, so a short wait is enough. The session begins at
-/// the clock and not ahead of it. Otherwise, the next start without a record would begin at the
-/// same time.
+/// Such ids were only slightly ahead of the clock, so a short wait is enough. This function returns
+/// only when the clock has reached the returned time, such as the next whole second. If a session
+/// began ahead of the clock, the next start without a record could begin at the same time.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
@@ -316,8 +316,8 @@ async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     if rule.slots > 1 {
         return clock.now();
     }
-    // Common tick lengths divide a second, so each of these ticks has a boundary at every whole
-    // second.
+    // At a whole second, a new tick begins in every format whose tick length divides a second, as
+    // all common tick lengths do.
     let start = clock.now().ceil_to_second();
     loop {
         let left = start.since(clock.now());

@@ -10,7 +10,7 @@ use idmint_core::id::{FieldKind, Format, PRESETS};
 use idmint_core::time::UnixTime;
 use idmint_service::Service;
 
-/// Every start warns of the formats whose last id time is within this period.
+/// Every start warns of the formats that end, and then mint nothing more, within this time.
 const END_WARNED: Duration = Duration::from_secs(365 * 86_400);
 
 /// Returns warnings about a valid configuration: formats that have not begun, have ended, end

@@ -13,7 +13,7 @@ use idmint_storage::{SlotRange, SlotShare};
 pub(super) struct OwnLayout {
     /// The fleet's slots, according to this node's configuration.
     pub(super) share: SlotShare,
-    /// The formats of this node. The fleet's agreement lists those of them that are minted.
+    /// This node's formats. The fleet's agreement lists only the formats that are minted.
     pub(super) formats: Vec<KeptFormat>,
 }
 

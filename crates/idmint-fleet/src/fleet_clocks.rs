@@ -2,9 +2,9 @@
 //! plausible.
 //!
 //! Each horizon that a node writes contains its clock reading. The exact age of a record is
-//! unknown, because the record may have been in transit for long. But its writer had seen the
-//! previous record of the slot. So the record is younger than the last read that did not return
-//! that previous record yet:
+//! unknown, because the record may have been in transit for long. But a node reads the previous
+//! record of its slot before it writes the next one. In this example, B was written after A. The
+//! read at 5 s did not return A yet, so B was written after 5 s:
 //!
 //! ```text
 //! look at   5 s   10 s   15 s   20 s
@@ -15,10 +15,10 @@
 //! clock reading. So only one horizon of each process counts: the latest one whose slot the process
 //! holds.
 //!
-//! So the current reading of every other node's clock is known to lie between two instants. Either
-//! this node's clock provably differs from the median of all clocks, or it may be right. One wrong
-//! clock of three is outvoted and cannot stop the others. With fewer than three clocks there is no
-//! majority.
+//! So the records give a lower and an upper bound for the current reading of every other node's
+//! clock. From these bounds, a node knows either that its own clock certainly differs from the
+//! median of all clocks, or that its clock may be right. One wrong clock of three is outvoted and
+//! cannot stop the others. With fewer than three clocks there is no majority.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,15 +28,16 @@ use super::stored::{HorizonRecord, SlotRecord};
 use crate::{Key, KeyValue, Revision};
 use idmint_core::time::UnixNanos;
 
-/// The smallest number of clocks of which the majority is right if one clock is wrong.
+/// The minimum number of clocks to compare. Of three clocks, two form a majority even if one is
+/// wrong.
 const CLOCKS_MIN: usize = 3;
 
-/// How long a node's clock counts after the first read of its record, if the node writes nothing
-/// new. The node may have ended before that first read.
+/// The time for which a record of unknown age counts after the first read that returned it. Its
+/// writer may have ended before that read.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
-/// The minimum difference between a clock and the median of the fleet's clocks, as far as it is
-/// proven.
+/// The difference between a clock and the median of the fleet's clocks, as far as the records prove
+/// it. The actual difference may be larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Skew {
     /// No difference is proven.

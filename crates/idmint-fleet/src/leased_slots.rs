@@ -17,12 +17,11 @@ use idmint_core::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLa
 use idmint_core::time::UnixNanos;
 use idmint_storage::FormatsError;
 
-/// The retry delay for callers that are refused because this node has no slot, if a slot may become
-/// available at any time.
+/// The retry delay that callers are told while this node has no slot but may take one at any time.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The minimum time from one renewal until the next one counts as overdue, so that callers stop
-/// waiting for it.
+/// The minimum time from one renewal until the next one counts as overdue. Callers do not wait for
+/// a renewal that is overdue.
 const OVERDUE: Duration = Duration::from_secs(2);
 
 /// The slots that one process leases one after the other, with the sessions that mint in them.
@@ -94,8 +93,9 @@ impl LeasedSlots {
         }
     }
 
-    /// Returns the next step of the thread at `now`: send a request, wait or end. `needed` is the
-    /// horizon that waiting callers need, if there are any.
+    /// Returns what the thread has to do next: send a request, wait or end. `now` is the current
+    /// time. `needed` is the horizon that callers wait for. It has no effect if the slot already
+    /// has that horizon.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
@@ -277,8 +277,8 @@ impl LeasedSlots {
         self.mint.end(reason);
     }
 
-    /// Adjusts this node's clock to a wall clock that was set by more than a single node would
-    /// accept.
+    /// Adjusts this node's clock after the wall clock was set by a larger step than a single node
+    /// would accept.
     ///
     /// Before the first slot is taken, the clock is adjusted in either direction. That is safe
     /// because the clocks of other nodes are read before this node mints. Later the clock only

@@ -31,10 +31,10 @@ pub(super) struct FreeSlot {
 pub(super) enum Choice {
     /// This slot can be taken.
     Take(FreeSlot),
-    /// No slot can be taken yet. The first slot can be taken after this time, because its last
-    /// holder may use it until then.
+    /// No slot can be taken yet. After this time, the first slot can be taken, because its horizon
+    /// is then at most `ahead_max` ahead.
     Rests(Duration),
-    /// Every slot is held by a node.
+    /// Every slot is held by a node, or its horizon cannot be read.
     AllHeld,
 }
 

@@ -46,8 +46,9 @@ impl Callers {
         &self.load
     }
 
-    /// Returns the budget owner of a request, if it is not the peer of its connection. The owner is
-    /// the caller that a trusted proxy reports, or the memory reserve for probes.
+    /// Returns the budget owner of a request, or `None` if the owner is the peer of the connection.
+    /// Probes have their own memory reserve. The owner of another request is the caller that a
+    /// trusted proxy reports.
     pub(super) fn other_owner(
         &self,
         peer: IpAddr,

@@ -23,8 +23,9 @@ const LEAVING_MAX: usize = 256;
 const REMEMBERED_MAX: usize = 1_024;
 
 /// The minimum idle time before a connection is evicted for lack of file descriptors. In such a
-/// shortage each refused connection evicts an idle one, and an attacker can connect fast. A caller
-/// that sends requests at least this often keeps its connection.
+/// shortage, each refused connection evicts an idle one. Without this minimum, an attacker that
+/// connects fast could also evict callers that are idle only between two requests. A caller that
+/// sends requests at least this often keeps its connection.
 const SPARED: Duration = Duration::from_secs(1);
 
 /// The open connections of a process. Clones share one table.

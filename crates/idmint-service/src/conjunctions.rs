@@ -19,9 +19,9 @@ use idmint_storage::{
 pub struct GroupedReports {
     /// The result for each report, in the same order as the reports.
     pub grouped: Vec<Grouped>,
-    /// For each created conjunction, the ids of other conjunctions of the same two objects, in
-    /// either order, within a minute of its time. The key is the position in the request of the
-    /// report that created the conjunction.
+    /// The ids of other conjunctions near each created conjunction. They have the same two objects,
+    /// in either order, and are within a minute of its time. The key is the index of the report
+    /// that created the conjunction.
     pub near: HashMap<usize, Vec<u128>>,
 }
 
@@ -29,8 +29,8 @@ impl Service {
     /// Assigns an id of the format of `minter` to each report of a request, in order.
     ///
     /// If conjunctions are stored, the first reports (anchors) of new conjunctions are durable when
-    /// this method returns. The ids of other originators in `externals`, each with the position of
-    /// its report, are then durable too.
+    /// this method returns. `externals` contains ids of other originators, each with the index of
+    /// its report. These ids are then durable, too.
     ///
     /// # Errors
     /// Returns [`GroupFailure`] if no report got an id, if the outcome is unknown, or if the
@@ -236,8 +236,8 @@ impl Service {
         })
     }
 
-    /// Returns the conjunctions to which another originator gave this external id and which match a
-    /// query, the latest first.
+    /// Returns the conjunctions that match a query and have this external id, which another
+    /// originator gave to them. The latest conjunction comes first.
     ///
     /// Returns the matching conjunctions in a single list, up to the limit of the query. The cursor
     /// of the query is ignored. Only the latest [`CONJUNCTIONS_MAX`] conjunctions with this
@@ -302,8 +302,8 @@ impl Service {
         pair: Pair,
         tca: Tca,
     ) -> Result<Option<StoredConjunction>, ServiceError> {
-        // Begin the list after the preceding secondary object. If this pair has a row, it is then
-        // the first one.
+        // Begin the list after the pair with the next lower secondary object. If this pair has a
+        // row, the row is then the first one in the list.
         let after = pair
             .secondary
             .checked_sub(1)

@@ -19,7 +19,7 @@ pub struct Decoding {
     numbers: NumberRules,
 }
 
-/// A decoder for one moment, which determines the times that are plausible in ids.
+/// A decoder for one moment. The moment determines which times are plausible in ids.
 pub struct DecodingAt<'a> {
     decoder: DecoderAt<'a>,
     parts: &'a AnswerParts,

@@ -8,7 +8,7 @@ use idmint_core::time::{UnixNanos, UnixTime};
 
 const DAY_SECONDS: i128 = 86_400;
 
-/// How long before the expiry of a credential a warning is reported.
+/// The time before the expiry of a credential at which warnings about it begin.
 const WARNED: Duration = Duration::from_hours(30 * 24);
 
 /// A kind of credential that expires.
@@ -78,8 +78,8 @@ impl Expiry {
         self.at <= now.into()
     }
 
-    /// `true` if connections fail because the credential is a certificate that is not valid at
-    /// `now`.
+    /// `true` if the credential is a certificate that has expired at `now`, so that connections
+    /// fail.
     pub fn is_expired_certificate(&self, now: UnixNanos) -> bool {
         let is_certificate = matches!(self.kind, ExpiryKind::Certificate | ExpiryKind::Authority);
         is_certificate && self.has_passed(now)
@@ -117,7 +117,8 @@ impl Service {
     /// Replaces the credentials whose files are named in this `section` of the settings, such as
     /// `etcd`.
     pub fn set_expiries(&self, section: &'static str, mut expiries: Vec<Expiry>) {
-        // Sort by kind, name and time, because a metric has only one value for each kind and name.
+        // Keep only the earliest expiry of each kind and name, because a metric has only one value
+        // for them. Sorting is by kind, name and time.
         expiries.sort();
         expiries.dedup_by(|later, first| (later.kind, &later.name) == (first.kind, &first.name));
         let mut all = self.expiries.lock().unwrap_or_else(PoisonError::into_inner);

@@ -125,7 +125,7 @@ struct ToldFormat {
 /// The way in which the ids of a format are created.
 #[derive(Debug)]
 pub enum IdSource {
-    /// A request asks for a number of ids.
+    /// A request states how many ids to mint.
     Count(Arc<Minter>),
     /// Each event that is appended to a ledger gets one id.
     Events,
@@ -136,7 +136,7 @@ pub enum IdSource {
 }
 
 impl ServedFormat {
-    /// Creates a format of which callers request a number of ids.
+    /// Creates a format whose requests state how many ids to mint.
     pub fn of_count(minter: Arc<Minter>) -> ServedFormat {
         let turns = minter.long_requests_max().unwrap_or(Semaphore::MAX_PERMITS);
         let counted = Arc::clone(minter.counted());
@@ -197,7 +197,7 @@ impl ServedFormat {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the minter of the format, or `None` if its ids are not requested by number.
+    /// Returns the minter of the format, or `None` if requests do not state how many ids to mint.
     pub fn minter(&self) -> Option<&Arc<Minter>> {
         match &self.source {
             IdSource::Count(minter) => Some(minter),
@@ -249,8 +249,8 @@ impl Service {
         json
     }
 
-    /// Returns the maximum number of ids that one request may ask for, or `None` if requests for
-    /// this format name no number.
+    /// Returns the maximum number of ids that one request may ask for, or `None` if only the length
+    /// of the request body limits that number, or if the format is not minted.
     fn count_max(&self, served: &ServedFormat) -> Option<u64> {
         let configured = u64::from(self.limits().batch_max);
         match served.source() {

@@ -342,8 +342,9 @@ impl Reservation<'_> {
         }
     }
 
-    /// Reserves `size` numbers. If the series has fewer left, reserves all of them, provided that
-    /// they and the `rest` unused numbers are enough for the request.
+    /// Reserves `size` numbers. If fewer numbers are left in the series, reserves all of them. But
+    /// if they and the `rest` unused numbers together are not enough for the request, returns an
+    /// error.
     async fn reserve(&self, size: u64, rest: u64) -> Result<Range<u64>, RecordError> {
         let left = match self.ask(size).await {
             Err(RecordError::Number(NumberRefusal::SeriesEnded { left, .. })) => left,

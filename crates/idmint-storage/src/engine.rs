@@ -1,4 +1,4 @@
-//! The stores that belong to a single process, according to the configuration.
+//! The configured store of a single process: in memory, or in a folder.
 
 use std::path::PathBuf;
 

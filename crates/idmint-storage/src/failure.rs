@@ -36,15 +36,15 @@ impl StoreError {
         self.obstacle.kind
     }
 
-    /// Returns the obstacle, whose text may be shown to callers. The engine's own text may contain
-    /// paths.
+    /// Returns the obstacle, whose text may be shown to callers. The engine's own text must not be
+    /// shown to them, because it may contain paths.
     pub fn obstacle(&self) -> Obstacle {
         self.obstacle
     }
 }
 
-/// The reason why a store serves no requests, or only those that write nothing. The text says what
-/// to do, and may be shown to callers.
+/// The reason why a store serves no requests, or serves only requests that write nothing. The text
+/// says what to do, and may be shown to callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Obstacle {
     kind: FailureKind,

@@ -32,9 +32,8 @@ impl KeptFormat {
     /// Returns the properties to store for an encoding of `format`. Their only content is a digest
     /// over the texts that the encoding writes.
     ///
-    /// The properties of an encoding are stored under a name of their own next to those of its
-    /// format. So programs that only know formats ignore them. If they are not stored yet, they are
-    /// added.
+    /// The properties of an encoding have their own row, `<format>/<encoding>`. Older programs that
+    /// only know formats ignore this row. If the row does not exist yet, it is added.
     pub fn of_encoding(format: &KeptFormat, encoding: &str, digest: String) -> KeptFormat {
         KeptFormat {
             name: format!("{}{OF_ENCODING}{encoding}", format.name),
@@ -48,7 +47,8 @@ impl KeptFormat {
         !name.contains(OF_ENCODING)
     }
 
-    /// Compares the properties of this format with `kept`, the ones that are stored under its name.
+    /// Compares the properties of this format with `kept`, the properties that are stored under its
+    /// name.
     ///
     /// # Errors
     /// Returns [`FormatsError::Changed`] if a property differs.
@@ -91,7 +91,7 @@ impl fmt::Display for Difference {
 /// The reason why the configured formats are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatsError {
-    /// A format with this name has minted ids that the new definition of the format could repeat.
+    /// The new definition of this format could repeat ids that the stored definition has minted.
     /// Nothing was written.
     #[error("{}", changed(.name, .differences))]
     Changed {
@@ -100,8 +100,8 @@ pub enum FormatsError {
         /// The differences, sorted by property. There is at least one.
         differences: Vec<Difference>,
     },
-    /// The number of slots was changed. The nodes would then get other worker numbers. Nothing was
-    /// written.
+    /// The configured number of slots differs from the stored one. With another number of slots,
+    /// the nodes would get other worker numbers. Nothing was written.
     #[error(
         "worker.slots was {kept} and is {now}; set worker.slots = {kept}; docs/OPERATIONS.md says how to change it"
     )]
@@ -111,7 +111,7 @@ pub enum FormatsError {
         /// The configured number of slots.
         now: u32,
     },
-    /// This etcd hands out other slots of the namespace than this node's configuration expects.
+    /// This etcd hands out a different range of slots than this node's configuration expects.
     /// Nothing was written.
     #[error(
         "cluster.slots: this etcd leases the slots {kept} of worker.slots, but this node would lease one of {now}; set \

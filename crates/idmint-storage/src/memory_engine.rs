@@ -39,7 +39,7 @@ impl MemoryEngine {
         })
     }
 
-    /// Opens the store like at the start of a process.
+    /// Opens the store, as a process does when it starts.
     pub fn open(&self) -> Opened {
         let found = *self.horizon();
         match found {

@@ -162,8 +162,8 @@ impl Restart {
     }
 }
 
-/// A store that has a horizon from an earlier start, and whose stored formats allow the configured
-/// ones.
+/// A store that has a horizon from an earlier start. This start has compared the configured formats
+/// with the stored ones, and none of them differs.
 pub struct AgreedRestart(Store);
 
 impl AgreedRestart {

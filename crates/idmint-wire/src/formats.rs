@@ -10,7 +10,7 @@ use idmint_core::id::{
 };
 use idmint_core::time::UnixTime;
 
-/// The type in example ids of formats that mint every type.
+/// The type in the example id of a format that mints ids of every type.
 const EXAMPLE_TYPE: &str = "user";
 
 /// The response of `GET /formats`: all formats of a service.

@@ -169,7 +169,7 @@ pub struct ConjunctionInfos {
     pub next: Option<String>,
 }
 
-/// The results for a request in which invalid reports are left out instead of refusing all reports.
+/// The results for a request in which only the invalid reports are refused, and not all reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartialReports<P> {
     /// The format of the ids.

@@ -19,8 +19,8 @@ pub(in crate::cli) struct GroupedOffline {
 }
 
 impl GroupedOffline {
-    /// Returns the format with this name, which writes ids in `encoding`, or in its canonical
-    /// encoding if that is `None`.
+    /// Returns the format with this name. Its ids are written in `encoding`, or in the canonical
+    /// encoding of the format if `encoding` is `None`.
     ///
     /// # Errors
     /// Returns exit code 64 if the format or encoding is unknown, and 78 if the formats are

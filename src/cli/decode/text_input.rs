@@ -12,8 +12,8 @@ pub(super) struct TextInput<R> {
     encoding: TextEncoding,
     /// The converted bytes, and the index of the first one that was not returned yet.
     converted: (Vec<u8>, usize),
-    /// The first half of a surrogate pair, and the first byte of a two-byte unit, whose second
-    /// halves have not arrived yet.
+    /// The first half of a surrogate pair, and the first byte of a two-byte unit. Each is kept
+    /// until its second half arrives.
     pending: (Option<u16>, Option<u8>),
 }
 
@@ -32,7 +32,8 @@ impl<R: Read> TextInput<R> {
     pub(super) fn new(mut input: R) -> io::Result<TextInput<R>> {
         let mut beginning = Vec::with_capacity(BEGINNING_LEN);
         let mut byte = [0];
-        // The loop ends at a line end, because a line that a user types may have fewer bytes.
+        // The loop also ends at a line end. Otherwise, a short line that a user types would not be
+        // decoded before the next line.
         while beginning.len() < BEGINNING_LEN && !beginning.ends_with(b"\n") {
             match input.read(&mut byte) {
                 Ok(0) => break,

@@ -13,8 +13,8 @@ use idmint_fleet::{
 use idmint_records::ledger::GivenNumbers;
 use idmint_storage::EtcdSettings;
 
-/// Reads the journals at these paths. Returns the records in the journals of the fleet that had one
-/// of `names`, and the facts about the fleet that the journals contain.
+/// Reads the journals at these paths, and keeps only the records of the fleet that had one of
+/// `names`. Returns these records, and the facts about this fleet that the journals contain.
 ///
 /// # Errors
 /// Returns exit code 74 if a journal cannot be read, and 78 if a journal belongs to another fleet.

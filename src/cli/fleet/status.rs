@@ -70,8 +70,8 @@ fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Memb
     Ok((status, coordinator.members()))
 }
 
-/// Watches the fleet until all renewals that its status needs have been seen, or until their time
-/// limit, which `watched_max` returns, has passed.
+/// Watches the fleet until all renewals that its status needs have been seen, or until the time
+/// limit has passed. `watched_max` returns the time limit for the renewals that are still unseen.
 pub(super) fn watch(
     coordinator: &dyn Coordinator,
     keys: &FleetKeys,

@@ -71,7 +71,7 @@ struct Service {
     bar: ProgressBar,
 }
 
-/// The number of events that an import has added so far, and the number that it still has to add.
+/// The outcome of an import. `new` is the number of events that it added to the ledger.
 struct Imported {
     new: u64,
     /// The number of events that other callers have appended after the last event of the file.
@@ -182,8 +182,8 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
-    /// Returns the query parameter for the request whose last event was just read: the last part of
-    /// the import, or an earlier one.
+    /// Returns the query parameter for the next request, which ends with the event that was read
+    /// last. The parameter tells the service if this request is the last one of the import.
     fn part(&self, chain: Chain) -> ImportPart {
         if self.checker.events() == chain.events {
             ImportPart::Last

@@ -15,8 +15,8 @@ use crate::server::config::{Config, Engine, INSECURE_PUBLIC};
 use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
 use idmint_core::time::{UnixNanos, UnixTime};
 
-/// The time for which a process that ends waits for threads that still work for disconnected
-/// callers.
+/// The maximum time for which the process, when it ends, waits for threads that still work for
+/// disconnected callers.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 
 /// The number of task polls after which a thread checks for network events.

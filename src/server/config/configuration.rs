@@ -54,7 +54,7 @@ pub struct Config {
     pub log: LogConfig,
     /// The format definitions, and the list of enabled formats.
     pub formats: FormatsConfig,
-    /// The sources of those settings whose source is reported.
+    /// The sources of some settings, for warnings and error messages.
     #[serde(skip)]
     pub origins: Origins,
 }

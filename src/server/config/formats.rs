@@ -186,8 +186,8 @@ pub struct ConjunctionConfig {
     /// The setting that determines if the objects (a, b) and (b, a) are the same pair. Default:
     /// `reported`, so that they are two pairs.
     pub pair_order: PairOrder,
-    /// The time after its closest approach during which a stored conjunction can be joined: 1 to 36
-    /// 500 days. A later report gets a second id for the same conjunction. Default: no limit.
+    /// The time for which reports can join a stored conjunction, counted from its closest approach:
+    /// 1 to 36 500 days. A later report of the conjunction gets a second id. Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
     /// The names of the catalogues whose object numbers are SATCAT numbers. Catalogue names are
@@ -260,8 +260,8 @@ pub struct CatalogueNumber(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConjunctionMode {
-    /// A report joins a stored conjunction of the same pair whose time of closest approach is
-    /// within a second, or else starts a new conjunction.
+    /// A report joins a stored conjunction of the same pair if their times of closest approach are
+    /// within a second of each other. Otherwise the report starts a new conjunction.
     Grouped,
     /// The report's own time of closest approach determines the id. Nothing is stored, and
     /// independent systems mint the same id.

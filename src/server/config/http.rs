@@ -89,8 +89,8 @@ pub struct TlsConfig {
     pub certificate: Option<PathBuf>,
     /// The PEM file of the private key of `certificate`.
     pub key: Option<PathBuf>,
-    /// The PEM file of the authorities that sign client certificates, and of their revocation
-    /// lists.
+    /// The PEM file of the authorities that sign client certificates. The file may also contain
+    /// the revocation lists of these authorities.
     pub client_ca: Option<PathBuf>,
     /// The scopes of client certificates, by their DNS or URI names.
     #[serde(deserialize_with = "client_scopes")]

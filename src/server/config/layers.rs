@@ -244,7 +244,8 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
 /// used as a string.
 fn value_of(raw: &str) -> Value {
     match toml::de::ValueDeserializer::parse(raw).and_then(Value::deserialize) {
-        // No setting is a TOML date, so a date is kept as text. Epochs are set as text.
+        // No setting has the TOML type of a date. Settings for times, such as epochs, are texts, so
+        // a date without quotes is kept as text.
         Ok(Value::Datetime(_)) | Err(_) => Value::String(raw.to_owned()),
         Ok(value) => value,
     }

@@ -62,8 +62,9 @@ pub enum OnExhausted {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
-    /// The maximum time by which the horizon, the end of the time that earlier runs reserved, may
-    /// be ahead of the clock for a start to mint at once: 0 to 1 h. Default: 5 s.
+    /// The maximum time by which the horizon may be ahead of the clock at a start: 0 to 1 h. The
+    /// horizon is the end of the time that earlier runs reserved. If it is further ahead, the start
+    /// waits. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub max_ahead: Duration,
     /// The maximum jump of the wall clock ahead, and the maximum difference between the clocks of a

@@ -43,7 +43,7 @@ impl Output {
         }
     }
 
-    /// Returns a writer whose calls each write one line.
+    /// Returns a writer that takes the bytes of each `write` call as one line.
     pub(super) fn lines(&self) -> NonBlocking {
         self.lines.clone()
     }

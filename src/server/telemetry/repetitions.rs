@@ -23,8 +23,9 @@ const REMEMBERED_MAX: usize = 1_024;
 #[derive(Clone, Default)]
 pub(super) struct Repetitions(Arc<Mutex<HashMap<Line, Repeated>>>);
 
-/// A log line without its time, and the place in the code that writes it. Lines with different
-/// fields are different, because operators search for the request that a line names.
+/// The key by which repeated log lines are found: the place in the code that writes the line, its
+/// message and its field values. Lines with different field values, such as different request ids,
+/// are no repetitions. Operators search the log for such values, so each line must be written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Line {
     place: Identifier,

@@ -1,5 +1,5 @@
-//! The queue of prefetched ids that follow those in use. A piece of the queue holds ids of one
-//! response.
+//! The stock of prefetched ids, a queue of pieces. Callers take ids from the current piece, and the
+//! queue holds the pieces that follow. The ids of a piece are from one response.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

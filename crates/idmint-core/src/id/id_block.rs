@@ -175,7 +175,8 @@ impl Progression {
     }
 
     /// Returns the number of ids before the first one that does not satisfy `alike`. The first id
-    /// must satisfy `alike`, and no id after one that does not may satisfy it.
+    /// must satisfy `alike`. After an id that does not satisfy it, no later id may satisfy it,
+    /// because the search is a bisection.
     fn count_while(&self, alike: impl Fn(u128) -> bool) -> u64 {
         if alike(self.last()) {
             return self.count;

@@ -110,12 +110,14 @@ impl Reservation {
         }
     }
 
-    /// Returns the time that should be left of the next extension when its write completes.
+    /// Returns the reserved time that should remain when the next extension's write to disk
+    /// completes.
     pub fn size(&self) -> Duration {
         self.size
     }
 
-    /// Returns the time from the highest instant in use to the next horizon.
+    /// Returns the time from the highest instant in use, or from the clock if that is later, to the
+    /// next horizon.
     pub(super) fn reach(&self) -> Duration {
         self.took.saturating_add(self.size).min(self.window)
     }

@@ -13,7 +13,7 @@ use super::session::Session;
 pub(super) struct SessionState {
     state: Mutex<CurrentSession>,
     /// `true` if not even random ids may be minted, because the clock cannot be right.
-    /// Written by: whoever holds the lock of `state`.
+    /// Written by: the thread that holds the lock of `state`.
     /// Read by: each mint of random ids.
     /// Ordering: Relaxed, because no other memory depends on the flag.
     is_clock_wrong: AtomicBool,

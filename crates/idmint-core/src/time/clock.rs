@@ -249,8 +249,8 @@ impl Clock {
             .map(|nanos| UnixTime::from_nanos(-nanos))
     }
 
-    /// `true` if the estimate is before the build of this program. Its wall clock was then never
-    /// set.
+    /// `true` if the estimate is earlier than the build of this program. The wall clock from which
+    /// the estimate started was then never set.
     pub fn estimates_before_build(&self) -> bool {
         !self.stands && self.now() < built_at()
     }

@@ -1,5 +1,5 @@
-//! Behavior of a node's records when its coordinator was restored from a backup, or only appears to
-//! be.
+//! Tests how a node's records behave after the coordinator was restored from a backup, or only
+//! seems to have been restored.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fmt;
@@ -152,7 +152,8 @@ impl Bench {
         self.records.head(self.last.ledger())
     }
 
-    /// Confirms the fleet after all doubts so far, as the slot's writer thread does.
+    /// Makes the node agree with its fleet again despite all doubts so far, like the thread that
+    /// renews the slot.
     fn look_anew(&self) {
         self.known.agree(
             AgreedMeta::default(),
@@ -208,7 +209,7 @@ fn a_write_that_a_restored_coordinator_takes_is_not_acknowledged() {
     let backup = bench.store.memory.copy();
     bench.store.write_nine_times();
     let records = Arc::clone(&bench.records);
-    // The keys that the write compares have not changed.
+    // The restore below changes no key that the write compares.
     let (store, next) = (Arc::clone(&bench.store), bench.next(2));
     bench.head().unwrap();
     bench.store.once(move || store.memory.restore(&backup));

@@ -19,8 +19,7 @@ const NOT_PROPOSED: [&str; 2] = ["etcdserver: no leader", "etcdserver: too many 
 /// The error of a request that was refused while applying it, because the space quota is used up.
 const FULL: &str = "etcdserver: mvcc: database space exceeded";
 
-/// The messages of errors about credentials whose gRPC code does not show that credentials are the
-/// cause.
+/// The messages of credential errors whose gRPC code does not identify them as credential errors.
 const DENIED: [&str; 4] = [
     "etcdserver: authentication failed, invalid user ID or password",
     "etcdserver: authentication is not enabled",
@@ -77,8 +76,8 @@ fn outcome_of_status(status: &Status) -> CoordinatorError {
     }
 }
 
-/// Returns a message with the root cause of its error, such as a certificate that has expired. The
-/// causes in between repeat each other.
+/// Returns `message` followed by the root cause of its error, such as an expired certificate. The
+/// intermediate causes are left out because they repeat each other.
 fn with_root_cause(message: &str, error: &(dyn std::error::Error + 'static)) -> String {
     let mut root = error;
     while let Some(cause) = root.source() {

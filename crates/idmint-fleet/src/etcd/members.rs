@@ -44,7 +44,7 @@ struct Member {
     client: Mutex<Option<Client>>,
 }
 
-/// The rule for a request that got no response: it may be repeated at another member, or not.
+/// The rule for repeating a request at another member if no response arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// The request may be repeated, because doing it twice has the same effect as doing it once.
@@ -74,8 +74,8 @@ impl Members {
     }
 
     /// Tries the members in turn, starting with the preferred one, until one of them does the
-    /// request or refuses it. A request that must not be repeated also ends at a member that may
-    /// have done it.
+    /// request or refuses it. A request that must not be repeated stops at the first member that
+    /// may have done it.
     ///
     /// # Errors
     /// Returns the [`CoordinatorError`] of the last member that was tried.

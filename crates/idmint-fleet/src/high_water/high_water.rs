@@ -178,8 +178,9 @@ impl HighWater {
                 (known.origin, known.fences) = (origin, fences);
                 known.told(revision, now);
             }
-            // Horizons that were acknowledged before the fence or founding are either below the new
-            // floor, or still stored for their slots under some revision.
+            // The fleet is new to this node, or has a new name after a fence. Acknowledged horizons
+            // below its floor no longer matter. Higher ones are still stored for their slots, but
+            // perhaps at other revisions, so these revisions are reset to 0.
             known => {
                 let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
                 let slots = known
@@ -349,7 +350,8 @@ impl HighWater {
                 known: known.fleet,
                 highest,
             };
-            // A fleet that was never fenced was founded by a node that knew of no earlier fleet.
+            // The floor of a fleet that was never fenced proves nothing, because the node that
+            // founded the fleet knew of no earlier one.
             let follows =
                 meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
             let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));

@@ -80,8 +80,8 @@ impl KeptHighWater {
         Err(StoreError::new(kind, text))
     }
 
-    /// Checks that no later version has written the file. A node of this version would replace that
-    /// file.
+    /// Checks that no later version of this program has written the file. Otherwise this version
+    /// would replace that file.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a later version has written the file.

@@ -347,8 +347,8 @@ mod tests {
         reserve(&store, 0, after(62), after(2));
         reserve(&store, 1, after(65), after(5));
         see(&mut watch, &store, after(2));
-        // Only the first read that returns a record counts, because the clock had that reading no
-        // later.
+        // A second read of the same record does not count, because the clock may have been read
+        // long before it.
         see(&mut watch, &store, after(4));
         assert_eq!(watch.unseen(&keys()), Some(Unseen::Renewals), "one has not");
         let status = watch.status(&keys(), &HighWater::default(), after(4));

@@ -1,11 +1,11 @@
 //! The commands with which operators inspect, restore and extend a fleet.
 //!
 //! ```text
-//! renewals         bounds on the nodes' clocks, from renewals of slots that are observed
+//! renewals         bounds on the nodes' clocks, computed from the renewals of their slots
 //! fleet_slots      the known state of each slot
 //! fleet_problems   problems of slots and clocks, with advice
 //! fleet_status     holders of slots, errors of clocks, problems
-//! restore_fence    puts a coordinator that lost data back to use, above all minted ids
+//! restore_fence    lets a fleet continue with a coordinator that lost data, above all minted ids
 //! adoption/        moves the node of a folder into the fleet
 //! ```
 

@@ -1,10 +1,10 @@
-//! The fence: the operator's command after a restore, with which a fleet can use a coordinator
-//! again that has lost acknowledged data. The fleet then mints above all earlier ids.
+//! The fence: the command that an operator runs after a restore, so that the fleet can use a
+//! coordinator that has lost acknowledged data. The fleet then mints above all earlier ids.
 //!
 //! After a restore it is unknown which slots were used since the backup, and up to which time. So
 //! all slots begin anew above two bounds. One is the highest known horizon. The other is the latest
-//! instant that a node with an unknown horizon can have reserved. It is known because a node
-//! reserves at most one window of time ahead of its clock.
+//! instant up to which a node with an unknown horizon can have reserved time. That instant follows
+//! from the configuration, because a node reserves at most one window of time ahead of its clock.
 //!
 //! ```text
 //! operator's clock        floor of all slots                                        horizon of slot 3 alone
@@ -17,8 +17,8 @@
 //! the fence was done. If a node minted above the new floor, and the stored horizon of its slot is
 //! below that time, the node does not join the fleet and reports an error.
 //!
-//! The operator's clock is compared with every clock reading that the store, the journals and the
-//! high waters of nodes contain, because a floor that is set by a clock that is behind is too low.
+//! If the operator's clock is behind, the floor is too low. So the fence compares that clock with
+//! every clock reading in the store, the journals and the high waters of nodes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,12 +38,12 @@ use crate::{
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 
-/// The maximum number of times that a transaction is sent without a response, and that it is
-/// planned anew because of other writes, before the command gives up.
+/// The command gives up after it has sent a transaction this many times without a response, or has
+/// planned it this many times because other writes came first.
 const SENT_MAX: u32 = 10;
 
-/// How far above the reach of a correct clock a horizon must be to count as coming from a wrong
-/// clock.
+/// A horizon that is further than this above the highest one that a correct clock allows comes from
+/// a wrong clock.
 pub(super) const FAR: Duration = Duration::from_hours(1);
 
 /// The configuration that a fence needs.
@@ -79,7 +79,7 @@ pub struct RestoreFence {
     /// The highest horizon that was found.
     pub highest: Option<UnixNanos>,
     /// The slot that was used by a node with a clock far ahead, and the instant from which the slot
-    /// can be used again. `None` if no slot was.
+    /// can be used again. `None` if no node had such a clock.
     pub far: Option<(u32, UnixNanos)>,
     /// `true` if records are missing, so that nodes refuse records until the next fence.
     pub lacks_records: bool,
@@ -114,7 +114,7 @@ pub enum FenceError {
         /// The slots, each with the instant up to which it was used.
         slots: BTreeMap<u32, UnixNanos>,
     },
-    /// The clock of this machine is behind a clock reading that it was given.
+    /// The clock of this machine is behind a clock reading in the store, a journal or a high water.
     #[error(
         "the clock of this machine shows {now}, and {source_of} shows {newest}: set the clock right, and try again. If it is \
          right, and the other one was wrong, add --trust-this-clock"
@@ -130,8 +130,8 @@ pub enum FenceError {
     /// The configuration has other slots than the fleet.
     #[error("this is not the configuration of the fleet: {0}")]
     OtherSlots(FormatsError),
-    /// Nodes of an earlier version hold slots. They would ignore the hold on numbers, and give
-    /// numbers again.
+    /// Nodes of an earlier version hold slots. They would ignore the hold on numbers, and issue
+    /// numbers a second time.
     #[error(
         "numbers may be missing and have to be held, and {} cannot read that hold (the row number-hold), because it runs an earlier \
          version: end it, or start this version there, and try again when its slot is free, after 60 s at the latest; or fence \
@@ -178,9 +178,10 @@ pub fn names_of_restored(
 /// else is written to the store.
 ///
 /// A node without a slot detects the restore only because the store's revision is lower than one
-/// that the node has seen. Each write brings the two revisions closer. So this function always
-/// writes `meta`, even if the floor is already high enough. The new revision of `meta`
-/// distinguishes the restored store from one that has lost nothing.
+/// that the node has seen. Each later write raises the store's revision, until the restore cannot
+/// be detected in this way any more. So this function always writes `meta`, even if the floor is
+/// already high enough. The new revision of `meta` distinguishes the restored store from one that
+/// has lost nothing.
 ///
 /// Returns the new revision of `meta`, or [`Revision::ABSENT`] if the store no longer has a fleet.
 /// In that case nodes detect the loss because the fleet is missing.
@@ -342,8 +343,8 @@ impl Found {
             .chain(high_waters.iter().flat_map(|high_water| {
                 let since = renewed_since_written(high_water, rule);
                 high_water.slots().map(move |(slot, horizon)| match since {
-                    // Since it wrote its high water, a node whose clock is far ahead has renewed
-                    // only slots that were already far ahead.
+                    // A node whose clock is far ahead may have renewed slots since it wrote its
+                    // high water, but only slots that were already far ahead.
                     Some(since) if horizon >= far_from => (slot, horizon.max(since)),
                     _ => (slot, horizon),
                 })
@@ -770,7 +771,7 @@ mod tests {
         }
     }
 
-    /// The state of a store, and what the journals and a file show.
+    /// Prepares a store. Returns the newest time in the journals, and the high water of a node.
     type Shown = fn(&MemoryCoordinator, UnixNanos) -> (Option<UnixNanos>, Option<HighWater>);
 
     #[test]
@@ -1039,7 +1040,7 @@ mod tests {
             "it is written in any case, so that nodes know of it"
         );
         assert_eq!(stored(&store), expected);
-        // This holds for any name that a fence gives the fleet.
+        // The fleet's first name stays in the list after further fences.
         for _ in 0..2 {
             fence(&store, &[]);
             let names = names_of_restored(&store, &keys()).expect("memory answers");

@@ -26,8 +26,8 @@ const TALLIES_MAX: usize = 100;
 /// If all attempts fail, the counts are lost.
 const TALLY_TRIES_MAX: usize = 3;
 
-/// The maximum number of anchors that one transaction removes. External ids of the anchors lower
-/// this number. The transaction compares and writes each anchor and its pair.
+/// The maximum number of anchors that one transaction removes. Anchors with external ids have more
+/// rows, so fewer of them fit. The transaction compares and writes each anchor and its pair.
 const SWEPT_MAX: usize = 60;
 
 /// The maximum number of external ids in one transaction. Each may need two comparisons and two

@@ -71,7 +71,7 @@ impl FleetRecords {
         }
     }
 
-    /// Writes rows to the journal that were requested at `asked`, and checks that they were
+    /// Writes rows that were requested at `asked` to the journal, and checks that they were
     /// journalled in time. If an operator restores the coordinator, the journal then has all rows
     /// that responses rely on.
     ///
@@ -90,8 +90,8 @@ impl FleetRecords {
             .map_or(Ok(()), |_| self.store.check_in_time(asked))
     }
 
-    /// Writes rows to the journal that were read from the coordinator, and checks the time like
-    /// [`FleetRecords::keep_in_time`].
+    /// Writes rows that were read from the coordinator to the journal.
+    /// [`FleetRecords::keep_in_time`] checks that they were journalled in time.
     ///
     /// # Errors
     /// Returns the errors of [`FleetRecords::keep_in_time`].

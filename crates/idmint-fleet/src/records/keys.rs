@@ -271,8 +271,8 @@ impl Keys {
         }
     }
 
-    /// Returns the range of conjunctions of all formats, or only of those whose keys sort before
-    /// `before`.
+    /// Returns the range of the conjunctions of all formats. If `before` is given, the range ends
+    /// before the key of that conjunction.
     pub(super) fn conjunctions_before(&self, before: Option<&AnchorKey>) -> Range {
         let all = Range::prefix(format!("{}conj-t/", self.prefix));
         match before {

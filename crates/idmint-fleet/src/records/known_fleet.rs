@@ -1,9 +1,10 @@
 //! This node's knowledge of its fleet: the agreement of the nodes, and the highest revision that
 //! the coordinator has returned so far.
 //!
-//! The thread that renews the slot and the record store send separate requests to one coordinator.
-//! Whichever of the two first gets a response from a coordinator that was restored from a backup
-//! detects the restore. From then on neither of them plans or answers anything:
+//! Two parts of a node send separate requests to the coordinator: the thread that renews the slot,
+//! and the record store. Whichever of the two first gets a response from a coordinator that was
+//! restored from a backup detects the restore. From then on neither of them plans or answers
+//! anything:
 //!
 //! ```text
 //! highest revision seen when a request is sent   20          a response of 20 or later is consistent
@@ -27,9 +28,9 @@ use idmint_storage::{FailureKind, Obstacle, StoreError};
 /// An era of a fleet: the time from one fence (the operation after a restore) to the next. The
 /// greater of two eras of one fleet is the later one.
 ///
-/// A later fence has a higher count. Its floor may be lower, because a fence lowers a floor that a
-/// clock far ahead has set. If earlier versions set the fences, the counts are 0 and the floors
-/// decide.
+/// Eras compare by their count of fences first. A later era may have a lower floor, because a fence
+/// lowers a floor that a clock far ahead has set. Earlier versions of this program did not count
+/// fences. Their eras have the count 0, and compare by their floors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct FleetEra {
     /// The count of fences so far, or 0 if an earlier version of this program set the last fence.
@@ -230,8 +231,8 @@ impl KnownFleet {
     /// [highest](Self::highest) revision was `asked`.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the response is inconsistent with earlier ones, because the
-    /// coordinator was then restored from a backup. From then on this node refuses all work until
+    /// Returns [`StoreError`] if the response is inconsistent with earlier ones, which means that
+    /// the coordinator was restored from a backup. From then on this node refuses all work until
     /// the coordinator has been checked again.
     pub(super) fn see(&self, asked: Revision, found: Revision) -> Result<(), StoreError> {
         self.see_from(asked, asked, found)
@@ -293,8 +294,8 @@ impl KnownFleet {
                 own.revision = entry.modified;
                 Ok(())
             }
-            // The write compared the horizon of the slot that this node held when it sent the
-            // write.
+            // This node has another own key by now. The refused write compared the one that the
+            // node had when it sent the write.
             Some(entry) if entry.key != own.key => Ok(()),
             Some(_) | None => {
                 known.doubt();
@@ -441,7 +442,8 @@ mod tests {
             (of(7, 3), of(7, 4), true),
             (of(7, 3), of(7, 2), false),
             (of(7, 3), of(8, 9), false),
-            // Sent before the election, and answered after another request has seen it.
+            // The request was sent before the election, and another response has shown the new term
+            // first.
             (of(7, 2), of(7, 2), true),
             (Term::default(), of(8, 9), false),
         ] {

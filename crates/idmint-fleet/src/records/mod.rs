@@ -9,8 +9,8 @@
 //! ledgers  requests  conjunctions  numbers/    reads and sweeps
 //! transaction_draft          comparisons and writes of one transaction
 //! fleet_records              the store as a whole
-//! adoption/                  records of a node that moves in, unchanged
-//! journal/                   commits that a node keeps, for a coordinator that has lost them
+//! adoption/                  copies the records of a single node that joins the fleet
+//! journal/                   copies of the rows on each node, from which lost rows are recovered
 //! ```
 //!
 //! Several nodes write the same rows. So each write compares the revision of `meta`, and the

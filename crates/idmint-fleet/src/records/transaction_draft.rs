@@ -408,8 +408,8 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
 }
 
 /// `true` if an earlier copy of a transaction was committed although the last copy was refused. In
-/// that case one of the entries in `stored` is a row that the transaction writes, with its attempt
-/// number.
+/// that case `stored` has a row with the same bytes as in the transaction. No other transaction
+/// writes the same bytes, because they contain the attempt number.
 pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     let is_written = |entry: &KeyValue| {
         let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));

@@ -180,7 +180,8 @@ impl Ledgers {
         Ok(())
     }
 
-    /// Forgets what a restore without journals has lost, as callers who are told of it do.
+    /// Forgets everything that a restore without journals has lost, like callers who learn of the
+    /// loss.
     pub(super) fn lose(&mut self, store: &Arc<MemoryCoordinator>) {
         let records = all_records(store);
         let there = |ledger: &LedgerId| records.head(*ledger).expect("memory answers");
@@ -197,7 +198,7 @@ impl Ledgers {
     /// Checks that the last acknowledged event of each ledger is there.
     ///
     /// # Errors
-    /// Returns an error if one is not.
+    /// Returns an error if such an event is missing.
     pub(super) fn check(&self, store: &Arc<MemoryCoordinator>) -> Result<(), String> {
         let records = all_records(store);
         let is_lost = |head: &&Head| records.append(head.id).expect("memory answers").is_none();
@@ -210,7 +211,7 @@ impl Ledgers {
         }
     }
 
-    /// Removes old request keys, as a node does whose clock shows `now`.
+    /// Removes old request keys, like a node whose clock shows `now`.
     pub(super) fn forget(
         &mut self,
         records: &FleetRecords,

@@ -41,7 +41,8 @@ pub(super) enum Mistake {
     TakesAFounderForAFence,
     /// A fence raises the floor above every horizon, even if one of them is far ahead.
     FencesAboveEveryHorizon,
-    /// A node counts each horizon whose writer holds any slot as a clock of its own.
+    /// A node counts every horizon whose writer holds any slot as a separate clock, even if one
+    /// process wrote several of them.
     CountsEveryHorizonOfAProcess,
     /// The records of a node without a slot compare no key of the node.
     ComparesNoWaitingKey,
@@ -51,7 +52,7 @@ pub(super) enum Mistake {
     SweepsByItsOwnClock,
 }
 
-/// The node that makes a mistake, as far as the mistake depends on it.
+/// The properties of a node on which its mistake depends.
 pub(super) struct Maker<'a> {
     pub(super) keys: &'a FleetKeys,
     pub(super) instance: Nonce,
@@ -59,8 +60,8 @@ pub(super) struct Maker<'a> {
 }
 
 impl Mistake {
-    /// Returns the transaction to commit instead of `raised`. `raised` raises the floor of a fleet
-    /// that adopts a node, which minted up to `horizon`.
+    /// Returns the transaction to commit instead of `raised`, which raises the floor of a fleet
+    /// that adopts a node. That node has minted up to `horizon`.
     pub(super) fn of_floor(
         self,
         raised: Transaction,
@@ -194,7 +195,8 @@ impl Mistake {
     }
 }
 
-/// Returns a holder of its own for each horizon whose writer holds another slot.
+/// Returns one holder for each horizon whose writer holds any slot. The holders have different node
+/// names, so each horizon counts as a separate clock.
 fn holders_of_horizons(
     horizons: &[KeyValue],
     holders: &[KeyValue],

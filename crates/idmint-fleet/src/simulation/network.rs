@@ -366,9 +366,9 @@ impl Network {
         }
     }
 
-    /// Adopts a single node that has stopped minting. It has minted for `lasts` above everything
-    /// that the fleet may be using. Returns the start and end of the time in which it minted. The
-    /// adoption is committed before any message that is in transit.
+    /// Adopts a single node that has stopped minting. Before that, the node minted for the duration
+    /// `lasts`, starting above everything that the fleet may be using. Returns the start and end of
+    /// that time. The adoption is committed before any message that is in transit.
     pub(super) fn adopt(
         &mut self,
         share: SlotShare,

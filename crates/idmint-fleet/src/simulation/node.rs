@@ -73,9 +73,11 @@ pub(super) struct Node {
     asked_for: UnixNanos,
     /// `true` if the node refuses to mint because the clocks of other nodes contradict its own.
     pub(super) is_clock_refused: bool,
-    /// When its clock last differed from the true time by more than a node's clock may.
+    /// The last time at which the clock differed from the true time by more than a correct clock
+    /// may.
     pub(super) wrong_at: Option<Duration>,
-    /// The revision of the last acknowledged horizon, or of the own key of a node without a slot.
+    /// The revision of the last acknowledged write of the node's own key: the horizon of its slot,
+    /// or a separate key while it has no slot.
     told: Revision,
     /// Number of acknowledged writes of the own key without a slot.
     pub(super) waits: u64,
@@ -199,7 +201,7 @@ impl Node {
         self.slots.high_water()
     }
 
-    /// `true` if a write of the own key of the node was acknowledged after this revision.
+    /// `true` if the node's last acknowledged write of its own key is later than this revision.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.told > revision
     }

@@ -41,7 +41,8 @@ pub(super) enum Restore {
     },
 }
 
-/// The content before each restore so far, by its era. It stands for the journals of all nodes.
+/// The content of the coordinator before each restore so far, with its era. In the simulation,
+/// these copies take the place of the journals of all nodes.
 type Journals = Vec<(FleetEra, MemoryCoordinator)>;
 
 /// The last step of a restore.
@@ -282,9 +283,9 @@ fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
         .expect("memory answers");
 }
 
-/// `true` if for each node that has not ended a write of its own key was acknowledged after the copy
-/// was made. The restored copy lacks what was acknowledged then. A node without such an
-/// acknowledgement is suspended or new, and no guarantee holds for it.
+/// `true` if every node that has not ended had a write of its own key acknowledged after the copy
+/// was made. The restored copy lacks that write. A node without such a write is suspended or new,
+/// and no guarantee holds for it.
 fn is_known_by_all(backup: &Backup, nodes: &[Node]) -> bool {
     let mut there = nodes
         .iter()

@@ -28,7 +28,8 @@ const LASTS: Duration = Duration::from_secs(240);
 /// A clock further than this from the true time is wrong.
 const WRONG: Duration = Duration::from_secs(2);
 
-/// A clock reading counts for this long at most: a lease, and the longest delay of a request.
+/// The maximum time for which a clock reading counts. It covers the duration of a lease and the
+/// longest delay of a request.
 const VOTES_FOR: Duration = Duration::from_secs(150);
 
 /// Counts of events in one run or in many.
@@ -155,7 +156,8 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let slots =
         NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let mut tally = Tally::default();
-    // Drawn apart, so that the other runs of a seed stay as they are.
+    // These values come from a separate source, so that they do not change the other values of a
+    // seed.
     let mut apart = Dice::of(!seed);
     let kind = (mistake, apart.per_mille(200), apart.per_mille(300));
     compare(run_share(dice, SlotShare::all(slots), kind, &mut tally)?)?;
@@ -422,8 +424,9 @@ impl World {
         }
     }
 
-    /// Checks that one wrong clock has not stopped a node whose clock is right. Only a wrong clock
-    /// makes another one seem behind: a record that was long on its way makes it seem ahead.
+    /// Checks that one wrong clock has not stopped a node whose clock is right. Only nodes whose
+    /// clocks seem behind are checked. A record that was in transit for long makes a right clock
+    /// seem ahead, so that proves nothing.
     fn check_clock(&self, place: usize) -> Result<(), String> {
         let (node, since) = (&self.nodes[place], self.at.saturating_sub(VOTES_FOR));
         let is_behind = matches!(node.slots.skew(), Skew::Behind(_));

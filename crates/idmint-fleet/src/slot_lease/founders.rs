@@ -32,9 +32,9 @@ pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Tr
     transaction
 }
 
-/// Returns the smallest possible lead of a clock that shows `now` over the earliest clock of the
-/// other nodes that want to found this fleet. Each of those nodes wrote its clock reading at most
-/// one lease duration ago.
+/// Returns the minimum time by which a clock that shows `now` is ahead of the earliest clock among
+/// the other nodes that want to found this fleet. Each of those nodes wrote its clock reading at
+/// most one lease duration ago.
 pub(super) fn ahead_of_earliest(
     founders: &[KeyValue],
     node: &NodeName,

@@ -178,8 +178,9 @@ impl SlotLease {
         }
     }
 
-    /// Waits for at most `wait` and [`LOOK_AGAIN_MAX`] before the slots are read again, because
-    /// another node may release a slot early. The refusal tells callers to retry after `wait`.
+    /// Waits before the slots are read again, but no longer than `wait` or [`LOOK_AGAIN_MAX`],
+    /// because another node may release a slot early. The refusal tells callers to retry after
+    /// `wait`.
     pub(super) fn look_again(
         &mut self,
         now: UnixNanos,

@@ -295,8 +295,8 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // The transaction contains no time of its own, so it can be planned anew. A lease may
-            // have ended in the meantime.
+            // This transaction reserves no time, so it can be given up, and planned anew after the
+            // next read. The lease of this node's announcement may have ended in the meantime.
             Phase::Agreeing {
                 transaction,
                 founds,

@@ -14,10 +14,10 @@ pub struct UnseenNodes {
 }
 
 impl UnseenNodes {
-    /// Returns the end of the time that such a node may have reserved up to `now`, exclusive. The
-    /// bound is wrong only if the node's clock is ahead by more than `ahead_max`. The bound is used
-    /// as the floor of a fleet that is fenced, or that is founded while other nodes may still be
-    /// minting.
+    /// Returns an upper bound, exclusive, of the time that such a node may have reserved by `now`.
+    /// The bound is wrong only if the node's clock is ahead by more than `ahead_max`. The bound is
+    /// used as the floor of a fleet that is fenced, or that is founded while other nodes may still
+    /// be minting.
     pub fn bound(self, now: UnixNanos) -> UnixNanos {
         now.after(self.window).after(self.ahead_max)
     }

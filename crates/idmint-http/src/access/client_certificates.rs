@@ -18,8 +18,8 @@ use super::permit::Permit;
 use super::scope::Scope;
 use crate::answer::{Problem, Slug};
 
-/// The client certificates that the service accepts: an authority has signed them for a listed
-/// name.
+/// The client certificates that the service accepts. Such a certificate is signed by one of the
+/// authorities, and contains at least one of the listed names.
 #[derive(Debug)]
 pub struct ClientCertificates {
     verifier: Arc<dyn ClientCertVerifier>,

@@ -1,5 +1,5 @@
-//! Work that mints ids or numbers which the service stores. The work continues after its caller
-//! disconnects, and is still audited.
+//! Work whose results the service stores, such as appended events or issued numbers. The work
+//! continues after its caller disconnects, and is still audited.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -31,8 +31,9 @@ pub(crate) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// Returns the permit that a request carries. A request carries its permit if its bearer may not do
-/// everything that its scopes cover, if it takes numbers of a series, or if it has a body.
+/// Returns the permit that a request carries, if any. Three kinds of requests carry their permit:
+/// requests whose bearer may not do everything that its scopes cover, requests for a series of
+/// numbers, and requests with a body.
 pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }

@@ -177,7 +177,7 @@ fn grouped(
     }
 }
 
-/// Returns the position in the list of the conjunction after which a page begins.
+/// Returns the list position of this conjunction. The page begins after it.
 fn known_place(
     service: &Service,
     minter: &GroupedMinter,

@@ -43,9 +43,10 @@ pub(super) const NANOS_TO_READ_A_BYTE: u64 = 5;
 const NANOS_FOR_A_TEXT: u64 = 2_500;
 const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
 
-/// Estimated maximum lengths, in bytes: the brief result of one text, the full result of one text
-/// per format, and the part of a result that repeats the text, per byte of the text. A character of
-/// the text can take six bytes, and a full result repeats the text several times.
+/// The parts of the estimated maximum length of a result, in bytes. A brief result takes
+/// `BRIEF_LEN`, and a full result takes `FULL_LEN_BY_FORMAT` for each format. Results repeat the
+/// text, so `TEXT_BYTE_LEN` is added for each byte of the text. A character of the text can take
+/// six bytes, and a full result repeats the text several times.
 const BRIEF_LEN: usize = 1024;
 const FULL_LEN_BY_FORMAT: usize = 1024;
 const TEXT_BYTE_LEN: usize = 24;

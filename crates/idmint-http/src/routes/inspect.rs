@@ -85,7 +85,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
 pub(super) struct JudgedColumn {
     /// The verdict as JSON.
     pub(super) verdict: Vec<u8>,
-    /// The format of the column, as whose ids the rows are read. `None` if the format is unknown.
+    /// The format of the column. All rows are read as ids of this format. `None` if the format is
+    /// unknown.
     pub(super) format: Option<String>,
 }
 

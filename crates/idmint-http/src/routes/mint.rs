@@ -218,9 +218,10 @@ fn mint_many(
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
-    // Thousands of requests may wait here. Waiting costs nothing, so the requests counted as held
-    // do not keep smaller requests from being admitted. This request is counted now, because an
-    // HTTP/2 connection accepts all its requests before the first one continues.
+    // Thousands of requests may wait here at no cost. They are counted as held, and held requests
+    // do not count towards the limit of requests in flight. This request is counted before its
+    // future is polled, because an HTTP/2 connection accepts all its requests before the first one
+    // continues.
     let held = service.load().requests.hold();
     MaybeReady::pending(async move {
         let reserved = match owner.reserve(price).await {

@@ -13,8 +13,9 @@ use idmint_records::conjunction::{Grouped, ReportsError};
 use idmint_service::GroupedReports;
 use idmint_wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail};
 
-/// The length, in bytes, of the details of an accepted report without its ids, and of the details
-/// of a refused report without its reason, which occurs twice.
+/// The fixed part of the length of the details of a report, in bytes. The details of an accepted
+/// report take `DETAIL_LEN` plus twice the length of an id. The details of a refused report take
+/// `REFUSED_LEN` plus twice the length of the reason, which occurs twice.
 const DETAIL_LEN: usize = 128;
 const REFUSED_LEN: usize = 400;
 

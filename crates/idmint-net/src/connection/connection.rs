@@ -75,7 +75,7 @@ pub(crate) struct Connection<H: Handler, S> {
     pub(crate) context: Context,
 }
 
-/// The parts of a connection other than its stream and its handler.
+/// The data of a connection, without its stream and its handler.
 pub(crate) struct Context {
     pub(crate) peer: IpAddr,
     pub(crate) callers: Callers,

@@ -75,7 +75,8 @@ impl StreamProgress {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes once the stream has had data to send for an idle timeout and made no progress.
+    /// Completes once the stream makes no progress for the idle timeout although it has data to
+    /// send.
     async fn stalled(self) {
         let (mut seen, mut looks) = (0, 0);
         while looks < LOOKS {

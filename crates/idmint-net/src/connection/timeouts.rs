@@ -43,8 +43,9 @@ impl Timeouts {
         Self { rest_after, ..self }
     }
 
-    /// Moves the deadline to the end of the idle timeout. Returns `false` if the deadline was
-    /// already that of the idle timeout, which has therefore expired.
+    /// Moves the deadline of an idle connection to the end of its idle timeout. Returns `false` if
+    /// the deadline was already there. This is called once the deadline has passed, so `false`
+    /// means that the idle timeout has expired.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;

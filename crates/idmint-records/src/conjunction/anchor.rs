@@ -81,8 +81,8 @@ impl Pair {
     }
 }
 
-/// The maximum difference in microseconds between two anchors of the same objects that may be one
-/// conjunction. The reported time of a conjunction can drift that far.
+/// The maximum distance, in microseconds, between two anchors of the same objects that may belong
+/// to one conjunction. The reported time of one conjunction can drift that far.
 const NEAR_MICROS: i64 = 60_000_000;
 
 impl Tca {

@@ -300,13 +300,12 @@ impl GroupRequest {
                 }
                 Choice::Own => (report.tca, vec![report.tca.reach()]),
                 Choice::Adopted(noted) => {
-                    // The times with the attached id may exceed the neighbourhood, but anchors were
-                    // looked up only in the neighbourhood.
+                    // All times in one tick give the attached id. Require only those within the
+                    // neighbourhood to be free, because anchors were looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
                     // With the rule `keep`, the report may take its attached id even if another
-                    // anchor is within reach. So its plan does not require that no anchor is within
-                    // reach.
+                    // anchor is within reach. So the plan allows other anchors within reach.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }

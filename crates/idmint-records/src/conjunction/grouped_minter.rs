@@ -48,7 +48,7 @@ impl PairOrder {
 pub struct GroupedMinter {
     format: Arc<Format>,
     pair_order: PairOrder,
-    /// The sum of what the constant fields of the format add to every id.
+    /// The sum of the amounts that the constant fields of the format add to every id.
     fixed: u128,
     time_stride: u128,
     primary: ObjectField,
@@ -163,8 +163,8 @@ impl GroupedMinter {
             self.format.time_of(ticks.checked_add(1)?)?,
         );
         let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
-        // Round up to the first microsecond of the id's tick, and to the first one of the next
-        // tick.
+        // Anchors are in whole microseconds. `first` is the first microsecond of the id's tick, and
+        // `last` is the one before the first microsecond of the next tick.
         let first = micros(begins.nanos().checked_add(999)?.div_euclid(1_000))?;
         let last = micros(
             ends.nanos()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The letters of the Alpha-5 scheme, which stand for the first two digits of a number above
-/// 99 999. I and O are not used.
+/// The letters of the Alpha-5 scheme. A letter stands for the first two digits of a number above
+/// 99 999. For example, `B1234` is 111 234. I and O are not used.
 const ALPHA_5: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ";
 
 /// The rules that determine an object's catalogue number: the catalogues whose designators are used
@@ -47,8 +47,8 @@ impl Default for ObjectRules {
 }
 
 impl ObjectRules {
-    /// Creates rules from these catalogues, whose names are compared without regard to case, and
-    /// the numbers for these designators.
+    /// Creates rules. The designators of `catalogs` are used as numbers, and `designators` has the
+    /// numbers for other designators. Names of catalogues are compared without regard to case.
     pub fn new<'a>(
         catalogs: impl IntoIterator<Item = &'a str>,
         designators: impl IntoIterator<Item = (&'a str, u64)>,

@@ -25,9 +25,10 @@ impl SentReport {
 /// Says how the conjunction id that a sender has attached to a report is used.
 ///
 /// By default, a report joins the oldest anchor within one second, even if the anchor's id differs
-/// from the attached id. If there is no such anchor, and no conjunction has the attached id, the
-/// report gets its attached id, provided that a time with this id is within one second. A new
-/// anchor is created at the time with this id that is nearest to the report.
+/// from the attached id. If there is no such anchor, the report gets its attached id under two
+/// conditions: no conjunction has that id yet, and a time that gives that id is within one second.
+/// A new anchor is then created at the nearest such time. Otherwise the report's own time becomes a
+/// new anchor.
 ///
 /// A report that is sent again therefore always gets the same response, whatever other reports
 /// arrive in between.

@@ -29,8 +29,8 @@ const KEPT_FREE: usize = 16 * 1024 * 1024;
 /// The part of [`KEPT_FREE`] that connections of one peer may use, in bytes.
 const NEWCOMER_MAX: usize = KEPT_FREE / 32;
 
-/// The divisor for the part of a pool (one eighth) that is set aside for connections and streams,
-/// which do not wait for memory.
+/// One eighth of each pool (`1 / PARTS`) is set aside for connections and streams, which do not
+/// wait for memory.
 const PARTS: usize = 8;
 
 /// The maximum time for which a caller waits until other callers release memory.
@@ -205,7 +205,8 @@ impl BudgetOwner {
 
     /// Reserves `bytes` of memory, and waits up to one second for other callers to release memory.
     ///
-    /// If `bytes` is more than this peer can ever get, only the most that it can get is reserved.
+    /// If `bytes` exceeds the largest reservation that this peer can get, reserves only the largest
+    /// one.
     ///
     /// # Errors
     /// Returns [`Shed::Memory`] if nothing was reserved.

@@ -29,8 +29,8 @@ pub struct Load {
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
     pub requests: Arc<Requests>,
-    /// The pending requests whose bodies have not arrived yet. The limit on requests in flight is
-    /// also the limit on them.
+    /// The pending requests whose bodies have not arrived yet. Their maximum number equals the
+    /// limit on requests in flight.
     pub bodies: Arc<PendingBodies>,
     /// The number of open connections.
     pub connections: IntGauge,

@@ -88,9 +88,9 @@ impl Bulk {
         }
     }
 
-    /// `true` if this node can soon start another long request of this peer: if the node is idle,
-    /// if all admitted work together is short, or if the peer has less than its fair part of the
-    /// work.
+    /// `true` if this node can soon start another long request of this peer. One of these
+    /// conditions is enough: the node is idle, all admitted work together is short, or this peer
+    /// has less than its fair part of the work while other peers have work, too.
     fn is_soon(&self, peer: &Sender, cores: usize) -> bool {
         let backlog_max = nanos_of(BACKLOG_MAX) * cores as u64;
         let own = self.by_peer.get(peer).copied().unwrap_or_default();
@@ -329,9 +329,9 @@ impl BulkPass {
         &self.of
     }
 
-    /// Returns the handle with which to run the work apart from the threads that serve other
-    /// requests. Returns `None` if there are no more long requests than cores, so that this is not
-    /// necessary.
+    /// Returns the handle for running the work on a thread for blocking work, if there are more
+    /// long requests than cores. Otherwise, the work need not leave the threads that serve
+    /// requests, and the result is `None`.
     pub fn aside(&self) -> Option<&PeerBulk> {
         let requests = &self.of.requests;
         (requests.bulk().admitted > requests.cores).then_some(&self.of)

@@ -304,7 +304,8 @@ pub fn a_wrong_first_number_is_replaced_once_and_its_key_is_free_again(records: 
         assert_eq!(give(records, &name, 1, "next").first, right + 1);
         assert_stale(records, &[correction_plan(&wrong, 1, "again")]);
     }
-    // The series may reach the wrong number, which then belongs to the request that gets it.
+    // After the correction, the series may reach the wrong number again. The number then belongs to
+    // the request that receives it.
     let name = series("near");
     let wrong = begin(records, &name, 12, "wrong");
     let correction = correction_plan(&wrong, 10, "right");

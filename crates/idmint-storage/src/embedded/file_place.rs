@@ -88,9 +88,9 @@ impl Inode {
         Inode::of(CWD, path, AtFlags::empty())
     }
 
-    /// Returns the device and inode number of a file, and asks Linux for nothing else. Once a
-    /// process has queried the change time of a file, Linux records the time of the next write at
-    /// once, not at its next timer tick. Syncing that time would cost an additional write.
+    /// Returns the device and inode number of a file. Does not query the change time of the file,
+    /// because that would make the next sync slower. After such a query, Linux records the exact
+    /// time of the next write, and the sync must write this new time to disk, too.
     fn of(folder: impl AsFd, path: impl Arg, flags: AtFlags) -> io::Result<Inode> {
         let found = statx(folder, path, flags, StatxFlags::INO)?;
         Ok(Inode {

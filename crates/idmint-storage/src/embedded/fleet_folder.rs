@@ -1,9 +1,10 @@
 //! Detects that a data folder changes from a single node to a node of a fleet, or the other way
 //! round.
 //!
-//! The files of one kind of node do not show the other kind up to which time ids were issued. So a
-//! node does not start in a folder of the other kind until an operator has decided how to continue:
-//! either a fleet adopts the folder, or the operator sets a floor below which nobody mints.
+//! A node of one kind cannot tell from the files of the other kind up to which time ids were
+//! issued. So a node does not start in a folder of the other kind until an operator has decided how
+//! to continue: either a fleet adopts the folder, or the operator sets a floor below which nobody
+//! mints.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -166,8 +167,8 @@ fn is_there(path: &Path) -> Result<bool, StoreError> {
 pub(super) struct FormerFleet {
     /// A high-water file, in which the fleet node stored what its coordinator had acknowledged.
     pub(super) path: PathBuf,
-    /// The first instant for which, according to all high-water files, the fleet had not issued an
-    /// id. The fleet may have issued later ids since then.
+    /// The first instant for which the fleet had not issued an id, according to all high-water
+    /// files that can be read. The fleet may have issued later ids since then.
     pub(super) highest: Option<UnixNanos>,
 }
 
@@ -198,7 +199,7 @@ impl FormerFleet {
 }
 
 /// Returns `true` for the name of a finished high-water file. The temporary file of a killed
-/// process does not count, because if it exists without a finished file, no id was minted.
+/// process does not count, because ids are minted only once the finished file exists.
 fn is_high_water(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix(HIGH_WATER))

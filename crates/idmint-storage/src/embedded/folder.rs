@@ -407,7 +407,7 @@ fn written_anew(
     HorizonFile::create(&data_dir.horizon_path(), record)
 }
 
-/// Returns `true` if the operator's floor can replace a horizon that is unreadable because of this
+/// Returns `true` if the operator's floor may replace a horizon that cannot be used because of this
 /// error.
 fn yields_to_a_floor(error: &HorizonError) -> bool {
     match error {

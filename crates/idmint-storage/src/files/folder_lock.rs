@@ -26,7 +26,7 @@ pub(crate) enum FolderLockError {
     Held {
         /// The path of the locked folder.
         folder: PathBuf,
-        /// The process id in the lock file, if it could be read. The holder wrote it there.
+        /// The process id that the holder has written to the lock file, if it could be read.
         holder: Option<String>,
     },
     /// The lock file cannot be opened or locked.

@@ -54,8 +54,8 @@ pub trait ConjunctionStore {
     /// nevertheless.
     fn add_reports(&self, report_counts: &[(AnchorKey, ReportCount)]) -> Result<(), StoreError>;
 
-    /// Attaches external ids, which other originators gave to the conjunctions, to stored anchors.
-    /// The ids are durable when this method returns.
+    /// Attaches external ids to stored anchors. An external id is an id that another originator
+    /// gave to the anchor's conjunction. The ids are durable when this method returns.
     ///
     /// An external id is dropped if its anchor is not stored, or already has
     /// [`ExternalId::COUNT_MAX`] external ids.

@@ -18,8 +18,9 @@ pub struct DoneRequest {
 }
 
 impl DoneRequest {
-    /// Returns the completed request for a plan. Returns `None` if the plan has no request key, or
-    /// if the store never removes the key.
+    /// Returns the completed request for a plan. Returns `None` if the plan has no request key.
+    /// Also returns `None` for a plan about numbers, because the store never removes the keys of
+    /// numbers.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {
@@ -32,8 +33,8 @@ impl DoneRequest {
     }
 }
 
-/// Returns the time since which all request keys are certainly still stored, if the clock shows
-/// `now`. It is 24 hours before `now`.
+/// Returns the time that is 24 hours before `now`, the time on the clock. All request keys that
+/// were recorded since then are certainly still stored.
 ///
 /// An older key remains stored, and is recognized, until [its day is removed](days_to_forget).
 pub fn remembered_since(now: EventTime) -> EventTime {
@@ -41,12 +42,13 @@ pub fn remembered_since(now: EventTime) -> EventTime {
         .expect("earlier than a time there is")
 }
 
-/// Returns the time since which all request keys are certainly still stored. It is derived from the
-/// times `recorded` in stored records instead of a clock.
+/// Returns the time since which all request keys are certainly still stored, judged by `recorded`,
+/// the times in stored records, and not by a clock.
 ///
-/// The result is 24 hours before the latest of these times, but at most the start of the third-last
-/// day on which one of them falls. So a single clock that was ahead removes no key of the last day
-/// that is right. If the times fall on fewer than three days, all keys are kept.
+/// The result is 24 hours before the latest of these times, or the start of the third-last day on
+/// which one of them falls, whichever is earlier. So a single clock that was ahead does not remove
+/// keys of the last day that other clocks recorded. If the times fall on fewer than three days, the
+/// result is 1970, so all keys are kept.
 pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventTime {
     let (mut days, mut newest) = (
         LastDays::default(),
@@ -63,8 +65,8 @@ pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventT
         .min(EventTime::from_micros(third_last).expect("earlier than a time there is"))
 }
 
-/// Returns the days whose request keys can be removed, which are the first ones in `days`. `days`
-/// must be sorted. All requests of the returned days were recorded before `since`.
+/// Returns the days at the beginning of `days` whose request keys can be removed, because all of
+/// them were recorded before `since`. `days` must be sorted.
 ///
 /// The last three days are never returned. Otherwise, a clock that is wrong at one start could make
 /// the store remove the keys of recent days.

@@ -8,7 +8,7 @@ use idmint_records::ledger::{
     VoidedNumber,
 };
 
-/// The number of series that are read at a time to check that none of them changes its kind.
+/// The number of series that are read at a time when a start checks its rules against them.
 const SERIES_PAGE: usize = 1_000;
 
 /// A store of the numbers of every series. Numbers and the keys of their requests are never
@@ -31,8 +31,8 @@ pub trait NumberStore {
     ) -> Result<Vec<SeriesSummary>, StoreError>;
 
     /// Returns the numbers that were issued to at most `count_max` requests, in ascending order.
-    /// The first of them is the request that received the number `from`, or else the next higher
-    /// number.
+    /// The list begins with the request that received the number `from`. If `from` was not issued,
+    /// the list begins with the request that received the next higher number.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -108,9 +108,9 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the kinds are possibly not stored.
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
-    /// Checks the rules of this start against the stored numbers. Two series of a rule may write
-    /// equal texts only if the rule has numbers already. No series with numbers may change its
-    /// kind. Then stores the new kinds.
+    /// Checks the configured rules against the stored numbers, and then stores the kinds of series.
+    /// A rule whose series may write equal texts is accepted only if one of these series already
+    /// has numbers. A series that has numbers must not change its kind.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if the rules are refused, and another
@@ -150,8 +150,8 @@ pub trait NumberStore {
         }
     }
 
-    /// Compares the kinds of series at this start with those at the last one, and stores the new
-    /// ones. If the kinds are equal, no series is read.
+    /// Compares the kinds of series at this start with the kinds at the last start, and stores the
+    /// new kinds. If the kinds have not changed, no series is read.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if a series with numbers would change

@@ -40,9 +40,9 @@ pub trait RecordStore:
     ///
     /// The transaction that writes the plans also checks that the decisions in them still hold. It
     /// checks the last event of each ledger, the last number of each series, the anchors near a new
-    /// anchor, and that a number is not void yet. If several processes write to the store, it also
-    /// checks the request keys. They must be as [`request`](RequestStore::request) and
-    /// [`given_to`](NumberStore::given_to) returned them.
+    /// anchor, and that a number is not void yet. If several processes write to the store, the
+    /// transaction also checks the request keys. Their state must still be the one that
+    /// [`request`](RequestStore::request) and [`given_to`](NumberStore::given_to) returned.
     ///
     /// # Errors
     /// Returns [`WriteError`] if the plans were not written, or if it is unknown whether they were.
@@ -131,7 +131,8 @@ pub enum RecordPlan {
 }
 
 impl RecordPlan {
-    /// Returns the wrong first number of a series that the plan removes, if it removes one.
+    /// Returns the wrong first number of a series that this plan replaces, or `None` if it replaces
+    /// no number.
     pub fn replaces(&self) -> Option<&GivenNumbers> {
         match self {
             RecordPlan::Number(plan) => plan.replaces.as_ref(),

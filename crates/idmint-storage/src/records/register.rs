@@ -98,8 +98,8 @@ impl ListRange {
             (*self.times.end(), ListRange::LAST.1),
         );
         match self.after {
-            // No pair contains the object 0 or `u64::MAX`. So the next possible position differs
-            // from `after` only in `secondary`.
+            // No object has the number 0 or `u64::MAX`. So the position next to `after` differs
+            // only in `secondary`, and no carry into `primary` is necessary.
             Some((tca, Pair { primary, secondary })) if self.latest_first => {
                 to = to.min((
                     tca,

@@ -1,8 +1,8 @@
 //! The days on which nodes have written records, according to the times in the records. The age of
 //! records is judged by these days.
 //!
-//! A clock that is wrong at one start may show any day. But it cannot add records to the earlier
-//! days on which other clocks wrote records.
+//! A clock that is wrong at one start may write records on a day far in the future. The age of
+//! records is therefore judged by the third-last day, which one wrong day hardly changes:
 //!
 //! ```text
 //! days with records   20781  20782  20783  21183     a clock 400 days ahead wrote the last one

@@ -36,7 +36,7 @@ pub(super) struct AnchorSweep {
     retention: Duration,
     /// The last anchor that the previous step checked, or `None` at the start of a sweep.
     after: Option<AnchorKey>,
-    /// The last days on which records were written, of those that the sweeps have found so far.
+    /// The last three days with records, among the days that the sweeps have found so far.
     days: LastDays,
     /// When the next step is due, on the scale of [`Clock::runs_for`].
     due: Duration,
@@ -165,8 +165,8 @@ mod tests {
         Tca(i64::from(day) * 86_400_000_000)
     }
 
-    /// Returns records with one anchor on each of these days, each of another pair. An earlier
-    /// sweep has found all of them.
+    /// Returns records with one anchor on each of these days. Each anchor has a different pair of
+    /// objects, and an earlier sweep has already found it.
     fn anchors_of(days: std::ops::RangeInclusive<u32>) -> RecordTables {
         let records = uncounted_anchors_of(days.clone());
         let found = |day| {

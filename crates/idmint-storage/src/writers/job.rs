@@ -133,8 +133,8 @@ pub(super) struct Reply {
     rests_on: usize,
 }
 
-/// The durable plans of a round (of requests that are written together). They are always the first
-/// plans of the round.
+/// The plans of a round that are already durable. A round consists of requests that are written
+/// together. Its plans become durable in order.
 #[derive(Debug, Default)]
 pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
 

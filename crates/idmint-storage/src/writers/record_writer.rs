@@ -22,7 +22,7 @@ use idmint_core::minting::Durable;
 use idmint_core::time::{Clock, UnixNanos};
 use idmint_records::ledger::EventTime;
 
-/// The maximum number of events and reports in one round, whose requests are written together. A
+/// The maximum number of events and reports in one round of requests that are written together. A
 /// single request may have more.
 const ROUND_LEN_MAX: usize = 50_000;
 
@@ -276,8 +276,8 @@ impl RecordWriter {
     }
 
     /// Writes the plans, in as few writes as possible. Sends each reply once the plans that it
-    /// depends on are durable. After an error, `replies` contains only those whose plans are not
-    /// durable.
+    /// depends on are durable. After an error, `replies` contains only the replies whose plans are
+    /// not durable.
     fn write_and_reply(
         &self,
         mut plans: Vec<RecordPlan>,

@@ -40,8 +40,7 @@ pub struct RecordWriterHandle {
     report_counts: Arc<ReportTallies>,
     /// The queue of jobs for the thread, or `None` once this handle is being dropped.
     jobs: Option<SyncSender<AnyJob>>,
-    /// The kind of failure because of which records can no longer be written, or `None` if there is
-    /// none.
+    /// The kind of the failure that has ended all writing of records, or `None` if there was none.
     failed: watch::Receiver<Option<FailureKind>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -44,8 +44,8 @@ pub(super) struct Decided {
 
 /// Makes plans for the jobs, based on the stored records.
 ///
-/// `now` is the time to record in new events and numbers. If the clock cannot be right, `now` is
-/// the reason for that, and nothing can be appended.
+/// `now` is the time to record in new events and numbers. If the clock cannot be right, `now` is an
+/// error with the reason, and nothing can be appended.
 pub(super) fn decide(
     records: &dyn RecordStore,
     now: Result<EventTime, Refusal>,
@@ -66,8 +66,9 @@ pub(super) fn decide(
 /// Replies to jobs while nothing can be written. A job that needs a write is refused. All others
 /// get their outcome, for example the response to an earlier request with the same key.
 ///
-/// If the refusal is [`RecordError::Unknown`], a write of these jobs may have been done. A refusal
-/// that was decided now could then be wrong, so only granted jobs get their outcome.
+/// If the refusal is [`RecordError::Unknown`], these jobs may already have been written. A job
+/// could then be refused only because of its own earlier write. So only granted jobs get their
+/// outcome, and all others get `Unknown`.
 pub(super) fn answer_without_writing(
     records: &dyn RecordStore,
     now: Result<EventTime, Refusal>,
@@ -416,8 +417,8 @@ impl Request for ResumeRequest {
 impl Request for VoidRequest {
     type Outcome = Numbered<VoidedNumber>;
 
-    /// Looks up the number only among stored ones. No caller knows a number that this round issues,
-    /// so nobody can ask to void it.
+    /// Looks up the number only among the stored numbers. Callers do not know the numbers of this
+    /// round yet, so no request can mean one of them.
     fn decide(&self, round: &mut Round<'_>) -> Result<Numbered<VoidedNumber>, RecordError> {
         let found = read(round.records.number(&self.series, self.number))?;
         let found = found.filter(|_| !round.is_removed(&self.series, self.number));

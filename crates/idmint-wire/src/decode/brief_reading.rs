@@ -17,11 +17,11 @@ use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
 /// text are present if reading is lenient, or if another text than the given one was read.
 ///
 /// The reading borrows its data and is written without a copy. As text, a reading is one line
-/// without its LF, with tabs between the members. Each field is `name=value`. The line continues
-/// with `ambiguous=true`, with `as_given=false` and `canonical=…`, with a `did_you_mean=…` for each
-/// id that the caller may have meant, and with a `note=…` for each kind of note, where they apply.
-/// A missing member is `-`. Control characters and backslashes in the id are escaped as in Rust, so
-/// that the id stays in its line and column.
+/// without its LF, with tabs between the members. Each field is `name=value`. A missing member is
+/// `-`. Where they apply, further members follow: `ambiguous=true`, `as_given=false` and
+/// `canonical=…`, a `did_you_mean=…` for each id that the caller may have meant, and a `note=…` for
+/// each kind of note. Control characters and backslashes in the id are escaped as in Rust, so that
+/// the id stays in its line and column.
 #[derive(Debug)]
 pub struct BriefReading<'a> {
     id: &'a str,
@@ -45,8 +45,8 @@ pub enum RowReading<'a> {
     Other,
 }
 
-/// The best match of a text. With lenient reading, this can be the best match of the text that the
-/// caller meant.
+/// The best match of a text. With lenient reading, this can be the best match of another text,
+/// which the caller probably meant.
 struct BestMatch<'a> {
     /// The match, and `true` if another match is nearly as likely. `None` if there is no match.
     best: Option<(Match<'a>, bool)>,

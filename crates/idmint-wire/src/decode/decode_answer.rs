@@ -18,9 +18,9 @@ use idmint_records::ledger::{NumberReading, SeriesName};
 /// - `shaped_like` if the text has the shape of some formats.
 /// - `numbers` if the text is a number of a series.
 /// - `unlikely` if all readings are [unlikely](idmint_core::id::Match::is_unlikely) and the filter
-///   pins no format or encoding. These readings are then withheld from `matches`.
-/// - `as_given` for lenient reading, and if the matches are readings of another text than the given
-///   one. `canonical` is then the canonical text of the first match.
+///   selects no format or encoding. These readings are then withheld from `matches`.
+/// - `as_given` if reading is lenient, or if the matches are readings of another text than the
+///   given one. `canonical` is then the canonical text of the first match.
 ///
 /// The response borrows the names, and encodes the ids only when it is written, because most of a
 /// response is names and ids.

@@ -89,7 +89,7 @@ impl<'a> MatchReading<'a> {
     }
 
     /// Returns the time of the id in RFC 3339, with as many fraction digits as the tick needs.
-    /// Returns `None` if the id has no time, or one after the year 9999.
+    /// Returns `None` if the id has no time, or if its time is after the year 9999.
     pub fn time(&self) -> Option<Rfc3339Text> {
         self.parts.time?.rfc3339(
             self.found
@@ -262,9 +262,9 @@ fn label_of<'a>(
     }
 }
 
-/// Returns the name of the domain whose hash is `value`, or `None` if the domain is unknown. Only
-/// in sequenced formats are the values of object fields hashes. In other formats they are catalogue
-/// numbers.
+/// Returns the name of the domain whose hash is `value`, or `None` if the domain is unknown. The
+/// values of object fields are hashes of domains only in sequenced formats. In other formats, they
+/// are catalogue numbers.
 fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
     if format.rule != Rule::Sequenced {
         return None;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// For each encoding, by its number, the id that this response last wrote in that encoding. Several
-/// formats may share an encoding and write an id identically. The text is then copied.
+/// The id that this response last wrote in each encoding, indexed by the number of the encoding. If
+/// several formats share an encoding, they write an id identically, and its text is copied.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 

@@ -26,11 +26,11 @@ pub struct DecodeFilter<'a> {
     /// The names of the formats to try, or `None` to try every format. A format must satisfy both
     /// `among` and `format`.
     pub among: Option<&'a BTreeSet<String>>,
-    /// The differences from a canonical text with which a text still counts as an id.
+    /// The permitted differences between a text and the canonical text of its id.
     pub liberty: Liberty,
 }
 
-/// The differences from an id's canonical text with which a text still counts as that id.
+/// The differences between a text and the canonical text of its id that decoding permits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Liberty {
     /// No difference. Only the canonical text of an encoding counts.

@@ -15,13 +15,13 @@ use crate::id::format::{Format, Parts};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The lead, in bits, that the best reading needs over every other reading. Another reading with no
-/// less evidence than this below the best one is a rival, and makes the best reading ambiguous.
+/// The lead, in bits, that the best reading needs over every other reading. If another reading has
+/// at most this much less evidence, it is a rival, and the best reading is ambiguous.
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
 /// The lead, in bits, that the best reading needs over a second plausible reading whose encoding is
-/// as common. This lead is greater than [`AMBIGUOUS_BITS`], because the text itself favors neither
-/// format. It allows for one error in 2^17 texts.
+/// at least as usual. This lead is greater than [`AMBIGUOUS_BITS`], because the text itself favors
+/// neither format. It allows for one error in 2^17 texts.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
 /// Decodes texts whose format is not known by trying every format and encoding.
@@ -69,11 +69,11 @@ pub struct DecoderAt<'a> {
     /// entry is computed when a text is first read in its format, because a request needs few of
     /// the entries.
     times: Vec<OnceCell<TimeWeight>>,
-    /// For each format, the weakest evidence against any of its ids. All entries are computed on
+    /// For each format, a lower bound for the evidence against its ids. All entries are computed on
     /// the first call of `best`.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// For each text length, the weakest evidence, in bits, against any id with a text of that
-    /// length. There is one value for each group of encodings that has such texts.
+    /// For each text length, lower bounds, in bits, for the evidence against ids whose text has
+    /// that length. There is one bound for each group of encodings that has such texts.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
@@ -175,10 +175,10 @@ impl<'a> DecoderAt<'a> {
         matches.extend(behind_prefixes.iter().filter_map(|(_, read)| read.ok()));
         matches.sort_by(Match::rank);
 
-        // A format that cannot read the text reports the reason of its encoding that the text
-        // resembles most. If the text resembles several encodings equally, the reason of the
-        // canonical encoding is reported, or else that of the last encoding. If the text starts
-        // with a prefix of the format, the reason for the rest of the text is reported instead.
+        // If a format cannot read the text, report the reason from the encoding that the text
+        // resembles most. If the text resembles several encodings equally, report the reason from
+        // the canonical encoding, or else from the last one. If the text starts with a prefix of
+        // the format, report the reason for the rest of the text instead.
         let mut is_read = vec![false; formats.len()];
         matches
             .iter()

@@ -75,8 +75,8 @@ impl EncodingGroup {
 
     /// Returns the numbers whose texts have `len` bytes, or `None` if no text has that length.
     fn numbers_of_len(&self, formats: &[Arc<Format>], len: usize) -> Option<RangeInclusive<u128>> {
-        // The encodings of a group differ only in their greatest number. The encoding with the
-        // highest one therefore covers the numbers of all others.
+        // The encodings of a group differ only in their greatest number. The encoding whose
+        // greatest number is highest therefore covers the numbers of all others.
         let longest = self
             .members
             .iter()

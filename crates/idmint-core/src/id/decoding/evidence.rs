@@ -95,8 +95,8 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence, in bits, against an id's fields other than the time. Also the ticks of its time,
-/// which are weighed separately.
+/// The evidence, in bits, that all fields of an id except the time give against it, and the ticks
+/// of the time. The time is weighed separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
     pub(super) bits: f64,
@@ -104,8 +104,8 @@ pub(super) struct FieldBits {
     pub(super) ticks: Option<u128>,
 }
 
-/// For each layout of a format, the evidence, in bits, that the values of its fields are against an
-/// id. The time field is weighed separately.
+/// The weights from which the evidence against an id is computed, for each layout of a format. The
+/// time field is weighed separately.
 #[derive(Debug)]
 pub(super) struct Weights {
     layouts: Vec<LayoutWeight>,
@@ -114,8 +114,8 @@ pub(super) struct Weights {
 #[derive(Debug)]
 struct LayoutWeight {
     packed: PackedLayout,
-    /// The evidence, in bits, against all fields for which this service knows no values. The rarity
-    /// of the format is added.
+    /// The total evidence, in bits, from the fields for which this service knows no likely values.
+    /// It includes the rarity of the format.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -222,8 +222,8 @@ impl Weights {
         }
     }
 
-    /// Returns the weakest evidence, in bits, against the fields of any id. The time field is left
-    /// out.
+    /// Returns the evidence, in bits, against the likeliest id of the format. The time field is
+    /// left out.
     pub(super) fn least(&self) -> f64 {
         let least = |weight: &LayoutWeight| {
             let numbered = weight
@@ -236,8 +236,8 @@ impl Weights {
     }
 }
 
-/// Returns the evidence, in bits, against any value of a field for which this service knows no
-/// values.
+/// Returns the evidence, in bits, from a field for which this service knows no likely values. It
+/// does not depend on the value of the field.
 ///
 /// A constant gives 0 bits, because it has only one value. A field that holds a word of a suffix
 /// code gives bits, because the word is one of several. A checksum field also gives bits, because
@@ -342,8 +342,9 @@ impl TimeRule {
         })
     }
 
-    /// Returns the strongest evidence against a time, in bits. Unlike the evidence against most
-    /// times, it does not depend on the moment of decoding.
+    /// Returns the evidence against an implausible time, in bits. No time has stronger evidence
+    /// against it. Unlike the evidence against a plausible time, it does not depend on the moment
+    /// of decoding.
     pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
@@ -383,7 +384,7 @@ impl TimeWeight {
         }
     }
 
-    /// Returns the weakest evidence against any time in a format, in bits.
+    /// Returns the evidence against the likeliest time of a format, in bits.
     pub(super) fn least(self) -> f64 {
         let plausible = self
             .last

@@ -27,9 +27,9 @@ pub(super) struct FirstMatch<'a> {
 /// its rival.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
-    /// For each kind of reading, the greatest evidence of a reading whose id is not the best one. A
-    /// reading that another id displaced stays in this list even if its id becomes the best again.
-    /// It then has less evidence than the id that displaced it.
+    /// For each kind of reading, the greatest evidence among readings of another id than the best.
+    /// If the best id changes from A to B and back to A, the first reading of A stays in this list.
+    /// That reading has less evidence than the reading of B.
     second_bits: [f64; Match::KINDS],
     /// `true` if at least one reading is likely, or if the caller named the format or the encoding.
     is_any_likely: bool,
@@ -174,8 +174,8 @@ impl<'a> DecoderAt<'a> {
         })
     }
 
-    /// Returns the groups of encodings that may have this text. Each group comes with the weakest
-    /// evidence, in bits, against any of its ids with a text of the same length.
+    /// Returns the groups of encodings that may have this text. Each group comes with a lower
+    /// bound, in bits, for the evidence against its ids whose texts have the same length.
     fn groups_of<'b>(
         &'b self,
         text: &GivenText<'_>,

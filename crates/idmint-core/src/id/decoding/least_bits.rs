@@ -8,8 +8,8 @@ use super::packed_layout::Constants;
 use crate::id::format::Format;
 use crate::id::layout::{FieldKind, Layout};
 
-/// The weakest evidence against an id of a format at one moment, in bits. There is one value for
-/// ids with a recent, a past and an implausible time.
+/// Lower bounds, in bits, for the evidence against the ids of a format at one moment. Ids with a
+/// recent, a past and an implausible time have separate bounds.
 ///
 /// If the time is the leading field, comparing numbers shows whether an id is recent, past or
 /// implausible. Constants that fill whole bits are compared in one step. Most formats that could
@@ -29,8 +29,8 @@ pub(super) struct LeastBits {
 }
 
 impl LeastBits {
-    /// Creates the bound of a format. `of_fields` is the weakest evidence, in bits, against all
-    /// fields other than the time. `constants` are the bits with the same value in every id.
+    /// Creates the bounds of a format. `of_fields` is the evidence against its likeliest id, in
+    /// bits, not counting the time. `constants` are the bits with the same value in every id.
     pub(super) fn new(
         format: &Format,
         of_fields: f64,
@@ -63,7 +63,7 @@ impl LeastBits {
         }
     }
 
-    /// Returns the weakest evidence against any number in the range `numbers`, in bits.
+    /// Returns a lower bound for the evidence against the numbers in the range `numbers`, in bits.
     #[inline]
     pub(super) fn of_any(&self, numbers: &RangeInclusive<u128>) -> f64 {
         let (least, greatest) = (*numbers.start(), *numbers.end());

@@ -21,8 +21,9 @@ use crate::id::format::{Format, Rule};
 /// only characters around the id, such as quotes, were removed.
 const BITS_MIN_OF_OTHER_LETTERS: f64 = -4.0;
 
-/// The lead in bits up to which another number may be meant as well, whatever encoding that number
-/// is in.
+/// The lead, in bits, that a suggested id needs over an id with another number. If the lead is not
+/// greater, the caller may have meant either. The other id may be in a non-canonical encoding, so
+/// the bits against such an encoding are added.
 const BITS_OF_OTHER_NUMBER: f64 = AMBIGUOUS_BITS + BITS_OF_OTHER_ENCODING;
 
 /// The maximum number of suggestions.

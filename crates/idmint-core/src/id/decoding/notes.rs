@@ -11,8 +11,9 @@ use crate::id::named::named;
 /// is exact as a 64-bit floating-point number, so an exact number is suspicious.
 const ROUNDED_FROM: u64 = 1 << 59;
 
-/// The number of ids in a tick of most formats. The number of a tick's first id is a multiple of
-/// this and ends in zero bits, so it is an exact floating-point number by chance.
+/// The number of sequence values in a tick of most formats. The first id of a tick has sequence 0,
+/// so it is a multiple of this number. A floating-point number holds such an id exactly, so the id
+/// may look rounded although no digits were lost.
 const FIRST_OF_TICK: u64 = 1 << 12;
 
 /// The number of significant bits in a 64-bit floating-point number.
@@ -115,8 +116,8 @@ fn note(kind: NoteKind, detail: String) -> Note {
     Note { kind, detail }
 }
 
-/// Returns the note about a column in which floating-point numbers have rounded every large number.
-/// `rounded` is the count of large numbers.
+/// Returns the note about a column whose large numbers were all rounded to floating-point numbers.
+/// `rounded` is the count of these numbers.
 pub(in crate::id) fn lost_digits_note(rounded: u64) -> Note {
     note(
         NoteKind::DigitsLost,

@@ -7,16 +7,16 @@ use crate::id::rejection::Rejection;
 #[derive(Debug)]
 pub(super) struct PackedLayout {
     layout: Layout,
-    /// The layout in a form that is fast to check. `None` if some numbers below the greatest are
-    /// not ids; `layout` then checks the numbers instead.
+    /// The layout in a form that is fast to check, or `None` if the layout has no such form.
+    /// Numbers are then checked with `layout`.
     gapless: Option<Gapless>,
     /// The fields that together carry the time. Each comes with the number of ticks in one unit of
     /// the field.
     times: Vec<(FieldPlace, u128)>,
 }
 
-/// A layout in which every number up to `greatest` with the right constants is an id. All constants
-/// fill whole bits.
+/// A layout in which a number is an id if it is at most `greatest` and has the right constants. The
+/// bits of each constant hold nothing else, so a mask can select them.
 #[derive(Debug, Clone, Copy)]
 struct Gapless {
     greatest: u128,
@@ -93,8 +93,9 @@ impl PackedLayout {
 }
 
 impl Gapless {
-    /// Prepares a layout for fast checks. Returns `None` if some numbers below the greatest are not
-    /// ids, or if a constant does not fill whole bits.
+    /// Prepares a layout for fast checks. Returns `None` if the strides of the fields leave gaps of
+    /// numbers that are never ids, or if a mask of bits cannot select a constant (such as a decimal
+    /// digit).
     fn of(layout: &Layout) -> Option<Gapless> {
         let (mut greatest, mut constants) = (0_u128, Constants::default());
         for field in layout.fields().iter().rev() {
@@ -191,8 +192,8 @@ mod tests {
             .collect()
     }
 
-    /// Returns four test values: `id` reduced to the layout's range, and three made from it. The
-    /// first of these has the right constants, the second one bit changed, the third is too great.
+    /// Returns four test values: `id` reduced to the layout's range, a valid id made from it, that
+    /// id with one bit changed, and a number that is usually too great.
     fn near(layout: &Layout, id: u128, bit: u32) -> [u128; 4] {
         let id = layout
             .greatest()

@@ -83,8 +83,8 @@ impl<'a> DecoderAt<'a> {
         text.len() <= TEXT_LEN_MAX && !self.fitting(&[text], filter).is_empty()
     }
 
-    /// Returns the formats that one of the texts fits except for its salt, or the first text fits
-    /// except for its check digits.
+    /// Returns the formats of which a text may be an id with an error. Either any of `texts` looks
+    /// like an id with another salt, or the first text is an id with wrong check digits.
     fn fitting(&self, texts: &[&str], filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let shape = |format: &'a Format| {
             let mut accepted = format

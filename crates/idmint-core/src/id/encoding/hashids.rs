@@ -9,7 +9,8 @@ use super::parameter::{ParameterError, TEXT_LEN_MAX};
 use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
 
-/// The letters that separate two numbers in a text, as far as the alphabet has them.
+/// The letters that may separate two numbers in a text. Letters that the alphabet lacks are not
+/// used.
 const SEPARATORS: &str = "cfhistuCFHISTU";
 
 /// A codec that writes one number in letters whose order depends on a salt. Texts are padded to a

@@ -87,8 +87,8 @@ pub struct Format {
     pub prefixes: Prefixes,
     /// The smallest worker number that may be used for minting.
     pub first_worker: u32,
-    /// The greatest worker number that may be used for minting. `None` means that no greater number
-    /// is left to another generator.
+    /// The greatest worker number that may be used for minting. Greater numbers are left to another
+    /// generator. `None` if all worker numbers up to the greatest of the layout may be used.
     pub last_worker: Option<u32>,
     /// The number of lanes (worker numbers) of a node, or `None` if the service's configuration
     /// decides.
@@ -98,8 +98,8 @@ pub struct Format {
     pub sequence_spread: u32,
     /// The last id of another generator. Ids in its tick or an earlier tick are not minted.
     pub start_after: Option<StartAfter>,
-    /// A file with ids of another generator. For each of these ids, its worker number mints no id
-    /// in its tick.
+    /// A file with ids of another generator. No id is minted with the same worker number and tick
+    /// as one of these ids.
     pub exclude: Option<PathBuf>,
     /// The guarantee about the order of ids in a random format.
     pub monotonic: Monotonic,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-/// The code length of saying which of several ways of writing is used, in bits.
+/// The number of bits that it takes to say which of several descriptions is used.
 const BITS_OF_A_CHOICE: f64 = 2.0;
 
 /// Returns the binary logarithm of the number of values from 0 to `max`, which is `max + 1`.
@@ -86,8 +86,8 @@ fn bits_of_sizes(numbers: impl Iterator<Item = u128>) -> f64 {
 
 /// Returns the code length in bits of numbers up to `max`. The shortest of several descriptions
 /// counts: the numbers are unrelated, a few distinct numbers repeat, they are close together, all
-/// are small, most are small, or those with the same key are close together. Each item of `keys`
-/// has one key for each number.
+/// are small, most are small, or those with the same key are close together. Each item of `keys` is
+/// a list with one key for each number, such as the tick of each id.
 pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64 {
     let (width, count) = (log2_of_values(max), len_of(values));
     let of_few = |values: &[u128]| {

@@ -52,15 +52,15 @@ pub struct IdColumn {
     pub(super) sample: BTreeMap<Fingerprint, String>,
     /// A summary of the lines that each encoding can read, by format index and encoding index.
     pub(super) readings: BTreeMap<(usize, usize), ReadLines>,
-    /// The number of lines whose best reading is clear without the other lines, by format index and
-    /// encoding index.
+    /// The number of lines whose best reading is clear even without the other lines of the column,
+    /// by format index and encoding index.
     pub(super) clear: BTreeMap<(usize, usize), u64>,
     /// `large` counts the numbers that a floating-point number may not hold exactly. `rounded`
-    /// counts those among them that it does hold exactly.
+    /// counts those among them that look like a printed floating-point number.
     large: u64,
     rounded: u64,
-    /// The evidence, in bits, that all large numbers were rounded to floating-point numbers, if all
-    /// of them are rounded ones.
+    /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. It is
+    /// valid only if `rounded` equals `large`.
     rounded_bits: u64,
     /// The line numbers of the first lines that are not blank. If a format can read none of these
     /// lines, they are its first lines that are not ids.

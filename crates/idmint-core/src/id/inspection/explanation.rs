@@ -6,14 +6,14 @@
 //! bits than writing down texts without a pattern. This file also computes the bits for these rival
 //! explanations:
 //!
-//! | rival | meaning |
+//! | what is written down | texts that it explains |
 //! |---|---|
-//! | its letters, position by position | dates, prefixed counters, codes, words |
-//! | its numbers, somewhere in a span | random numbers, timestamps, the sequence of a database |
-//! | its numbers, bit by bit | any other layout |
-//! | its fields, but a time of any epoch | the same layout with an unknown epoch |
-//! | its time, and any bits after it | a time with random bits |
-//! | its numbers, with the constants of another format | ids of that format in an encoding that the format does not have |
+//! | the letters, position by position | dates, prefixed counters, codes, words |
+//! | the numbers, somewhere in a span | random numbers, timestamps, the sequence of a database |
+//! | the numbers, bit by bit | any other layout |
+//! | the fields, with a time of any epoch | the same layout with an unknown epoch |
+//! | the time, and any bits after it | a time with random bits |
+//! | the fields of another format with constants | ids of that format in an encoding that the format does not have |
 
 use std::sync::Arc;
 
@@ -221,7 +221,8 @@ impl<'a> Fields<'a> {
                     let most = places.iter().fold(0, |most, place| {
                         most * (fields[*place].max + 1) + fields[*place].max
                     });
-                    // Values of the worker number must not be grouped by that same worker number.
+                    // Do not group worker numbers by worker number, because each group would
+                    // contain only one distinct value.
                     let is_origin = places
                         .iter()
                         .any(|place| fields[*place].kind == FieldKind::Worker);
@@ -272,8 +273,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the numbers of an id other than constants and the time. Each number is a list of the
-/// indices of its fields.
+/// Groups the fields of an id into numbers, and leaves out constants and the time. Each number is a
+/// list of field indices.
 ///
 /// Adjacent worker and shard fields form one number, because the minting program may have divided
 /// the two fields elsewhere.
@@ -322,7 +323,8 @@ fn bits_of_prefixes(readings: &[Reading<'_, '_>]) -> f64 {
 }
 
 /// Returns the number of bits for numbers that are multiples of a step, counted from the least
-/// number. The step is the greatest common divisor of their distances to the least number.
+/// number. The step is the greatest common divisor of their distances to the least number, such as
+/// 20 for the numbers 5, 25 and 65.
 fn bits_of_numbers(numbers: &[u128]) -> f64 {
     let (least, most) = (
         numbers.iter().min().copied().unwrap_or(0),

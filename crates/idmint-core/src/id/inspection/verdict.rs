@@ -24,16 +24,17 @@ const CERTAIN_BITS: f64 = 20.0;
 /// names the format.
 const RARITY_OF_ANY: u8 = 32;
 
-/// The column may have one line that is not an id for this number of lines, in addition to a
-/// heading.
+/// One line in this number of lines may be something other than an id. A heading does not count.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
-/// The maximum number of bits for each line that another explanation may save if the lines
-/// themselves are clear. The constants of another format would save six bits, as in the suffixes of
-/// TypeIDs.
+/// The maximum number of bits for each line by which a rival explanation may be shorter, if the
+/// lines are clearly ids when each is read by itself. If the ids also have the constants of another
+/// format, as the suffixes of TypeIDs have those of a UUID, that format saves six bits for each
+/// line.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
-/// The minimum number of distinct lines for a finding that follows from clear lines.
+/// The minimum number of distinct lines for a finding that relies on lines that are clear by
+/// themselves.
 const CLEAR_MIN: usize = 10;
 
 /// The maximum number of candidates that are reported if no format is found.
@@ -130,13 +131,14 @@ pub struct Candidate<'a> {
     pub has_more_workers: bool,
 }
 
-/// A format and encoding that can read nearly all lines, with the number of bits that this
-/// explanation needs for the sample.
+/// A format and encoding that can read nearly all lines, with the number of bits that it takes to
+/// write down the sample as ids in this encoding.
 struct Explained<'a> {
     key: (usize, usize),
     one: Match<'a>,
     bits: f64,
-    /// The number of bits that this explanation saves compared with an unknown format.
+    /// The number of bits saved compared with the best rival explanation, such as random numbers.
+    /// Negative if the rival needs fewer bits.
     saved: f64,
 }
 
@@ -313,9 +315,10 @@ impl IdColumn {
             .collect()
     }
 
-    /// Returns a finding if nearly every line, taken by itself, is clearly an id. Returns `None` if
-    /// something else explains all lines together much better than `best`, the best format. The
-    /// evidence is reported as the minimum for a certain finding.
+    /// Returns a finding if nearly every line is clearly an id when it is read by itself. Returns
+    /// `None` if a rival explains all lines together much better than `best`, the format with the
+    /// fewest bits. If there is no `best`, the finding may be that the lines belong to several
+    /// formats. A single format is reported with the minimum evidence for a certain finding.
     fn find_clear<'a>(
         &self,
         best: Option<&Explained<'a>>,

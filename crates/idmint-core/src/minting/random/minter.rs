@@ -2,10 +2,10 @@
 //! ids are in order only if the format's `monotonic` setting asks for an order.
 //!
 //! In an ordered format, all ids of one response have the same timestamp. The response is drawn in
-//! chunks. To draw the ids `from` to `to` of `count`, the range of random numbers is divided into
-//! `count` equal parts. One random number for each id is drawn from the parts `from` to `to`
-//! together, and the numbers are sorted. The probability of a collision with ids of other responses
-//! is therefore the same as without an order:
+//! chunks. The range of random numbers is divided into as many equal parts as the response has ids.
+//! A chunk with the ids `from` to `to` draws its random numbers from the parts `from` to `to`
+//! together, and sorts them. The probability of a collision with ids of other responses is
+//! therefore the same as without an order:
 //!
 //! ```text
 //!   random numbers   0 |------ chunk 1 ------|------ chunk 2 ------|-- chunk 3 --| 2^80

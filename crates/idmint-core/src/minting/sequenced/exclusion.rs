@@ -17,7 +17,8 @@ pub(super) struct Exclusion {
     gate: Mutex<Gate>,
 }
 
-/// The two bounds of the stamps that the sequencer may hand out. The lower bound is the ceiling.
+/// Two exclusive upper bounds for the stamps that the sequencer may hand out. The sequencer's
+/// ceiling is the lower one of the two.
 #[derive(Debug)]
 pub(super) struct Gate {
     /// The first stamp that is not covered by a horizon on disk.

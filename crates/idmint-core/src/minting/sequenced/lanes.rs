@@ -142,8 +142,8 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
-    /// `true` if one batch may contain ids of several lanes. Ids must then be in ascending order if
-    /// they are sorted by tick, and by lane within a tick.
+    /// `true` if one batch may contain ids of several lanes. Such a batch is read tick by tick, and
+    /// within a tick lane by lane. Ids in this order must also ascend as numbers.
     pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
         self.workers.len() > 1 && format.has_lanes_in_order()
     }

@@ -13,7 +13,8 @@ use crate::minting::session_start::SessionStart;
 use crate::time::{Tick, UnixNanos};
 
 /// Formats with ticks of this length or longer have no lead: their ids are never ahead of the
-/// clock. A lead has at least one tick, and ids half a second in the future would be noticed.
+/// clock. A lead has at least one tick. With long ticks, users would notice that the times of ids
+/// are in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
 /// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
@@ -460,7 +461,7 @@ fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
             .fold(0, u64::saturating_add)
     };
     let lowest = free.iter().min().expect("a minter has a lane") / together;
-    // Up to the end of the row `beyond`, a single lane already has enough stamps.
+    // The last row is before `beyond`, because a single lane has enough stamps before that row.
     let (mut last, mut beyond) = (
         lowest,
         lowest.saturating_add(count / together).saturating_add(2),

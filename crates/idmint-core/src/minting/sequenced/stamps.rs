@@ -22,8 +22,8 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 pub(crate) struct StampLine {
     /// The instant from which relative ticks are counted. It is never before the epoch.
     base: UnixNanos,
-    /// The time from the beginning of the tick that contains `base` to `base`, in units of `1 /
-    /// parts` nanoseconds.
+    /// The time by which `base` is after the beginning of its tick, in units of `1 / parts`
+    /// nanoseconds.
     phase: u64,
     /// The tick that contains `base`, counted since the epoch. It may exceed 64 bits, although only
     /// ticks of at most 64 bits can be minted.

@@ -97,9 +97,8 @@ impl Adoption {
     /// Adopts the folder. Calls `tell` after each completed step.
     ///
     /// # Errors
-    /// Returns [`AdoptionError`] if the folder cannot be adopted, now or at all. If the reason is a
-    /// difference between the folder and the fleet, and no adoption had begun, the folder is
-    /// unchanged.
+    /// Returns [`AdoptionError`] if the folder cannot be adopted, now or at all. The folder is
+    /// unchanged if it differs from the fleet and no earlier run had begun.
     pub fn run(
         &self,
         folder: &mut AdoptedFolder,
@@ -160,7 +159,7 @@ impl Adoption {
     }
 
     /// Returns the configured slots of the fleet and the formats of the folder. Checks first that
-    /// the configured formats with the same names are identical.
+    /// no configured format differs from the folder's format with the same name.
     fn layout(&self, folder: &AdoptedFolder) -> Result<OwnLayout, AdoptionError> {
         let format = |(name, description)| KeptFormat {
             name,
@@ -360,8 +359,8 @@ impl Adoption {
         for _ in 0..TRIES_MAX {
             let found = self.read_meta(keys)?;
             match self.plan(folder, far, layout, keys, found.as_ref(), entropy.nonce())? {
-                // No fence lowers a floor below the horizon of an adopted folder, so the floor that
-                // was read still holds.
+                // The floor that was read still holds. A fence may have lowered the floor since,
+                // but never below the horizon of an adopted folder.
                 Agreement::Agreed(agreed) => {
                     assert!(
                         far.is_some() || agreed.floor >= folder.horizon(),
@@ -433,9 +432,9 @@ impl Adoption {
     }
 }
 
-/// Returns the recording time from which request keys are adopted. The time is computed from the
-/// last append of each ledger. These appends are a subset of all appends, so the result is never
-/// later than if all appends were used.
+/// Returns the time since which recorded request keys are adopted. The time is computed only from
+/// the last append of each ledger. If it were computed from all appends, it could be later, but not
+/// earlier.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {

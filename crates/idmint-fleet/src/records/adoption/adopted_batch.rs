@@ -60,7 +60,7 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// Adds those rows of a record that the fleet lacks to the batch, if `is_new` is `true`.
+    /// If `is_new` is `true`, adds those rows of a record that the fleet lacks to the batch.
     /// Returns the first key with a difference, or `None` if there is no difference. A key differs
     /// if the fleet has another value, or if the fleet lacks it and `is_new` is `false`.
     ///

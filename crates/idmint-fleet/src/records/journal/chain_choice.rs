@@ -23,14 +23,15 @@ pub(super) struct ChainChoice {
 }
 
 impl ChainChoice {
-    /// Finds the commits that continue a ledger after `head`, its last event with its position. Of
-    /// two commits with the same predecessor, the one of the later era continues it.
+    /// Finds the commits that continue a ledger after its last event. `head` is that event with its
+    /// position. If two commits have the same predecessor, the one of the later era continues the
+    /// ledger.
     pub(super) fn of(
         head: Option<(EventId, u64)>,
         commits: &BTreeMap<EventId, JournalledCommit>,
     ) -> ChainChoice {
         let mut chained = BTreeSet::new();
-        // A commit that precedes a commit of the chain is part of the chain itself.
+        // The commit of the head and all commits before it are part of the chain.
         let mut back = head.and_then(|(last, _)| commits.get(&last));
         while let Some(commit) = back.filter(|commit| chained.insert(commit.last)) {
             back = commits.get(&commit.previous);

@@ -36,8 +36,8 @@ pub struct JournalCopies {
     /// The journalled anchors of each pair.
     pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
     pub(super) numbers: NumberCopies,
-    /// Files whose end is unreadable, each with the length of that end in bytes. Usually a kill or
-    /// a copy cut off the last record.
+    /// Files whose end is unreadable, each with the length of that end in bytes. Usually the last
+    /// record is incomplete, because the process was killed or the file was copied during a write.
     torn: Vec<(PathBuf, u64)>,
     /// The unreadable parts of files that are followed by readable records.
     pub(super) damaged: Vec<DamagedPart>,
@@ -182,10 +182,10 @@ impl JournalCopies {
         Ok(copies)
     }
 
-    /// Keeps the rows of the fleet that had one of these names, and returns the facts about this
-    /// fleet that the journals contain. Rows of other fleets, which a node may have been part of
-    /// before, are removed. If `names` is empty, because the store has no fleet any more, the fleet
-    /// is the one that the first journal ends with.
+    /// Keeps only the rows of the fleet that had one of these names, and returns the facts about
+    /// this fleet that the journals contain. A node may have been part of other fleets before. If
+    /// `names` is empty because the store has no fleet any more, the fleet is that of the last row
+    /// in the first journal that has rows.
     ///
     /// # Errors
     /// Returns [`JournalError::OtherFleet`] if a journal has rows of other fleets only.
@@ -237,7 +237,8 @@ impl JournalCopies {
     }
 
     /// Returns the files whose end is unreadable, each with the length of that end in bytes.
-    /// Usually a kill or a copy cut off the last record.
+    /// Usually the last record is incomplete, because the process was killed or the file was copied
+    /// during a write.
     pub fn torn(&self) -> &[(PathBuf, u64)] {
         &self.torn
     }
@@ -285,8 +286,8 @@ impl JournalCopies {
         origins: &mut Vec<u128>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
-        // The start of the current part of the file that cannot be used, and `true` if that part
-        // has whole records.
+        // While the current part of the file cannot be used: the start of that part, and `true` if
+        // the part has whole records.
         let mut unused: Option<(usize, bool)> = None;
         let first_damaged = self.damaged.len();
         let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
@@ -306,8 +307,8 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // The unusable part is so short that it may have been the record of a new era. Rows are
-            // longer. So the era of the following rows is unknown.
+            // The unusable part is at most as long as the record of an era. Rows are longer. So the
+            // part may have been such a record, and the era of the following rows is unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }

@@ -192,8 +192,8 @@ impl<'a> JournalImport<'a> {
         Ok(summary)
     }
 
-    /// Writes the requests of a row that has too many for one transaction, such as a row of an
-    /// adopted node. The requests are written before the row, because a repeated import writes
+    /// Writes the requests of a row that has too many of them for one transaction, such as a row of
+    /// an adopted node. The requests are written before the row, because a repeated import writes
     /// requests only for rows that are still missing.
     fn write_requests(
         &self,
@@ -393,9 +393,9 @@ fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
     done.collect()
 }
 
-/// Adds to `there` the journalled anchors (first reports of conjunctions) that it lacks, those of
-/// the latest era first. Returns the anchors that cannot be added, because another anchor is within
-/// their reach and was not in the same journalled row.
+/// Adds the journalled anchors (first reports of conjunctions) that `there` lacks to `there`,
+/// beginning with the latest era. Returns the anchors that cannot be added, because another anchor
+/// is within their reach and was not in the same journalled row.
 fn missing(journalled: &[JournalledAnchor], there: &mut Vec<Anchor>) -> Vec<Anchor> {
     let mut lost = Vec::new();
     let eras: BTreeSet<FleetEra> = journalled.iter().map(|journalled| journalled.era).collect();

@@ -24,8 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::records) struct Hold(UnixNanos);
 
-/// Returns the write with which a fence with this floor holds the numbers of all series. If
-/// `is_held` is `false`, the write ends the hold of an earlier fence instead.
+/// Returns the write with which a fence that sets the floor `floor` holds the numbers of all
+/// series. If `is_held` is `false`, the write ends the hold of an earlier fence instead.
 pub(crate) fn hold_numbers(key: Key, floor: UnixNanos, is_held: bool) -> Write {
     if !is_held {
         return Write::Delete(key);
@@ -54,7 +54,8 @@ impl Hold {
         ]
     }
 
-    /// `true` if the rows with these [`keys`](Self::keys) mean that the series is held.
+    /// `true` if the series is held: there is a hold, and neither row in `ended` ends it. The keys
+    /// of these rows are [`keys`](Self::keys).
     ///
     /// # Errors
     /// Returns [`StoreError`] if a row is damaged.

@@ -308,8 +308,8 @@ pub(in crate::records) fn put_commit(
     summary
 }
 
-/// Adds the removal of a wrong first number to the transaction that writes the right one. The number
-/// must not be void.
+/// Adds the removal of a wrong first number to the transaction that writes the right one. The
+/// transaction fails if the wrong number is void.
 fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction) {
     let void = keys.void(&wrong.series, wrong.last);
     transaction

@@ -62,8 +62,8 @@ impl Message {
         &self.version
     }
 
-    /// Returns the attached id: the conjunction id in the comment or the member that only idmint
-    /// writes, if the message has one.
+    /// Returns the attached id, if the message has one. It is the conjunction id in the comment or
+    /// JSON member that only idmint writes.
     pub fn existing_id(&self) -> Option<&ExistingId> {
         self.existing_id.as_ref()
     }
@@ -204,7 +204,7 @@ const fn index_of(role: Role) -> usize {
     }
 }
 
-/// What was read about one object of a message so far.
+/// The values of one object of a message that were read so far.
 #[derive(Debug, Default)]
 struct ObjectDraft {
     /// The designator, and the line number where it was read.

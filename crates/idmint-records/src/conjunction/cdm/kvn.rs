@@ -21,14 +21,15 @@ const HEADER: [&str; 4] = [
     "MESSAGE_FOR",
 ];
 
-/// The last keyword of the header. A comment after it belongs to the relative metadata.
+/// The last keyword of the header. A comment after it belongs to the next section, which CCSDS
+/// calls the relative metadata.
 const LAST_OF_HEADER: &str = "MESSAGE_ID";
 
 /// A message whose end has not been reached yet.
 struct Open<'a> {
     draft: Draft<'a>,
-    /// The place to insert a comment with the id: after the last comment of the header that was
-    /// read so far.
+    /// The place to insert a comment with the id: after the last header comment read so far, or
+    /// after the first line of the message if there is none.
     comment: Insertion,
     /// The place to insert a keyword with the id: before the first keyword after the header, and
     /// therefore after the comments in between.

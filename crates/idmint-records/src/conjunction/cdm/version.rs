@@ -81,8 +81,8 @@ pub(super) fn unknown_version(text: &str) -> String {
 pub enum NoteForm {
     /// As a comment in the header of the message, which is possible in every version.
     Comment,
-    /// As the keyword CONJUNCTION_ID in the relative metadata of the message, which exists since
-    /// version 2.0.
+    /// As the keyword CONJUNCTION_ID, which exists since version 2.0. It is in the relative
+    /// metadata, the section after the header.
     ConjunctionId,
 }
 

@@ -122,8 +122,8 @@ struct Open<'a> {
     draft: Draft<'a>,
     /// The place to insert a comment with the id: at the beginning of the header.
     comment: Option<Insertion>,
-    /// The place to insert a keyword with the id: after the first comments of the relative
-    /// metadata.
+    /// The place to insert a keyword with the id: after the comments at the beginning of the
+    /// relative metadata.
     keyword: Option<Insertion>,
 }
 

@@ -39,8 +39,8 @@ impl Scanner<'_> {
         }
         let mut buffer = ryu_js::Buffer::new();
         let printed = buffer.format_finite(value);
-        // An integer whose canonical form has other digits is greater than 2^53 - 1. The exception
-        // is `-0`, which becomes `0`.
+        // If an integer has another canonical form than the written text, its absolute value is
+        // greater than 2^53 - 1. The only exception is `-0`, which becomes `0`.
         let is_integer = token.fraction.is_empty() && !token.has_exponent;
         if is_integer && value != 0.0 && printed != text {
             let written = clip(token.whole);
@@ -101,9 +101,9 @@ impl Token<'_> {
     /// Returns `true` if the number is certainly canonical already. Only its digits are checked,
     /// and its value is not computed.
     ///
-    /// Two different decimal numbers of at most 15 digits never become the same double. So the
-    /// written number is the shortest one for its double, and ECMAScript prints the shortest.
-    /// ECMAScript uses no exponent for numbers from 0.000001 to below 1e21.
+    /// Two different decimal numbers of at most 15 digits never become the same double. So no
+    /// shorter number than the written one has the same double, and ECMAScript prints the shortest
+    /// number. ECMAScript uses no exponent for numbers from 0.000001 to below 1e21.
     fn is_canonical(&self) -> bool {
         let Token {
             whole,

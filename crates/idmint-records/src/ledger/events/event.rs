@@ -91,7 +91,8 @@ impl Event {
     ///
     /// These bytes are hashed in order: the lengths of all parts (64 bits each, big-endian), the
     /// parts, a flag that says whether the event has a time, and the time. Because of the lengths,
-    /// events differ even if their parts are the same bytes split at other positions.
+    /// the digests of two events differ even if their parts are the same bytes split at other
+    /// positions.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
         for len in &self.part_lens {

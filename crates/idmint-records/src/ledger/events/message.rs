@@ -22,8 +22,8 @@ pub struct ChecksumStep {
 
 /// Returns the steps in which the checksum of an event is computed.
 ///
-/// In both forms, the checksum after the step before `ledger` gives the id of a new ledger. The
-/// checksum after the last step is part of the event's id.
+/// In both forms of events, the checksum just before the step `ledger` gives the id of a new
+/// ledger. The checksum after the last step is part of the event's id.
 pub(in crate::ledger) fn checksum_steps<'a>(
     form: EventForm,
     content: impl IntoIterator<Item = &'a [u8]>,

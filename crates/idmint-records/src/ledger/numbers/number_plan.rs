@@ -215,8 +215,8 @@ pub struct NumberPlan {
     pub before: Option<SeriesHead>,
     /// The numbers to store, with the request that gets them.
     pub given: GivenNumbers,
-    /// The wrong first number of the series, which the store removes with its request. `None` in
-    /// all plans but a correction.
+    /// The wrong first number of the series, which the store removes with its request. `None`
+    /// unless the plan corrects the first number.
     pub replaces: Option<GivenNumbers>,
 }
 
@@ -387,8 +387,8 @@ impl NumberPlan {
     }
 
     /// Plans to begin a series again, because its first number was wrong. `head` is the last number
-    /// of the series, and `found` has the request that got the wrong number, unless the number is
-    /// void.
+    /// of the series. `found` has the numbers of the request that got the wrong number, or is
+    /// `None` if the wrong number is void.
     ///
     /// # Errors
     /// Returns [`NumberRefusal::NotCorrectable`] if the series has other numbers, or if the wrong
@@ -413,7 +413,8 @@ impl NumberPlan {
                 wrong,
             });
         };
-        // If journals have both numbers after a restore, the later one is the right one.
+        // Record the new number later than the wrong one. If journals have both numbers after a
+        // restore, the later one is the right one.
         let later = EventTime::from_micros(head.recorded.micros() + 1).unwrap_or(head.recorded);
         Ok(NumberPlan {
             before: Some(head),

@@ -137,8 +137,9 @@ impl NumberRules {
         matching.max_by_key(|rule| rule.pattern.weight())
     }
 
-    /// Returns the rules for series without gaps by which two series write the same text: the
-    /// pattern matches several series, and the template adds text that does not name the series.
+    /// Returns the rules for series without gaps under which different series write the same texts.
+    /// The pattern of such a rule matches several series, and its template adds text, but not the
+    /// name of the series.
     pub fn with_equal_texts(&self) -> impl Iterator<Item = &NumberRule> {
         self.0.iter().filter(|rule| {
             rule.kind == NumberKind::Gapless

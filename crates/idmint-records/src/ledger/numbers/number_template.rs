@@ -3,8 +3,8 @@
 
 use super::series_name::SeriesName;
 
-/// The maximum length of a template in bytes. `WIDTH_MAX` is the greatest minimum number of digits
-/// that a template can ask for.
+/// The maximum length of a template in bytes. `WIDTH_MAX` is the greatest width (minimum number of
+/// digits) that a template can ask for.
 const LEN_MAX: usize = 128;
 const WIDTH_MAX: usize = 19;
 
@@ -54,7 +54,8 @@ pub enum TemplateError {
     /// repeated.
     #[error("must have {{n}} once, or a width such as {{n:05}}, and {{series}} at most once")]
     Places,
-    /// A text would not show where the name of the series ends and the number begins.
+    /// Texts of this template would not show where the name of the series ends and the number
+    /// begins.
     #[error(
         "must have something between {{series}} and {{n}}, and no digit beside {{n}} there, such as `{{series}}-{{n}}`"
     )]

@@ -34,8 +34,8 @@ pub(super) struct CheckedPages {
 struct Sums {
     /// The number of pages in the file.
     len: u64,
-    /// The two checksums of the first page: the one of its synced content, then the one of its
-    /// current content.
+    /// The two checksums of the first page: first of its synced content, then of its current
+    /// content.
     first_page: [u32; 2],
     /// The groups of checksums that were loaded from the file so far, by group index.
     groups: BTreeMap<u64, Group>,
@@ -228,9 +228,9 @@ impl StorageBackend for CheckedPages {
         self.file.sync()?;
         let mut sums = self.sums();
         let [before, now] = sums.first_page;
-        // Replace the old checksum. If it stayed valid, the first page could turn into its old
-        // content without being detected. A single flipped bit is enough, because one bit selects
-        // one of two commits.
+        // Replace the old checksum. If it stayed valid, a change of the first page back to its old
+        // content would not be detected. A single flipped bit can be such a change, because one bit
+        // selects which of two commits is current.
         if before == now {
             Ok(())
         } else {

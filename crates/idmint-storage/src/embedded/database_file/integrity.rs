@@ -80,8 +80,9 @@ pub(super) fn check(
     Ok(of_later)
 }
 
-/// Writes every page again, and syncs the file. Pages that were read may exist only in the page
-/// cache. If the commit was not finished because a sync failed, no later sync writes those pages.
+/// Writes every page again, and syncs the file. This is necessary because pages that were read may
+/// exist only in the page cache. If a sync of these pages has failed, no later sync writes them
+/// unless they are written again.
 ///
 /// A damaged page is skipped. The check has read every page that the commit uses, so a damaged page
 /// is a free one whose write was interrupted by a power loss.
@@ -244,8 +245,8 @@ mod tests {
             let whole = fs::read(&path).expect("readable");
             let first =
                 usize::try_from(Layout::with_log_of(LOG_LEN).page(1)).expect("small") * 4_096;
-            // The checksum of a page is written later than the page. So after a power loss during
-            // that time, a page looks like this.
+            // The checksum of a page is written later than the page. A power loss between the two
+            // writes leaves a page like this one.
             for at in (first..whole.len()).step_by(7 * 4_096) {
                 let mut spoilt = whole.clone();
                 spoilt[at..at + 2_048].fill(7);

@@ -323,8 +323,8 @@ impl<F: BlockFile> HorizonFile<F> {
     }
 }
 
-/// Returns the highest horizon in any intact copy of the file, whichever slot it belongs to. It is needed
-/// for a start with an operator's floor.
+/// Returns the highest horizon in any intact copy of the file, whichever slot the copy belongs to.
+/// A start with an operator's floor needs this horizon.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
@@ -409,8 +409,8 @@ fn choose_copy(
             damage: None,
         });
     }
-    // The latest pass wrote this older copy first. The sync reported success, but the copy was not
-    // written.
+    // The latest pass wrote the older copy first, and its sync reported success. But the copy still
+    // has the content of an earlier pass, so that write was lost.
     let fault = CopyFault::WriteLost {
         expected: newer.sequence,
         found: older.sequence,

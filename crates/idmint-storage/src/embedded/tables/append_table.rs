@@ -1,4 +1,4 @@
-//! The table that contains the events of every ledger, in the appends with which they were written.
+//! The table of the events of every ledger. Each row contains events that were appended together.
 
 use redb::{AccessGuard, ReadOnlyTable, ReadableTable, Table, TableDefinition};
 
@@ -276,8 +276,8 @@ mod tests {
     use crate::samples::{NOW, append, create, links, plan, write};
     use idmint_records::ledger::AppendPlan;
 
-    /// Returns the plans of a ledger that has two appends of a thousand events each, and one of a
-    /// single event.
+    /// Returns the plans of a ledger that has four appends: the first event, a thousand events,
+    /// another thousand events, and a single event.
     fn long_ledger() -> [AppendPlan; 4] {
         let names = vec!["event"; 1_000];
         let genesis = plan(&create("genesis", 10), None, NOW);

@@ -315,8 +315,8 @@ impl Database {
     /// # Errors
     /// Returns the error of `work` as a [`DatabaseError`]. A panic of the engine is
     /// [`DatabaseError::Damaged`], because the engine trusts the pages that it reads, and panics if
-    /// they are inconsistent. Returns [`DatabaseError::Displaced`] even if `work` succeeded. Only
-    /// results that the next start would find may be returned.
+    /// they are inconsistent. Returns [`DatabaseError::Displaced`] if the file was removed or
+    /// replaced, even if `work` succeeded, because the next start would not find the result.
     pub(crate) fn attempt<T>(
         &self,
         work: impl FnOnce(&Engine) -> Result<T, redb::Error>,
@@ -496,7 +496,7 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Returns the error of a row that cannot be decoded. If `is_whole` is `true`, the checksum of the
 /// row is right, so a later version has written it. `what` begins the message with a subject and a
-/// verb.
+/// verb, such as `the numbers of acme up to 7 are`.
 pub(super) fn unreadable(is_whole: bool, what: &str) -> redb::Error {
     match is_whole {
         true => OtherLayout::LaterContent(format!("{what} in a form unknown to this one")).into(),

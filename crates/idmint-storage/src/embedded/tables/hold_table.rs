@@ -1,8 +1,9 @@
 //! The hold on numbers after a restore: no series issues numbers until an operator resumes it.
 //!
-//! A hold is identified by the floor, the time below which nobody mints, of the start that set the
-//! hold. When an operator ends a hold, its identifier is stored in a row for one series, or in a
-//! row for all series. A later hold has another floor, so these rows do not end it.
+//! A hold is identified by the floor of the start that set the hold. A floor is a time below which
+//! nobody mints. When an operator ends a hold, the identifier of the hold is stored in a row for
+//! one series, or in a row for all series. A later hold has another floor, so these rows do not end
+//! the later hold.
 
 use redb::{ReadTransaction, ReadableTable, TableDefinition};
 

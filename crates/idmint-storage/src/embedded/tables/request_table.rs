@@ -71,8 +71,8 @@ pub(super) fn write_request(
     Ok(())
 }
 
-/// Returns the latest request with each of these keys. Every day is searched, because only a few
-/// days have keys.
+/// Returns the latest request with each of these keys. Looks up each key in one day after another,
+/// latest first. There are only a few days, because old days are removed.
 fn find(
     requests: &impl ReadableTable<Name, &'static [u8]>,
     keys: &[KeyHash],

@@ -163,8 +163,8 @@ fn row_to_bytes(
     bytes
 }
 
-/// `true` if the checksum of the row with this name is right. If such a row cannot be decoded, a
-/// later version of this program has written it.
+/// `true` if the checksum of the row with this name is right. If a row with a right checksum cannot
+/// be decoded, a later version of this program has written it.
 pub(crate) fn is_whole(name: AppendName, bytes: &[u8]) -> bool {
     bytes
         .split_last_chunk::<CRC_LEN>()
@@ -285,7 +285,8 @@ mod tests {
             3 * PIECE_EVENTS,
             3 * PIECE_EVENTS + 7,
         ] {
-            // The time is in the upper 64 bits of an id, so these events are one microsecond apart.
+            // The upper 64 bits of an id are its time in microseconds. So each id is one
+            // microsecond later than the one before it.
             let id = |number: usize| {
                 EventId::from_value(first + ((number as u128) << 64)).expect("an id")
             };

@@ -1,6 +1,8 @@
-//! The row with the external ids of an anchor, which other originators gave to its conjunction. The
-//! row has the version in 1 byte (always 1), each id after its length in 2 bytes, and a CRC-32C
-//! over all of these.
+//! The row with the external ids of an anchor. An external id is an id that another originator gave
+//! to the anchor's conjunction.
+//!
+//! The row begins with the version in 1 byte (always 1). Then follow the ids, each after its length
+//! in 2 bytes. The row ends with a CRC-32C over everything before it.
 
 use idmint_records::conjunction::ExternalId;
 
@@ -37,8 +39,8 @@ pub fn from_bytes(bytes: &[u8]) -> Option<Vec<ExternalId>> {
     Some(externals)
 }
 
-/// `true` if the checksum of the row is right. If such a row cannot be decoded, a later version of
-/// this program has written it.
+/// `true` if the checksum of the row is right. If a row with a right checksum cannot be decoded, a
+/// later version of this program has written it.
 pub(crate) fn is_whole(bytes: &[u8]) -> bool {
     bytes
         .split_last_chunk()

@@ -138,8 +138,8 @@ fn opened<'a>((series, number): NumberName<'_>, bytes: &'a [u8]) -> Option<&'a [
         .filter(|_| is_whole((series, number), bytes))
 }
 
-/// `true` if the checksum of the row with this name is right. If such a row cannot be decoded, a
-/// later version of this program has written it.
+/// `true` if the checksum of the row with this name is right. If a row with a right checksum cannot
+/// be decoded, a later version of this program has written it.
 pub fn is_whole((series, number): NumberName<'_>, bytes: &[u8]) -> bool {
     bytes
         .split_last_chunk::<CRC_LEN>()

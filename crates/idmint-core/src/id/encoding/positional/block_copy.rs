@@ -28,8 +28,9 @@ pub(crate) const CHUNK_MAX: usize = 64;
 pub(crate) struct Endings<'a> {
     /// Every ending, in ascending order of the numbers that the two letters stand for.
     letters: &'a [[u8; 2]],
-    /// The smallest number whose text has at least two letters. Among the texts of this and all
-    /// greater numbers, those with the same beginning have the same length.
+    /// From this number on, texts with the same beginning (all but the last two letters) have the
+    /// same length. In decimal without leading zeros, this is 100, because 7 and 42 both have an
+    /// empty beginning.
     from: u128,
 }
 

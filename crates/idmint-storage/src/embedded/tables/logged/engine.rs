@@ -20,8 +20,8 @@ use super::pending::{Pending, begin_write, commit_unsynced};
 use crate::embedded::database_file::{CommitLog, OpenFile, OtherLayout};
 use crate::embedded::horizon::CommitMark;
 
-/// The table that stores the number of a commit which was synced in the tables. This is the last
-/// such commit or an earlier one.
+/// The table that stores the number of one commit. All commits up to this number are synced in the
+/// tables. Later commits may be synced, too.
 pub(in crate::embedded::tables) const COMMITS: TableDefinition<'_, (), u64> =
     TableDefinition::new("commits");
 
@@ -43,12 +43,12 @@ const TABLES: [&str; 12] = [
 
 /// The maximum size in bytes of a commit that is acknowledged before it is in the tables. It is
 /// enough for about 90 appends of one event each. A longer commit is acknowledged only once it is
-/// in the tables, because a reader would otherwise have to wait for that.
+/// in the tables. Otherwise, the next reader would have to wait until all of its rows are added.
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
-/// The maximum number of bytes from the log in the open transaction. Beyond it, the transaction is
-/// committed even if nobody reads. A reader has to wait for that commit, which takes about a
-/// millisecond.
+/// The maximum number of bytes from the log in the open transaction. A larger transaction is
+/// committed even if nobody reads. Otherwise, the next reader would have to wait for a long commit.
+/// Committing this many bytes takes about a millisecond.
 const OPEN_MAX: usize = 64 << 10;
 
 /// The engine, with a log of the commits that the engine has not synced yet.
@@ -215,9 +215,10 @@ impl Engine {
         Ok(true)
     }
 
-    /// Commits `rows`, encoded as in [`logged_rows`], after `change` has changed the tables, unless
-    /// `change` returns `false`. Both are durable when this method returns. The log is empty
-    /// afterwards, because it cannot contain changes other than new rows.
+    /// Changes the tables through `change`, and then commits the change together with `rows`, which
+    /// are encoded as in [`logged_rows`]. If `change` returns `false`, nothing is committed. The
+    /// commit is synced in the tables when this method returns, because the log can contain only
+    /// new rows. The log is then empty.
     pub(in crate::embedded::tables) fn commit_synced(
         &self,
         rows: &[u8],

@@ -74,7 +74,7 @@ impl Pending {
         Ok(self.rows.open.take().map_or(Ok(()), |open| open.abort())?)
     }
 
-    /// Returns how many bytes of the log readers cannot see yet.
+    /// Returns the number of bytes in the log that readers cannot see yet.
     pub(super) fn len(&self) -> usize {
         self.rows.taken + self.rows.waiting.len()
     }
