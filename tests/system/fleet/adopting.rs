@@ -12,6 +12,7 @@ use idmint_core::time::UnixTime;
 use serde_json::json;
 
 use super::etcd_cluster::EtcdCluster;
+use super::fencing::run_until_answered;
 use super::nodes::{Minted, Minter, assert_all_different, node};
 use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::http1::{Answer, Client, post_json, request};
@@ -201,7 +202,7 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
         ],
     );
 
-    let second = run(adopt(&home, &etcd));
+    let second = run_until_answered(|| adopt(&home, &etcd));
     second.assert(0, &[]);
     println!("{raised}\n{}", second.out);
     assert!(
@@ -213,7 +214,7 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
         &["was adopted by the fleet default", &etcd.endpoints()[0]],
     );
     let revision = etcd.revision();
-    let third = run(adopt(&home, &etcd));
+    let third = run_until_answered(|| adopt(&home, &etcd));
     third.assert(0, &[]);
     assert!(
         third.out.contains("was adopted by fleet default before"),

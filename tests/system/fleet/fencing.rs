@@ -37,13 +37,20 @@ pub(super) fn fence_until_answered(
     change: impl Fn(&mut Command),
 ) -> Ended {
     let files: Vec<_> = files.into_iter().collect();
-    until_within(LONG, "etcd answers in time", || {
+    run_until_answered(|| {
         let mut command = idmint(&["fleet", "fence-restore", "--config"]);
         command.arg(config);
         for (option, path) in &files {
             command.arg(option).arg(path);
         }
         change(&mut command);
-        Some(run(command)).filter(|ended| ended.status.code() != Some(TRY_AGAIN))
+        command
+    })
+}
+
+/// Runs a command again until etcd answers in time, as an operator does after exit code 75.
+pub(super) fn run_until_answered(command: impl Fn() -> Command) -> Ended {
+    until_within(LONG, "etcd answers in time", || {
+        Some(run(command())).filter(|ended| ended.status.code() != Some(TRY_AGAIN))
     })
 }

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::adopting::{SLOTS, adopt, single_node};
 use super::etcd_cluster::EtcdCluster;
+use super::fencing::run_until_answered;
 use super::nodes::{Minted, Minter, assert_all_different, node, serve, starting};
 use idmint_testing::service::{Home, Service, run};
 
@@ -43,7 +44,7 @@ fn a_node_of_a_fleet_starts_on_a_single_nodes_folder_only_once_it_is_adopted_and
         "it has founded nothing"
     );
 
-    run(adopt(&home, &etcd)).assert(0, &[]);
+    run_until_answered(|| adopt(&home, &etcd)).assert(0, &[]);
     let adopted = mint_and_end(node(&home, &etcd, SLOTS));
     run(home.serve()).assert(78, &["was adopted by the fleet default"]);
     let strange = EtcdCluster::start(1);

@@ -8,13 +8,13 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::etcd_cluster::EtcdCluster;
-use super::fencing::fence_restore;
+use super::fencing::{fence_restore, run_until_answered};
 use super::nodes::{node, slot_of, starting, until_within};
 use super::reimport;
 use super::wrong_clocks::{append, create, number};
 use crate::wall_clock::WallClock;
 use idmint_testing::http1::{Client, post_json, request};
-use idmint_testing::service::{Ended, Home, Service, idmint, run};
+use idmint_testing::service::{Ended, Home, Service, idmint};
 
 /// A timeout that is longer than the lead of a fence's floor, on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
@@ -30,9 +30,11 @@ fn adopt(home: &Home, etcd: &EtcdCluster, slots: u32) -> Ended {
     let text =
         format!("storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}");
     fs::write(&config, text).unwrap();
-    let mut command = idmint(&["fleet", "adopt", "--new-fleet"]);
-    command.arg(home.data_dir()).arg("--config").arg(config);
-    run(command)
+    run_until_answered(|| {
+        let mut command = idmint(&["fleet", "adopt", "--new-fleet"]);
+        command.arg(home.data_dir()).arg("--config").arg(&config);
+        command
+    })
 }
 
 #[test]
