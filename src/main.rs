@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use tikv_jemallocator::Jemalloc;
 
-/// The allocator. After a flood of callers it soon returns memory to the operating system, unlike
-/// the system's own allocator.
+/// The memory allocator. Unlike the system's own allocator, it soon returns memory to the operating
+/// system when the load falls after a peak.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

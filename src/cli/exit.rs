@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// Creates the failure of reading or writing the file with this name.
+    /// Creates the failure for an error while the file `name` was read or written.
     pub fn io(name: impl fmt::Display, error: impl fmt::Display) -> Failure {
         Failure::new(Exit::Io, format!("{name}: {error}"))
     }

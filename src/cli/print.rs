@@ -1,4 +1,5 @@
-//! Input and output of commands. Results go to standard output, and errors and progress to standard error.
+//! Input and output of commands. Results go to standard output. Errors and progress go to standard
+//! error.
 
 use std::fmt;
 use std::fs::File;
@@ -14,12 +15,12 @@ use serde::Serialize;
 
 use super::exit::Failure;
 
-/// The minimum length, in bytes, of a file whose append shows a progress bar. A shorter file is
-/// appended too quickly for a progress bar.
+/// The minimum length, in bytes, of a file to append with a progress bar. A shorter file is
+/// appended so quickly that a progress bar is of no use.
 pub(super) const SENT_SHOWN_FROM_LEN: u64 = 8 * 1024 * 1024;
 
-/// The minimum length, in bytes, of a file that is read and checked with a progress bar. A shorter
-/// file is read too quickly for a progress bar.
+/// The minimum length, in bytes, of a file to read with a progress bar. A shorter file is read so
+/// quickly that a progress bar is of no use.
 pub(super) const READ_SHOWN_FROM_LEN: u64 = 64 * 1024 * 1024;
 
 /// The time limit for writing the error message, in case nobody reads standard error.

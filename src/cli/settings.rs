@@ -24,8 +24,8 @@ impl Settings {
         Ok(self.read(flags)?)
     }
 
-    /// Reads the configuration like [`load`](Self::load). Unlike `load`, returns the error itself,
-    /// so that the caller can continue.
+    /// Reads the configuration like [`load`](Self::load), but returns a [`ConfigError`] instead of
+    /// the failure of the command, so that the caller can continue.
     ///
     /// # Errors
     /// Returns [`ConfigError`] if the configuration is invalid.

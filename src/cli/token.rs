@@ -54,8 +54,9 @@ enum TokenCommand {
 impl Token {
     /// Prints the token.
     ///
-    /// Returns exit code 64 if a format is unknown or `--expires` has passed, 74 if there is no randomness or if the token or
-    /// its entry cannot be written, and 78 if the configuration is invalid.
+    /// Returns exit code 64 if a format is unknown or `--expires` has passed, 74 if the system has
+    /// no randomness or if the token or its entry cannot be written, and 78 if the configuration is
+    /// invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         let TokenCommand::New {
             name,
@@ -140,8 +141,8 @@ fn add(path: &Path, entry: &str) -> Result<(), Failure> {
     })
 }
 
-/// Prints the token. Unlike in other commands, a closed pipe is a failure, because the token is
-/// lost unless it is printed.
+/// Prints the token. Unlike in other commands, a closed pipe is a failure, because a token that was
+/// not printed is lost.
 fn print(text: &str) -> Result<(), Failure> {
     let printed = io::stdout()
         .write_all(text.as_bytes())

@@ -33,7 +33,7 @@ pub enum AccessError {
 }
 
 /// The access control of the service: the guard that checks callers, and the TLS configuration.
-/// Each is `None` if it is not configured. The other fields are needed to read their files again.
+/// Each is `None` if it is not configured. The other fields are needed to read the files again.
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     tokens: Option<PathBuf>,
@@ -107,9 +107,9 @@ impl Access {
         self.tls.clone()
     }
 
-    /// Reads the files again and accepts the tokens and certificates that are now in them. From
-    /// `config`, only the scopes of certificates take effect. If a file is invalid, the previous
-    /// settings stay in force.
+    /// Reads the files again, and from now on accepts the tokens and certificates in them. Of the
+    /// settings in `config`, only the scopes of certificates take effect. If a file is invalid, the
+    /// previous settings stay in force.
     pub(super) fn read_again(&mut self, config: Option<&Config>, service: &Service) {
         if let Some(config) = config {
             self.tls_config
@@ -160,8 +160,9 @@ impl Access {
 pub struct AccessSummary {
     /// The credentials that the service accepts, such as `3 tokens, 1 certificate names`.
     pub credentials: String,
-    /// One line for each token or certificate that has a scope but is refused some requests of that
-    /// scope.
+    /// One line for each token or certificate that may not send all requests of its scopes. For
+    /// example, a token with the scope `metrics` that is limited to some formats cannot read the
+    /// metrics.
     pub refusals: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ use idmint_net::{
 };
 use idmint_service::Service;
 
-/// The time limit for requests in flight after the process is told to shut down.
+/// The time limit at shutdown for the requests that are still in flight.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(25);
 
 /// The HTTP servers for the API and for the probes.
@@ -32,8 +32,8 @@ pub(super) struct Answerer<'a> {
     guard: Option<Arc<Guard>>,
     tls: Option<Arc<Tls>>,
     callers: Callers,
-    /// `true` if the caller must be attached to each request even without TLS, for rate limits or
-    /// the audit trail.
+    /// `true` if each request must carry the identity of its caller even without TLS, because rate
+    /// limits or the audit trail need it.
     names_callers: bool,
     auditor: Option<Auditor>,
 }

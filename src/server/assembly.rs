@@ -23,15 +23,15 @@ use idmint_service::{
 use idmint_storage::KeptFormat;
 use idmint_wire::KnownDomains;
 
-/// The minimum time that a request may wait for its turn in the fair scheduling, even if
-/// `mint.wait_max` is shorter.
+/// The time limit for waiting in the fair scheduling is `mint.wait_max`, but at least this long.
 const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// The maximum number of lanes per format, if the node's slot is not configured. Each lane has its
-/// own worker number. A format that has room for fewer lanes gets fewer.
+/// The default number of lanes per format for a node whose slot is not configured. Each lane has
+/// its own worker number. A format with room for only 4 lanes gets 4.
 const LANES_MAX: u32 = 8;
 
-/// The longest tick with which two stored conjunctions of a pair still get different ids.
+/// The longest tick of a grouped format. With a longer tick, two stored conjunctions of a pair
+/// could get the same id.
 const GROUPED_TICK_MAX: Duration = Duration::from_secs(1);
 
 /// An error in the configuration that prevents assembly.
@@ -211,8 +211,9 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
 
 /// Checks that after a crash the horizon is never more than `clock.max_ahead` ahead of the clock.
 ///
-/// The horizon, which is the reserved time, covers a tick to its end as soon as the tick begins, so
-/// it can be a whole tick ahead. A busy node also reserves a whole `storage.window`.
+/// The horizon is the end of the reserved time. It can be a whole tick ahead of the clock, because
+/// a tick is reserved to its end as soon as it begins. On a busy node it can be a whole
+/// `storage.window` ahead.
 fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
     let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
     // Fleets are exempt, because a starting node of a fleet takes a slot whose horizon has already
@@ -254,8 +255,9 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
 /// Checks that the ticks of grouped formats are at most one second long, so that no two
 /// conjunctions of a pair share an id.
 ///
-/// Stored conjunctions of a pair are more than a second apart, unless a report kept an id that it
-/// already had. Such an id has a different tick from the ids of the other conjunctions.
+/// Stored conjunctions of a pair are more than a second apart, so they lie in different ticks. The
+/// exception is a conjunction whose report kept an id that it already had. That id has a different
+/// tick from the ids of the other conjunctions.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     let grouped = catalog
         .formats
@@ -296,7 +298,8 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     let lanes = match (config.worker.lanes, assignment.kind) {
         (Some(lanes), _) => LaneCount::Exactly(lanes.get()),
         (None, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
-        // With one lane, the worker number is `first_worker + slot`, whatever `slots` is.
+        // With one lane, the worker number is `first_worker + slot`, so it does not depend on
+        // `slots`.
         (None, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule {
@@ -378,8 +381,9 @@ fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, Assembl
     })
 }
 
-/// Returns a description of each format and encoding, which the store keeps. At a later start, each
-/// description must equal the kept one of the same name, because a difference could do harm:
+/// Returns a description of each format and encoding. The store keeps these descriptions. A later
+/// start fails if a description differs from the kept one of the same name, because a difference
+/// could do harm:
 ///
 /// - in a sequenced format, an id could be minted twice
 /// - in a grouped format, a stored conjunction could get a second id

@@ -12,8 +12,8 @@ use idmint_core::id::{Format, FormatDefinition, FormatError, PRESETS, Salt};
 /// The name of the format that the section `typeid` configures.
 const TYPEID: &str = "typeid";
 
-/// The maximum length of a chain of formats in which each names the next with `like`. A longer
-/// chain is refused as a cycle.
+/// The maximum length of a chain of formats, such as `a`, which is like `b`, which is like `c`. A
+/// longer chain is refused as a cycle.
 const LIKE_MAX: usize = 16;
 
 /// All enabled formats, in the order in which decoding tries them.
@@ -94,9 +94,9 @@ impl Catalog {
         let (mut formats, mut off) = (Vec::new(), Vec::new());
         for name in names_in_order(&tables) {
             let mut table = resolved(&name, &tables)?;
-            // A format that the configuration defines or enables is minted here, however rare it is
-            // elsewhere. The built-in rarity is therefore removed, unless the configuration's own
-            // definition sets one.
+            // The built-in `rarity` says how rare a format is in general. It is wrong for a format
+            // that the configuration defines or enables, because that format is in use here. The
+            // built-in value is therefore removed, unless the configuration sets another one.
             let own = config.formats.definitions.get(&name);
             let is_enabled = || {
                 config
@@ -203,8 +203,8 @@ fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
     presets.chain(others).collect()
 }
 
-/// Returns the table of a format, merged over the tables of the formats that it names with `like`,
-/// directly or indirectly.
+/// Returns the table of a format. If the table names another format with `like`, it is merged over
+/// the table of that format, which may name a further one.
 fn resolved(
     name: &str,
     tables: &BTreeMap<String, toml::Table>,
@@ -224,10 +224,10 @@ fn resolved(
             });
         };
         let mut base = base.clone();
-        // A format that the file defines is enabled, even if the format that it is based on is
-        // disabled.
+        // A format does not inherit `enabled`, so the base format may be disabled.
         base.remove("enabled");
-        // The ids of another generator matter only to the format for which they are configured.
+        // A format does not inherit the ids of another generator. They concern only the format for
+        // which they are configured.
         base.remove("start_after");
         base.remove("exclude");
         table = laid_over(base, &table);

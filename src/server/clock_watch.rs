@@ -1,5 +1,5 @@
-//! Watches the wall clock: logs steps of the wall clock, and keeps the clock estimate close to it.
-//! The estimate is the time that minting uses.
+//! Watches the wall clock and logs its steps. Keeps the clock estimate, which is the time that
+//! minting uses, close to the wall clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Watches the wall clock until the future is dropped.
 ///
-/// The service's clock estimate follows the wall clock while the wall clock is at most `ahead_max`
-/// ahead of the estimate.
+/// The service's clock estimate follows the wall clock. A wall clock that is more than `ahead_max`
+/// ahead of the estimate is ignored.
 pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
     let clock = service.clock();
     let mut was_too_far_ahead = false;

@@ -99,8 +99,8 @@ fn end_of(der: &[u8]) -> Option<UnixTime> {
     let signed = elements(der).next()?.1;
     let fields = elements(signed).next()?.1;
     let times = elements(fields).flat_map(|(tag, value)| {
-        // The times of a revocation list are fields, and the times of a certificate are in a
-        // sequence.
+        // In a revocation list, the times are fields of their own. In a certificate, they are
+        // inside a field that is a sequence.
         let inner = if tag == SEQUENCE { value } else { &[] };
         iter::once((tag, value)).chain(elements(inner))
     });
@@ -130,7 +130,8 @@ fn elements(mut der: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
         let [tag, len, rest @ ..] = der else {
             return None;
         };
-        // A length above 127 follows in as many bytes as the lower bits say.
+        // A first byte of 0x80 or more is not the length itself. Its lower seven bits say how many
+        // bytes with the length follow.
         let (len, rest) = match usize::from(*len) {
             len @ ..0x80 => (len, rest),
             long => {

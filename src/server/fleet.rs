@@ -25,7 +25,8 @@ use idmint_storage::{
 /// The interval at which the coordinator's members are queried for their used space.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
-/// The interval at which a start retries or checks if the coordinator has responded.
+/// The interval at which a start checks if the coordinator has responded, and retries requests that
+/// failed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A fleet from which this node may lease a slot.
@@ -34,14 +35,12 @@ pub(super) struct Fleet {
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
-    /// The folder for the node's records of the fleet, with the lock that keeps other processes out
-    /// of the folder.
+    /// The folder in which the node records what it knows of the fleet, with the lock that keeps
+    /// other processes out of it.
     data_dir: Option<(PathBuf, FleetFolder)>,
-    /// The quota of a coordinator member in bytes. It is used if the member does not report its own
-    /// quota.
+    /// The quota in bytes of a coordinator member that does not report its quota.
     quota: u64,
-    /// The operator's statement about earlier mints in the namespace. It is used if the namespace
-    /// has no fleet yet.
+    /// If the namespace has no fleet yet, the operator's statement about earlier mints in it.
     founding: Founding,
 }
 
@@ -77,9 +76,9 @@ impl Fleet {
         })
     }
 
-    /// Waits until the clock is plausible, then starts looking for a slot. Serves the fleet's
-    /// records once this node's formats and series agree with those of the fleet. Mints sequenced
-    /// ids while the node has a slot.
+    /// Waits until the clock is plausible, then starts to look for a slot. From then on, the node
+    /// mints sequenced ids while it has a slot. Returns when this node's formats and series agree
+    /// with those of the fleet, so that the fleet's records are served.
     ///
     /// # Errors
     /// Returns [`StartError`] if this node may not mint in this fleet.
@@ -90,8 +89,8 @@ impl Fleet {
         listen: SocketAddr,
     ) -> Result<Arc<SlotKeeper>, StartError> {
         wait_for_clock(service, rule, None).await;
-        // The clock may step back while the node looks for a slot, but not to a time before this
-        // program was built.
+        // The bound is the build time and not the current time, because the clock may step back
+        // while the node looks for a slot. A clock before the build time is not accepted.
         keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
@@ -199,8 +198,8 @@ fn watch_room(
     async move {
         loop {
             let asked = Arc::clone(&coordinator);
-            // If the query panicked, the panic has already been logged, and the last known space is
-            // kept.
+            // A panic of the query has already been logged. The last known space is kept in that
+            // case.
             let members = tokio::task::spawn_blocking(move || asked.members())
                 .await
                 .unwrap_or_default();
@@ -212,8 +211,8 @@ fn watch_room(
     }
 }
 
-/// Waits until this node must end, and returns the reason: its formats differ from the fleet's, or
-/// its records cannot be used.
+/// Waits until this node must end, because its formats differ from those of the fleet or because
+/// the records cannot be used. Returns the reason.
 pub(super) async fn failure(service: &Service, keeper: &SlotKeeper) -> StartError {
     tokio::select! {
         error = keeper.disagrees() => StartError::Formats(error),

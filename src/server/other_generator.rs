@@ -57,7 +57,7 @@ pub enum OtherGeneratorError {
     },
 }
 
-/// Checks that no format's `start_after` would make it wait longer than `max_ahead`.
+/// Checks that every format can begin to mint within `max_ahead` despite its `start_after`.
 ///
 /// # Errors
 /// Returns [`OtherGeneratorError::StartAfter`] with the time at which the format would begin to
@@ -86,8 +86,8 @@ pub(super) fn check_start_after(
     Ok(())
 }
 
-/// Reads the files of ids that `exclude` names, and makes the minters skip the ticks of these ids.
-/// Minting must not begin before `from`.
+/// Reads the files that the formats' `exclude` names, and makes the minters skip the ticks of the
+/// ids in these files. Minting must not begin before `from`, because ids before `from` are ignored.
 ///
 /// # Errors
 /// Returns [`OtherGeneratorError`], which names the file and the line.
@@ -112,7 +112,7 @@ pub(super) async fn exclude_ids(
     Ok(())
 }
 
-/// Describes how ids of other generators would affect a start now, with one line per effect.
+/// Returns one line for each effect that ids of other generators would have on a start now.
 ///
 /// # Errors
 /// Returns the [`OtherGeneratorError`] that the start would return.

@@ -215,8 +215,7 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
     })
 }
 
-/// Assembles the service, opens its store and binds its address. These are all steps before the
-/// first connection.
+/// Assembles the service, opens its store and binds its address. No connection is accepted yet.
 ///
 /// An inherited `socket` replaces the configured address. In that case `http.listen` contains the
 /// address of the socket.
@@ -289,8 +288,8 @@ impl Running {
         address_of(&self.listener)
     }
 
-    /// Serves until `told` completes or minting fails permanently. Every request that has arrived
-    /// gets a response.
+    /// Serves until `told` completes or minting fails permanently. Then drains the connections, so
+    /// that requests in flight get a response.
     ///
     /// # Errors
     /// Returns [`RunError`] if the service ends before `told` completes.
@@ -387,7 +386,7 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
     }
 }
 
-/// Starts minting, and returns the error once the start or the minting fails.
+/// Starts minting and waits until the start or the minting fails. Returns the error.
 #[cfg_attr(
     not(feature = "etcd"),
     expect(

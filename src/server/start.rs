@@ -1,5 +1,5 @@
-//! The start of a minting session. It waits until the clock is plausible, and begins after every
-//! time for which ids were minted before.
+//! The start of a minting session. It waits until the clock is plausible. Minting then begins later
+//! than the time in any earlier id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use idmint_storage::{
 /// The interval at which a waiting start checks its clock.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The time added to `lead_max` to get the wait of a start that finds no record of an earlier run.
+/// A start that finds no record of an earlier run waits for `lead_max` plus this time.
 ///
-/// The actual lead can exceed `lead_max`, because it is at least one tick. Only formats with ticks
-/// shorter than 100 ms have a lead, so it exceeds `lead_max` by less than 100 ms. In addition, two
-/// runs may read the same clock slightly differently.
+/// The lead is the time by which ids are ahead of the clock. It is at least one tick, so it can
+/// exceed `lead_max`. Only formats with ticks shorter than 100 ms have a lead, so the excess is
+/// less than 100 ms. The rest allows for two runs that read the same clock slightly differently.
 const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
-/// A clock that is further ahead of the last record than this is logged, because nodes are rarely
-/// idle for so long.
+/// If the clock is further ahead of the last record than this, a warning is logged. A wrong clock
+/// is then more likely than a node that was idle for so long.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// The options that an operator sets for a single start.
@@ -130,9 +130,10 @@ impl StartError {
 /// Starts minting: waits until the clock is plausible, makes the first reservation of time (the
 /// horizon) durable, and lets requests mint.
 ///
-/// Meanwhile, mint requests are refused with the reason, and ids can be decoded. If the store has a
-/// horizon, its records are served at once. Records need no clock, because a chain continues above
-/// its own last event and grouping does not depend on the current time.
+/// Until then, mint requests are refused with the reason, but ids can be decoded. If the store has
+/// a horizon, its records are served without waiting for the clock. They do not need the clock,
+/// because a ledger continues above its own last event and grouping does not depend on the current
+/// time.
 ///
 /// # Errors
 /// Returns [`StartError`] if the start fails permanently. The process should end then.
@@ -195,8 +196,8 @@ pub(super) async fn keep_clear(
     Ok(exclude_ids(service, from).await?)
 }
 
-/// Checks the rules for numbers against the stored numbers, then serves the records of ledgers,
-/// conjunctions and numbers.
+/// Checks that the stored numbers conform to the configured rules. Then serves the records of
+/// ledgers, conjunctions and numbers.
 fn serve_records(service: &Service, records: Records) -> Result<(), StoreError> {
     records.agree_on_rules(service.number_rules())?;
     serve_agreed_records(service, records);
@@ -236,7 +237,8 @@ fn raise(service: &Service, session: &Session, durable: &Durable<HorizonPlan>) {
     session.raise(durable, service.clock().now());
 }
 
-/// Waits until the clock is plausible and at most `max_ahead` behind the horizon in the store.
+/// Waits until the clock is plausible and at most `max_ahead` behind `found`, which is the horizon
+/// in the store.
 pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
@@ -273,8 +275,9 @@ fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option
     (!behind.is_zero()).then_some(Refusal::ClockBehind { behind })
 }
 
-/// Warns if the clock is much later than the last record, before this time is made durable. The
-/// node cannot know if such a clock is right, and ids minted with it cannot be revoked.
+/// Warns if the clock is much later than the last record. The node cannot know if such a clock is
+/// right. The warning comes before the time of the clock is made durable, because ids minted with
+/// it cannot be revoked.
 fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
     let ahead = now.since(horizon);
     if ahead > FAR_AHEAD {
@@ -290,9 +293,10 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
 /// Waits until ids of an unrecorded earlier run lie in the past, and returns the time at which to
 /// begin.
 ///
-/// Such ids were only slightly ahead of the clock, so a short wait is enough. This function returns
-/// only when the clock has reached the returned time, such as the next whole second. If a session
-/// began ahead of the clock, the next start without a record could begin at the same time.
+/// With one slot, such ids were only slightly ahead of the clock, so a short wait is enough. With
+/// several slots, another node may have minted up to `max_ahead` ahead of the clock. This function
+/// returns only when the clock has reached the returned time, such as the next whole second. If a
+/// session began ahead of the clock, the next start without a record could begin at the same time.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
@@ -316,8 +320,8 @@ async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     if rule.slots > 1 {
         return clock.now();
     }
-    // At a whole second, a new tick begins in every format whose tick length divides a second, as
-    // all common tick lengths do.
+    // The start is a whole second, because a new tick begins then in every format whose tick is a
+    // fraction of a second, such as 1 ms or 10 ms.
     let start = clock.now().ceil_to_second();
     loop {
         let left = start.since(clock.now());

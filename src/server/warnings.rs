@@ -10,12 +10,14 @@ use idmint_core::id::{FieldKind, Format, PRESETS};
 use idmint_core::time::UnixTime;
 use idmint_service::Service;
 
-/// Every start warns of the formats that end, and then mint nothing more, within this time.
+/// Every start warns of the formats that end within this time. After its end, a format mints no
+/// more ids.
 const END_WARNED: Duration = Duration::from_secs(365 * 86_400);
 
-/// Returns warnings about a valid configuration: formats that have not begun, have ended, end
-/// within a year, or differ from the built-in format of their name; series that write equal texts;
-/// and settings that the environment overrides.
+/// Returns warnings about a valid configuration. They concern formats that have not begun, have
+/// ended, end within a year, or have other fields than the built-in format of the same name. They
+/// also concern series whose numbers can have equal texts, and settings that the environment
+/// overrides.
 pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let now = service.clock().now();
     let (soon, now) = (now.after(END_WARNED).into(), now.into());
@@ -68,7 +70,8 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
         .iter()
         .map(|served| served.format())
         .filter(move |format| {
-            // The object field of a format that is minted from reports does not contain a domain.
+            // Formats that are minted from reports are left out, because their object field
+            // contains no domain.
             let has_object = format.variants[0]
                 .layout
                 .field_of(FieldKind::Object)

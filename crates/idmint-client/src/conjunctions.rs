@@ -7,7 +7,8 @@ use idmint_wire::{
     ConjunctionInfo, ConjunctionInfos, MintAnswer, MintDetails, ReportDetail, ReportRequest,
 };
 
-/// The start of the time range in a request for all conjunctions. No conjunction is earlier.
+/// The start of the time range in a request for all conjunctions. It is earlier than any
+/// conjunction.
 const BEGINNING: &str = "0001-01-01T00:00:00Z";
 
 impl Client {

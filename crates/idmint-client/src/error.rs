@@ -28,7 +28,8 @@ pub enum ClientError {
         #[source]
         cause: Box<dyn Error + Send + Sync>,
     },
-    /// The certificate of the service is not of a trusted authority. Nothing was sent.
+    /// The certificate of the service is not valid, or no trusted authority has signed it. Nothing
+    /// was sent.
     #[error("{url} is not trusted")]
     Untrusted {
         /// The URL of the request.
@@ -37,7 +38,7 @@ pub enum ClientError {
         #[source]
         cause: rustls::Error,
     },
-    /// The body of the response is not the JSON of an idmint service.
+    /// The body of the response is not JSON that an idmint service would send.
     #[error("the server is not an idmint service")]
     NotIdmint(#[source] serde_json::Error),
     /// The response lacks the details of the events or reports in the request.
@@ -210,8 +211,8 @@ pub(super) fn find_cause<'a, E: Error + 'static>(
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // `source` of these two types would skip their inner error and return the cause of that
-        // error.
+        // For these two types, `source` returns the cause of the inner error. The inner error
+        // itself would be skipped.
         let transport = error.downcast_ref::<TransportError>();
         let io = error
             .downcast_ref::<io::Error>()
@@ -231,8 +232,8 @@ impl fmt::Display for ProblemDetails {
     }
 }
 
-/// An error of reqwest. Its outer layers are not reported, because they say only that a request
-/// failed.
+/// An error of reqwest. The message leaves out its outer layers, because they say only that a
+/// request failed.
 #[derive(Debug)]
 pub(super) struct TransportError(pub(super) reqwest::Error);
 

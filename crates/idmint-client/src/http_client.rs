@@ -102,9 +102,9 @@ fn base_of(given: String) -> Result<String, ClientError> {
     } else {
         Url::parse(&format!("http://{given}"))
     };
-    // Paths are appended to the URL, so the URL must have no query. It must have no user name or
-    // password, because reqwest would send them as Basic authentication, which idmint does not
-    // read.
+    // Paths are appended to the URL, so it must have no query. A user name and password are
+    // refused, too, because reqwest would send them as Basic authentication, which idmint does not
+    // support.
     let is_good = |url: &Url| {
         matches!(url.scheme(), "http" | "https")
             && url.username().is_empty()

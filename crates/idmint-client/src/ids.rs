@@ -30,7 +30,7 @@ pub struct CdmBody {
     pub media_type: &'static str,
     /// The document.
     pub bytes: Vec<u8>,
-    /// `true` if messages keep the ids that are attached to them, however far their times of
+    /// `true` if messages keep the ids that they already contain, however far their times of
     /// closest approach have moved.
     pub keep_noted: bool,
 }

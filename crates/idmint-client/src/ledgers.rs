@@ -71,8 +71,8 @@ impl Client {
         previous: Option<EventId>,
         import: Option<ImportPart>,
     ) -> Result<Answer<Vec<EventDetail>>, ClientError> {
-        // The body is built as text, because events are sent byte for byte as in the file and may
-        // take megabytes.
+        // The body is built as bytes and not serialized, because the bytes of the events must not
+        // change and may take megabytes.
         let mut body = format!(r#"{{"ledger":"{ledger}","events":["#).into_bytes();
         body.extend(events);
         let end = previous.map_or_else(

@@ -28,9 +28,9 @@ impl Client {
         request.send().await?.json()
     }
 
-    /// Starts a series at a number that was assigned elsewhere. Repeating the request changes
-    /// nothing. With `instead_of`, replaces that wrong first number, which must be the only number
-    /// of the series.
+    /// Starts a series with `first`, the last number that was assigned elsewhere. Repeating the
+    /// request changes nothing. To correct the number of an earlier call, pass the wrong number as
+    /// `instead_of`. It must still be the only number of the series.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -50,9 +50,9 @@ impl Client {
         request.send().await?.json()
     }
 
-    /// Resumes a series that issues no numbers after a restore. `series` names the series and its
-    /// next number. With `None`, all such series continue at their stored numbers. Repeating the
-    /// request changes nothing.
+    /// Resumes series that issue no numbers after a restore. `series` is the name of one series and
+    /// its next number. If it is `None`, all such series continue at their stored numbers.
+    /// Repeating the request changes nothing.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.

@@ -17,8 +17,8 @@ use super::retry::Retry;
 /// The time limit of one attempt.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The characters that are percent-encoded in a path segment: all but the unreserved characters of
-/// RFC 3986.
+/// The characters that are percent-encoded in a path segment. These are all characters except the
+/// unreserved ones of RFC 3986.
 const NOT_IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -46,7 +46,8 @@ struct Response {
 /// A successful response.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// `true` if the service had already handled the same request, so that this one had no effect.
+    /// `true` if this request had no effect, because the service had handled the same request
+    /// before.
     pub is_replayed: bool,
     /// The body.
     pub body: T,
@@ -145,7 +146,8 @@ impl<'a> Request<'a> {
     }
 
     /// Sends the request once and parses the JSON of the response, whatever its status. If the body
-    /// is not a JSON value of type `T`, returns an error that depends on the status.
+    /// is not a JSON value of type `T`, returns the error for the status, or
+    /// [`ClientError::NotIdmint`] if the status is a success.
     pub(super) async fn send_for_any_status<T: DeserializeOwned>(self) -> Result<T, ClientError> {
         let response = self.attempt().await?;
         match serde_json::from_slice(&response.body) {
@@ -238,9 +240,9 @@ impl Answer<Vec<u8>> {
 
 /// Encodes a text as one segment of a path.
 ///
-/// A URL drops the segments `.` and `..`, even if their dots are written as `%2E`. Their dots are
-/// therefore encoded twice, so that the request cannot reach another resource. The service has no
-/// resource with either name.
+/// URL parsers remove the segments `.` and `..`, even if the dots are written as `%2E`. The request
+/// would then reach another resource. The dots are therefore encoded twice, and the service
+/// responds that there is no such resource.
 pub(super) fn segment(text: &str) -> Cow<'_, str> {
     match text {
         "." => "%252E".into(),

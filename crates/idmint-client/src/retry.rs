@@ -8,7 +8,7 @@ use super::error::ClientError;
 /// The pause before the first retry. Each later pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// The maximum pause, unless the service asks for a longer one.
+/// The maximum pause. A service may ask for a longer one.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The retry policy for requests that fail because the service is unreachable or busy.
@@ -56,8 +56,8 @@ pub(super) struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Returns the pause before the next attempt after `error`, or `None` if the request should
-    /// fail.
+    /// Returns the pause before the next attempt after `error`, or `None` if there is no further
+    /// attempt and the request fails.
     pub(super) fn next_pause(
         &mut self,
         elapsed: Duration,

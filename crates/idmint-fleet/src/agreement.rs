@@ -20,8 +20,7 @@ pub(super) struct OwnLayout {
 /// The parts of the fleet's agreement that this node relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreed {
-    /// The revision at which the agreement was read. Every write about a slot compares this
-    /// revision.
+    /// The revision that last wrote the agreement. Every write about a slot compares this revision.
     pub(super) revision: Revision,
     /// The fleet's current name. Every fence changes the name.
     pub(super) fleet: Nonce,
@@ -31,8 +30,8 @@ pub(super) struct Agreed {
     pub(super) fences: u32,
     /// The floor: no slot is used below this instant.
     pub(super) floor: UnixNanos,
-    /// The lowest floor that a later fence may set, or `None` if there is no such bound. Adopted
-    /// nodes have minted up to this instant.
+    /// The instant up to which adopted nodes have minted. No later fence may set a lower floor.
+    /// `None` if there is no such bound.
     pub(super) least: Option<StoredInstant>,
     /// `true` if nodes neither read nor write records until the next fence.
     pub(super) lacks_records: bool,

@@ -1,24 +1,25 @@
 //! The clocks of the other nodes, as seen in their records, and whether this node's clock is
 //! plausible.
 //!
-//! Each horizon that a node writes contains its clock reading. The exact age of a record is
-//! unknown, because the record may have been in transit for long. But a node reads the previous
-//! record of its slot before it writes the next one. In this example, B was written after A. The
-//! read at 5 s did not return A yet, so B was written after 5 s:
+//! Each horizon record contains the clock reading of the node that wrote it. The exact age of the
+//! record is unknown, because it may have been in transit for long. But a node writes a record only
+//! after the previous record of its slot was stored. In this example, the read at 5 s did not
+//! return A yet, so A was stored after 5 s. B was written later than that, so it was also written
+//! after 5 s:
 //!
 //! ```text
 //! look at   5 s   10 s   15 s   20 s
 //! shown     -     A      A      B = 18.0 s     made after 5 s, so its clock shows 18.0 s to 33.0 s now
 //! ```
 //!
-//! A process that loses a slot takes another one, and the horizon of the former slot keeps its old
-//! clock reading. So only one horizon of each process counts: the latest one whose slot the process
-//! holds.
+//! A process that loses a slot takes another one, and the horizon of the lost slot keeps an old
+//! clock reading. So each process counts only once, with the latest horizon among the slots that it
+//! still holds.
 //!
-//! So the records give a lower and an upper bound for the current reading of every other node's
-//! clock. From these bounds, a node knows either that its own clock certainly differs from the
-//! median of all clocks, or that its clock may be right. One wrong clock of three is outvoted and
-//! cannot stop the others. With fewer than three clocks there is no majority.
+//! From the records, a node computes a lower and an upper bound for the current reading of every
+//! other node's clock. The bounds show either that the node's own clock certainly differs from the
+//! median of all clocks, or that its clock may be right. One wrong clock of three is outvoted, so
+//! it cannot stop the other nodes. With fewer than three clocks there is no majority.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,8 +33,8 @@ use idmint_core::time::UnixNanos;
 /// wrong.
 const CLOCKS_MIN: usize = 3;
 
-/// The time for which a record of unknown age counts after the first read that returned it. Its
-/// writer may have ended before that read.
+/// How long a record of unknown age counts, measured from the first read that returned it. A record
+/// that is not replaced within this time may belong to a node that has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
 /// The difference between a clock and the median of the fleet's clocks, as far as the records prove
@@ -186,8 +187,8 @@ impl Seen {
     }
 }
 
-/// Returns the holder of each slot, except slots that this process or an earlier process of the
-/// same node and address holds.
+/// Returns the holder of each slot by its number. Leaves out the slots that are held by this
+/// process, or by an earlier process with the same node name and address.
 fn holders_except<'h>(holders: &'h [KeyValue], node: &NodeName) -> BTreeMap<&'h str, SlotRecord> {
     let holders = holders.iter().filter_map(|entry| {
         let holder = SlotRecord::from_bytes(&entry.value).ok()?;

@@ -41,8 +41,8 @@ impl FleetKeys {
     }
 
     /// Returns the key under which a process announces the [rows](crate::stored::KNOWN_ROWS) that
-    /// it can read. The key is under the lease of the process's slot. The name of the key is never
-    /// used again.
+    /// it can read. The key has the same lease as the process's slot. It contains the id of that
+    /// lease, so it is never used again.
     pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
         format!("{}{:016x}", self.known_rows_of(instance), lease.0)
     }

@@ -1,6 +1,6 @@
-//! Connects leased slots with the mint's sessions, which are periods of minting with the worker
-//! numbers of one slot. Each slot that this process takes begins a session, and without a slot
-//! there is no session.
+//! Connects leased slots with the mint's sessions. A session is a period in which the mint uses the
+//! worker numbers of one slot. It begins when this process takes a slot, and ends when the process
+//! loses or releases that slot.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use idmint_storage::FormatsError;
 /// The retry delay that callers are told while this node has no slot but may take one at any time.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The minimum time from one renewal until the next one counts as overdue. Callers do not wait for
-/// a renewal that is overdue.
+/// A renewal is not overdue until this much time has passed since the previous one. Callers do not
+/// wait for a renewal that is overdue.
 const OVERDUE: Duration = Duration::from_secs(2);
 
 /// The slots that one process leases one after the other, with the sessions that mint in them.
@@ -47,7 +47,7 @@ pub(super) struct HeldSlot {
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
     /// `false` while no id may be minted. Either the renewal is overdue, the clock is wrong, or the
-    /// slot was already used further ahead than this node may reserve.
+    /// slot's earlier horizon is so far ahead that this node cannot reserve time above it yet.
     pub(super) is_minting: bool,
 }
 
@@ -99,8 +99,8 @@ impl LeasedSlots {
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
-        // Do this before the request is sent. The response is then compared with everything that
-        // was seen up to that point.
+        // Do this before the request is sent, so that the response is compared with everything that
+        // was seen until now.
         self.lease.high_water.see(self.known.highest());
         self.lease.high_water.see_term(self.known.term());
         let doubts = self.known.doubts();
@@ -124,8 +124,8 @@ impl LeasedSlots {
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
-        // Do this before the request is sent. This request may cause a concurrent write of records
-        // to be refused, and that refusal may arrive first.
+        // Do this before the request is sent. A renewal may cause a concurrent write of records to
+        // be refused, and that refusal may arrive before the reply to the renewal.
         self.known.hold(self.lease.own_key());
         match step {
             Step::WaitUntil(until) => {
@@ -215,8 +215,8 @@ impl LeasedSlots {
         self.lease.clock_check().skew()
     }
 
-    /// Returns the reason to mint no id by this node's clock, or `None` if the fleet's clocks do
-    /// not contradict it.
+    /// Returns the refusal to mint because the fleet's clocks contradict this node's clock, or
+    /// `None` if they do not.
     pub(super) fn clock_refusal(&self) -> Option<Refusal> {
         self.lease.clock_check().refusal()
     }
@@ -252,8 +252,8 @@ impl LeasedSlots {
         }
     }
 
-    /// Refuses callers while the time that is reserved for the slot ends before the session's
-    /// start. The refusal says when to retry.
+    /// Refuses callers while the session is not open, because the reserved time of the slot ends
+    /// before the session starts. The refusal says when to retry.
     fn wait_for_start(&self, now: UnixNanos) {
         let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else {
             return;
@@ -353,8 +353,9 @@ impl HeldSlot {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
     }
 
-    /// Returns the earliest instant at which a renewal reserves time after the session's start.
-    /// Reserved time may be used until [`DEADLINE`] after its renewal was sent.
+    /// Returns the earliest instant at which a renewal can open the session. Reserved time may be
+    /// used until [`DEADLINE`] after its renewal was sent. So the time from an earlier renewal
+    /// would end before the session starts.
     fn opens_at(&self) -> UnixNanos {
         self.session
             .start()

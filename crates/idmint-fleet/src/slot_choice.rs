@@ -38,9 +38,9 @@ pub(super) enum Choice {
     AllHeld,
 }
 
-/// Chooses a slot for this node at random from the free slots whose horizon has passed, so that
-/// nodes that start at the same time rarely choose the same slot. If there is no such slot, chooses
-/// the free slot with the lowest horizon, provided that this horizon is at most `ahead_max` ahead.
+/// Chooses a slot for this node at random from the free slots whose horizon has passed. Nodes that
+/// start at the same time therefore rarely choose the same slot. If no horizon has passed, chooses
+/// the free slot with the lowest horizon, but only if that horizon is at most `ahead_max` ahead.
 ///
 /// `snapshot` is the response to [`FleetKeys::all_slots`].
 pub(super) fn choose(

@@ -1,5 +1,5 @@
-//! The thread that leases and renews a slot. Because of this thread, a mint does not wait for the
-//! coordinator while time is reserved.
+//! The thread that leases and renews a slot. The thread reserves time in advance, so that minting
+//! does not wait for the coordinator.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -27,7 +27,8 @@ use crate::request::{
 };
 use idmint_service::{BudgetOwner, Load, MaybeReady, PendingBodies, Requests, Service, Shed};
 
-/// The header that marks a test service. Other services may mint the same ids as a test service.
+/// The header that marks the responses of a test service. The ids of a test service are not unique,
+/// because other services may mint the same ids.
 const IDMINT_TEST: HeaderName = HeaderName::from_static("idmint-test");
 const OF_TEST: HeaderValue = HeaderValue::from_static("true");
 

@@ -1,10 +1,10 @@
 //! Checks the host that a request names, and the site that it comes from, to keep other sites'
 //! pages out.
 //!
-//! A browser sends requests for any page that it shows, and it may be in a network that the page's
-//! author cannot reach. Two things reveal a page of another site. One is the host in the request,
-//! if the author has pointed a domain at this machine (DNS rebinding). The other is the origin that
-//! the browser reports for the page (cross-site request forgery).
+//! A browser sends requests for any page that it shows, even to services in a private network that
+//! the page's author cannot reach. Two things reveal a page of another site. One is the host in the
+//! request, if the author has pointed a domain at this machine (DNS rebinding). The other is the
+//! origin that the browser reports for the page (cross-site request forgery).
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::OnceLock;
@@ -421,7 +421,8 @@ impl<'a> Origin<'a> {
 /// `*` for every origin.
 ///
 /// An origin has the scheme `http` or `https`, a lower-case host and an optional port. It has no
-/// path, not even a final slash. Browsers never send a path, so such an origin would match nothing.
+/// path, not even a final slash. Browsers never send a path, so an origin with a path would match
+/// nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorsOrigin(HeaderValue);
 

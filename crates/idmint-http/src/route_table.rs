@@ -270,7 +270,7 @@ const DURATION_BUCKETS_SECONDS: [f64; 14] = [
 /// The metrics `idmint_http_requests_total`, `idmint_http_request_duration_seconds` and
 /// `idmint_http_in_flight`.
 ///
-/// The number of time series is bounded: a request is labelled with a route known at the start or
+/// The number of time series is bounded: a request is labelled with the path of its route or with
 /// `unmatched`, and an unusual method is labelled `other`. Each combination of labels looks up its
 /// counter once. Afterwards the counter is found by index.
 pub struct HttpMetrics {
@@ -289,8 +289,8 @@ struct PathSeries {
 }
 
 impl HttpMetrics {
-    /// Registers the metrics. A time series for successful requests to each of these routes starts
-    /// at 0. `routes` must be the routes of the route table.
+    /// Registers the metrics. For each of these routes, creates the time series of successful
+    /// requests with the value 0. `routes` must be the routes of the route table.
     ///
     /// A route is written as in the table: `/ids/{format}`.
     ///

@@ -47,8 +47,8 @@ impl Callers {
     }
 
     /// Returns the budget owner of a request, or `None` if the owner is the peer of the connection.
-    /// Probes have their own memory reserve. The owner of another request is the caller that a
-    /// trusted proxy reports.
+    /// A probe uses the memory that is set aside for probes. The owner of any other request is the
+    /// caller that a trusted proxy reports.
     pub(super) fn other_owner(
         &self,
         peer: IpAddr,

@@ -200,7 +200,7 @@ async fn pass_through_queue() {
     .await;
 }
 
-/// The share of one peer in the processor time that the scheduler divides.
+/// One peer's share of the processor time.
 #[derive(Debug, Clone)]
 pub(super) struct PeerShare {
     peer: Arc<Peer>,

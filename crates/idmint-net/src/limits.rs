@@ -21,8 +21,8 @@ pub struct Limits {
     /// The maximum number of open connections of one peer. Loopback addresses and trusted proxies
     /// are exempt.
     pub connections_per_peer: usize,
-    /// The age after which a connection is closed with its next response. Each connection varies it
-    /// at random by up to a tenth.
+    /// The age after which a connection is closed with its next response. For each connection, the
+    /// age is changed at random by up to a tenth.
     pub connection_age_max: Option<Duration>,
     /// The maximum time from the first byte of a request to the end of its head. For the first head
     /// the time starts when the connection is accepted.

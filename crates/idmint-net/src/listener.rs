@@ -48,7 +48,7 @@ pub struct Terms<B> {
     pub security: Security<B>,
 }
 
-/// The security of connections, and whether an observer sees their requests.
+/// Plain text or TLS, with or without an observer of requests.
 pub enum Security<B> {
     /// Plain text.
     Plain,

@@ -18,8 +18,8 @@ use idmint_service::Shed;
 /// The maximum number of evicted connections that are still closing.
 const LEAVING_MAX: usize = 256;
 
-/// The maximum number of connections that a scan for the longest-idle ones remembers. A full table
-/// is therefore not scanned again for every new connection.
+/// A scan of the table remembers up to this many of the longest-idle connections, so that a full
+/// table is not scanned again for every new connection.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// The minimum idle time before a connection is evicted for lack of file descriptors. In such a
@@ -185,7 +185,7 @@ impl Table {
         })
     }
 
-    /// Removes and returns the next remembered connection that is still idle since the scan.
+    /// Removes and returns the next remembered connection that has been idle since the scan.
     fn next_idle_longest(&mut self) -> Option<(u64, u64)> {
         while let Some((number, since)) = self.idle_longest.pop() {
             if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {

@@ -374,8 +374,8 @@ impl Service {
     }
 }
 
-/// For each pair of objects and time, returns the ids of other conjunctions of these objects, in
-/// either order, within a minute. The nearest comes first.
+/// For each pair of objects and its time, returns the ids of other conjunctions within a minute of
+/// that time. They have the same two objects, in either order. The nearest comes first.
 fn near(
     records: &dyn RecordStore,
     minter: &GroupedMinter,

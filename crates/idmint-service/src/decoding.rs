@@ -38,8 +38,8 @@ pub enum UnknownReading {
 }
 
 impl Decoding {
-    /// Creates a decoder that recognizes these domains, and the texts in which `numbers` writes the
-    /// numbers of series.
+    /// Creates a decoder that also recognizes these domains, and numbers of series in the form that
+    /// the rules `numbers` define, such as `INV-00042`.
     pub fn new(decoder: Decoder, domains: KnownDomains, numbers: NumberRules) -> Decoding {
         Decoding {
             parts: AnswerParts::new(decoder.formats(), domains),
@@ -105,7 +105,7 @@ impl Decoding {
         }
     }
 
-    /// Returns a decoder that judges times by a clock that shows `now`.
+    /// Returns a decoder for the time `now`, which determines which times in ids are plausible.
     pub fn at(&self, now: UnixNanos) -> DecodingAt<'_> {
         DecodingAt {
             decoder: self.decoder.at(now),
@@ -197,8 +197,7 @@ impl DecodingAt<'_> {
         }
     }
 
-    /// Returns the format according to which the rows of a column are read, or `None` if it is
-    /// unknown.
+    /// Returns the format that is used to read the rows of a column, or `None` if it is unknown.
     pub fn format_of_rows(&self, column: &IdColumn, filter: DecodeFilter<'_>) -> Option<&Format> {
         column.judge(&self.decoder, filter).format_of_rows()
     }

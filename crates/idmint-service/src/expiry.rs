@@ -118,7 +118,7 @@ impl Service {
     /// `etcd`.
     pub fn set_expiries(&self, section: &'static str, mut expiries: Vec<Expiry>) {
         // Keep only the earliest expiry of each kind and name, because a metric has only one value
-        // for them. Sorting is by kind, name and time.
+        // for them. The list is sorted by kind, name and time, so the earliest expiry comes first.
         expiries.sort();
         expiries.dedup_by(|later, first| (later.kind, &later.name) == (first.kind, &first.name));
         let mut all = self.expiries.lock().unwrap_or_else(PoisonError::into_inner);

@@ -249,8 +249,8 @@ impl Service {
         json
     }
 
-    /// Returns the maximum number of ids that one request may ask for, or `None` if only the length
-    /// of the request body limits that number, or if the format is not minted.
+    /// Returns the maximum number of ids that one request may ask for. Returns `None` if the format
+    /// is not minted, or if only the length of the request body limits the number.
     fn count_max(&self, served: &ServedFormat) -> Option<u64> {
         let configured = u64::from(self.limits().batch_max);
         match served.source() {

@@ -84,9 +84,9 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Resumes a series that has issued no numbers since a restore (is held). Returns the numbers
-    /// that were skipped, or `None` if no number was skipped. The change is durable when this
-    /// method returns.
+    /// Resumes a series that is held after a restore. A held series issues no numbers. Returns the
+    /// numbers that were skipped, or `None` if no number was skipped. The change is durable when
+    /// this method returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the series may not have been resumed. The call may be repeated.
@@ -100,8 +100,9 @@ impl Service {
         Ok(writer.resume(request).await?)
     }
 
-    /// Resumes all series that have issued no numbers since a restore (are held). Each series
-    /// continues after its last stored number. The change is durable when this method returns.
+    /// Resumes all series that are held after a restore. A held series issues no numbers. Each
+    /// series continues after its last stored number. The change is durable when this method
+    /// returns.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if some series may not have been resumed. The call may be repeated.
@@ -266,9 +267,9 @@ impl Blocks {
             .expect("so many were reserved"))
     }
 
-    /// Returns the unused numbers of a series in this minting session, or `None` if too many series
-    /// have some. If the session is a new one, the unused numbers of the previous session are
-    /// dropped.
+    /// Returns the unused numbers of a series in this minting session, or `None` if [`SERIES_MAX`]
+    /// other series already have some. If the session is a new one, the unused numbers of the
+    /// previous session are dropped.
     fn of(&self, series: &SeriesName, session: Arc<Session>) -> Option<SharedReserve> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !all

@@ -12,8 +12,8 @@ pub struct EtcdSettings {
     pub namespace: Namespace,
     /// The user name and password, if etcd requires authentication.
     pub access: Option<EtcdAccess>,
-    /// The database size, in bytes, at which a member is assumed to refuse writes if the member
-    /// does not report its quota.
+    /// The quota, in bytes, to assume for a member that does not report its own. A member refuses
+    /// writes once its database reaches the quota.
     pub quota: u64,
     /// The files for TLS, or `None` to connect without TLS.
     pub tls: Option<EtcdTls>,

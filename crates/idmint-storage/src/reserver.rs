@@ -34,9 +34,9 @@ pub trait Reserver: Debug + Send + Sync {
 /// Counts that a [`Reserver`] keeps since the start of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReserverCounts {
-    /// How often a later horizon (the end of the reserved time) became durable.
+    /// How often the horizon (the end of the reserved time) was raised durably.
     pub extended: u64,
-    /// How often the disk refused a later horizon. The process ends after the first time.
+    /// How often the disk refused to raise the horizon. The process ends after the first failure.
     pub failed: u64,
     /// How often another node took over the slot that this node had leased.
     pub fenced: u64,
@@ -45,7 +45,8 @@ pub struct ReserverCounts {
     /// How far the clock is certainly ahead of the median of the fleet's clocks, in seconds.
     /// Negative if the clock is behind.
     pub peer_skew_seconds: f64,
-    /// The numbers of requests to the coordinator, in the order of [`RequestOutcome::ALL`].
+    /// The number of requests to the coordinator with each outcome, in the order of
+    /// [`RequestOutcome::ALL`].
     pub requests: [u64; RequestOutcome::ALL.len()],
 }
 
@@ -54,7 +55,7 @@ pub struct ReserverCounts {
 pub enum RequestOutcome {
     /// The coordinator has done what was requested.
     Done,
-    /// The coordinator changed nothing, because a compared key had changed since it was read.
+    /// The coordinator changed nothing, because a key had changed since this node read it.
     Outdated,
     /// No response arrived in time.
     NoAnswer,

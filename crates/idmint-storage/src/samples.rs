@@ -69,7 +69,7 @@ pub fn plan(request: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendP
     AppendPlan::make(request, head, at(micros)).expect("nothing speaks against it")
 }
 
-/// Returns an id in the ledger that no other sample uses.
+/// Returns an event id in this ledger that no other sample uses.
 pub fn absent(ledger: LedgerId) -> EventId {
     EventId::before_genesis(at(NOW + 77), ledger)
 }
@@ -211,7 +211,7 @@ pub fn correction_plan(wrong: &GivenNumbers, first: u64, key: &str) -> RecordPla
     RecordPlan::Number(plan.expect("it is the only number"))
 }
 
-/// Issues the first number of a series, as a request that names this number.
+/// Issues `first` as the first number of a series. The request states this number.
 pub fn begin(records: &dyn RecordStore, name: &SeriesName, first: u64, key: &str) -> GivenNumbers {
     let request = number_request(name, 1, key).beginning_with(first);
     let plan = NumberPlan::make(&request, None, at(NOW)).expect("it begins");

@@ -39,14 +39,14 @@ pub struct FormatInfo {
     pub tick: Option<String>,
     /// The instant at which the time field is zero, or null if the format has no tick.
     pub epoch: Option<String>,
-    /// The first instant at which no id can be minted any more. Null if ids have no time, or if the
+    /// The first instant at which ids can no longer be minted. Null if ids have no time, or if the
     /// instant is after the year 9999.
     pub end: Option<String>,
     /// The fields, most significant first. If the last bits of an id select its type, these are the
     /// fields for the first type.
     pub fields: Vec<FieldInfo>,
-    /// The possible values of the query parameter `type`. For each type, the number of ids that one
-    /// worker number can mint in one tick.
+    /// The possible values of the query parameter `type`. The value for each type is the number of
+    /// ids that one worker number can mint in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
     /// For formats whose text begins with a type, the types that are minted. The list is empty if
@@ -91,18 +91,19 @@ pub struct FormatInfo {
     pub storage: Vec<StorageInfo>,
 }
 
-/// The numbers of ids at which two of them are equal with a given probability.
+/// The numbers of random ids among which two ids are equal with a given probability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OddsInfo {
-    /// The time within which two ids can be equal: the tick, or a part of it such as `1ms/4096`.
-    /// Null if ids have no time, because ids of any two times can then be equal.
+    /// The length of time to which `one_in_a_million` and `even` apply. It is the tick, or a part
+    /// of it such as `1ms/4096`. Ids of different ticks, or of different parts, are never equal.
+    /// Null if ids contain no time, so that any two ids can be equal.
     pub within: Option<String>,
     /// The number of random bits in an id.
     pub random_bits: String,
-    /// The number of ids within that time at which a collision has a probability of one in a
+    /// The number of ids in that time among which two are equal with a probability of one in a
     /// million.
     pub one_in_a_million: String,
-    /// The number of ids within that time at which a collision has a probability of one half.
+    /// The number of ids in that time among which two are equal with a probability of one half.
     pub even: String,
 }
 

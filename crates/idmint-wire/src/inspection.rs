@@ -57,7 +57,7 @@ struct Workers {
     numbers: Vec<String>,
 }
 
-/// A possible format of a column whose format could not be determined.
+/// A format that a column may have. Candidates are listed if the format could not be determined.
 #[derive(Debug, Serialize)]
 struct InspectCandidate<'a> {
     format: &'a str,

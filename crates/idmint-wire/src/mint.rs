@@ -42,8 +42,9 @@ pub struct MintAnswer {
     pub details: Option<MintDetails>,
 }
 
-/// The response of a mint request, with the ids as rows of numbers. A row describes ids with a
-/// constant distance from one to the next, and takes less space than their texts.
+/// The response of a mint request, with the ids as rows of numbers. For example, one row describes
+/// the ids 98, 100 and 102, which have a constant distance. A row takes less space than the texts
+/// of its ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MintRows {
     /// The format of the ids.

@@ -27,7 +27,7 @@ pub struct RangeAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortedEncodings {
     /// The id as a number in decimal digits. Sorted as text, such numbers are not in the order of
-    /// the ids.
+    /// the ids, because `10` sorts before `9`.
     pub value: String,
     /// The id in every encoding whose texts sort like the ids.
     pub encodings: BTreeMap<String, String>,

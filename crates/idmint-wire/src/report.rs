@@ -169,7 +169,7 @@ pub struct ConjunctionInfos {
     pub next: Option<String>,
 }
 
-/// The results for a request in which only the invalid reports are refused, and not all reports.
+/// The results for a request whose valid reports get ids, even if other reports in it are invalid.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartialReports<P> {
     /// The format of the ids.
@@ -182,7 +182,7 @@ pub struct PartialReports<P> {
     pub details: Vec<PartialDetail<P>>,
 }
 
-/// The result for one report of a request in which invalid reports are left out.
+/// The result for one report in a `PartialReports` response: an id, or the reason why it got none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PartialDetail<P> {

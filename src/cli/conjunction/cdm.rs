@@ -215,9 +215,9 @@ impl Input {
                     bytes: self.bytes.clone(),
                     keep_noted: *keep_noted,
                 };
-                // Only the service knows which objects the designators in messages stand for. If
-                // only ids are printed, the document must be parsed here, too, to get the line
-                // number of each message.
+                // An unknown designator is not an error here, because only the service knows all
+                // designators. With `--ids`, however, the document must be parsed here, because the
+                // output contains the line number of each message.
                 let document = match read(&ObjectRules::default(), None) {
                     Err(error) if only_ids || !error.depends_on_configuration() => {
                         return Err(self.malformed(&error));

@@ -100,7 +100,7 @@ impl Export {
 impl Import {
     fn run(self) -> Result<(), Failure> {
         let mut conjunctions = self.read()?;
-        // The rank of a conjunction is the order in which conjunctions close to each other were
+        // Conjunctions of a pair that are close in time are ranked in the order in which they were
         // stored. They are sent in this order, so that they get the same ranks again.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
         let FormatArgs { format, service } = &self.stored;

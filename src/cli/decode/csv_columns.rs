@@ -14,8 +14,8 @@ use idmint_wire::{BriefReading, MatchReading, RowReading};
 /// The names of the added columns.
 const ADDED: [&str; 5] = ["format", "time", "worker", "ambiguous", "note"];
 
-/// The maximum number of rows that determine the format of the column, and the maximum number of
-/// bytes of these rows in memory.
+/// The limits of the rows at the beginning of the file that determine the format of the column:
+/// their number, and their total size in bytes.
 const JUDGED_ROWS_MAX: usize = 10_000;
 const JUDGED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -32,7 +32,7 @@ pub(super) struct CsvDecoding<'a> {
     pub(super) filter: DecodeFilter<'a>,
 }
 
-/// The number of records read, and the number of those without an id.
+/// The number of records that were read, and the number of records that have no id.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) read: u64,
@@ -173,8 +173,8 @@ fn add_fields(row: &mut ByteRecord, reading: &BriefReading<'_>, format: Option<&
         None => (reading.own(), reading.is_ambiguous()),
         Some(RowReading::Own) => (reading.own(), false),
         Some(RowReading::As(of_column)) => (Some(&**of_column), false),
-        // The row is not an id of the column's format. An ambiguous reading of the row is not
-        // shown, because it may be wrong.
+        // The text is not an id of the column's format. Its reading in another format is shown only
+        // if it is unambiguous, because an ambiguous one may be wrong.
         Some(RowReading::Other) => (
             reading.own().filter(|_| !reading.is_ambiguous()),
             reading.is_ambiguous(),

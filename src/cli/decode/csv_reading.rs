@@ -54,8 +54,9 @@ impl FromStr for Separator {
 }
 
 impl Separator {
-    /// Returns the separator that splits all of the first lines into the same number of fields. If
-    /// several separators do, returns the one with the most fields. If none does, returns a comma.
+    /// Returns the separator that splits each of the first lines into the same number of fields, at
+    /// least two. If this is true of several separators, returns the one that yields the most
+    /// fields. If it is true of none, returns a comma.
     fn of_lines(beginning: &[u8]) -> Separator {
         // The last line may be cut off, so it is left out.
         let whole = beginning.iter().rposition(|byte| *byte == b'\n');
@@ -115,7 +116,8 @@ impl Column {
 impl<R: Read> CsvRecords<R> {
     /// Creates a reader of this input. Without a separator, the first lines determine it.
     pub(super) fn new(input: R, separator: Option<Separator>) -> Result<Self, CsvError> {
-        // A single read may return a few bytes, which would show neither separator nor line end.
+        // The whole buffer is filled first. A single read may return only a few bytes, without a
+        // separator or a line end.
         let mut beginning = Vec::with_capacity(BUFFER_LEN);
         let mut input = input;
         let beginning_len = u64::try_from(BUFFER_LEN).expect("a few KiB");

@@ -105,8 +105,8 @@ impl Encode {
     }
 }
 
-/// Returns the name of the sequence field, and the value of the field in the first of the `count`
-/// ids.
+/// Returns the name of the sequence field, and its value in the first id. In each further id, the
+/// value is one higher.
 fn sequence_of<'a>(
     format: &'a Format,
     given: &[(&str, &str)],

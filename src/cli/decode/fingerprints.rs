@@ -8,8 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use idmint_core::id::Fingerprint;
 
-/// The maximum number of fingerprints in memory, at 16 bytes each. Once there are this many, they
-/// are moved to a temporary file.
+/// The maximum number of fingerprints in memory, at 16 bytes each. When this many are in memory,
+/// the next one moves them to a temporary file.
 const KEPT_MAX: usize = 1024 * 1024;
 
 /// The size of the read buffer for each temporary file during the merge, in bytes.

@@ -1,4 +1,4 @@
-//! A reader for lines that are at most as long as the longest text to decode.
+//! Reads lines of limited length. The limit is the length of the longest text that can be decoded.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 

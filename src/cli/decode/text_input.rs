@@ -12,8 +12,8 @@ pub(super) struct TextInput<R> {
     encoding: TextEncoding,
     /// The converted bytes, and the index of the first one that was not returned yet.
     converted: (Vec<u8>, usize),
-    /// The first half of a surrogate pair, and the first byte of a two-byte unit. Each is kept
-    /// until its second half arrives.
+    /// The incomplete end of the bytes read so far: the first half of a surrogate pair, and the
+    /// first byte of a two-byte unit. Each waits here for its second half.
     pending: (Option<u16>, Option<u8>),
 }
 
@@ -32,8 +32,8 @@ impl<R: Read> TextInput<R> {
     pub(super) fn new(mut input: R) -> io::Result<TextInput<R>> {
         let mut beginning = Vec::with_capacity(BEGINNING_LEN);
         let mut byte = [0];
-        // The loop also ends at a line end. Otherwise, a short line that a user types would not be
-        // decoded before the next line.
+        // The loop also ends at a line end. Otherwise, if a user types a short line, the loop would
+        // wait for the next line before the first one is decoded.
         while beginning.len() < BEGINNING_LEN && !beginning.ends_with(b"\n") {
             match input.read(&mut byte) {
                 Ok(0) => break,
@@ -59,7 +59,7 @@ impl<R: Read> TextInput<R> {
         })
     }
 
-    /// Converts the next bytes. Half a character becomes U+FFFD.
+    /// Converts the next bytes from UTF-16. An unpaired surrogate becomes U+FFFD.
     fn convert(&mut self, bytes: &[u8], is_end: bool) {
         let (high, odd) = &mut self.pending;
         let mut bytes = odd.take().into_iter().chain(bytes.iter().copied());

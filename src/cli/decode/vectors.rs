@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use idmint_core::id::{Field, FieldKind, Format, IdOfFields};
 use idmint_wire::EncodeAnswer;
 
-/// Returns the test vectors of a format: the least and the greatest id, ids with one field at its
-/// maximum and the others at their minimum, and `random` ids with fields drawn from `seed`.
+/// Returns the test vectors of a format: the lowest and the highest id, for each field an id with
+/// this field at its maximum and all others at their minimum, and `random` ids whose fields are
+/// generated from `seed`.
 ///
 /// `encoded` returns the encodings of an id, in the form of the response of `GET /encode/{format}`.
 pub(super) fn vectors<'a>(

@@ -25,8 +25,8 @@ use idmint_fleet::{
 };
 use idmint_storage::EtcdSettings;
 
-/// The time from the start of the command until it reads the journals. By then, the journals
-/// contain every write that the old etcd acknowledged to callers.
+/// The pause before the journals are read. After this pause, the journals contain every write that
+/// the old etcd acknowledged to callers.
 const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
 /// A fleet whose etcd has lost data, with the known facts about the fleet.
@@ -45,9 +45,9 @@ impl FenceRestore {
     ///
     /// # Errors
     /// Returns exit code 1 if nodes renew their slots and the operator does not confirm. Returns 65
-    /// if stored data cannot be read, or if records of a journal are lost although the fence is
-    /// done. Returns 74 if a file cannot be read or etcd is full, 75 if etcd
-    /// does not respond, and 78 if the configuration is invalid.
+    /// if stored data cannot be read, or if the fence is done but records of a journal are lost.
+    /// Returns 74 if a file cannot be read or etcd is full, 75 if etcd does not respond, and 78 if
+    /// the configuration is invalid.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut restored = self.restored()?;
         if let Some(problem) = problem_of_members(&restored.coordinator.members()) {
@@ -57,8 +57,8 @@ impl FenceRestore {
         }
         if !self.yes {
             restored.ask()?;
-            // The operator may have taken long to answer, while nodes reserved more time, so the
-            // clock is read again.
+            // The clock is read again, because nodes may have reserved more time while the operator
+            // took long to answer.
             restored.now = Clock::system().now();
         }
         let reimported = if self.journal.is_empty() {
@@ -156,8 +156,8 @@ impl FenceRestore {
 }
 
 impl Restored {
-    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. Nodes that
-    /// have noticed that etcd was restored do not renew.
+    /// Asks the operator for confirmation if nodes of the fleet still renew their slots. A node
+    /// stops renewing its slot when it notices that etcd was restored.
     fn ask(&self) -> Result<(), Failure> {
         let watched_max = |unseen| match unseen {
             Unseen::Renewals => watched_max(unseen),

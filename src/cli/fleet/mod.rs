@@ -40,7 +40,7 @@ enum FleetCommand {
 struct Status {
     #[command(flatten)]
     settings: Settings,
-    /// A member of the etcd of another region that mints in this namespace, such as http://etcd.west:2379; may be repeated.
+    /// An etcd member of another region, such as http://etcd.west:2379, if that region also mints in this namespace; may be repeated.
     #[arg(long, value_name = "URL", value_parser = endpoint)]
     peer: Vec<EtcdEndpoint>,
     /// As JSON.

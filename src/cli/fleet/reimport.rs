@@ -13,8 +13,9 @@ use idmint_fleet::{
 use idmint_records::ledger::GivenNumbers;
 use idmint_storage::EtcdSettings;
 
-/// Reads the journals at these paths, and keeps only the records of the fleet that had one of
-/// `names`. Returns these records, and the facts about this fleet that the journals contain.
+/// Reads the journals at these paths. Returns the records that belong to this fleet, and the facts
+/// about the fleet that the journals contain. A record belongs to this fleet if it was written
+/// while the fleet had one of these `names`.
 ///
 /// # Errors
 /// Returns exit code 74 if a journal cannot be read, and 78 if a journal belongs to another fleet.
@@ -27,7 +28,7 @@ pub(super) fn read(
 }
 
 /// Writes the records from the journals to a fleet. `agreed` is the revision of the fleet's
-/// agreement in etcd. If the agreement changes meanwhile, nothing more is written.
+/// agreement in etcd. The import stops if the agreement has a different revision.
 ///
 /// # Errors
 /// Returns exit code 74 or 75 if the fleet fails. Each record is written completely or not at all.

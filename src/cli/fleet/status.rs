@@ -22,7 +22,7 @@ use idmint_storage::{EtcdEndpoint, EtcdSettings};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Status {
-    /// Watches the fleet for a few seconds, until each node has renewed its slot. Then prints the
+    /// Watches the fleet for a few seconds, until every node has renewed its slot, and prints the
     /// status of the fleet.
     ///
     /// # Errors
@@ -70,8 +70,10 @@ fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Memb
     Ok((status, coordinator.members()))
 }
 
-/// Watches the fleet until all renewals that its status needs have been seen, or until the time
-/// limit has passed. `watched_max` returns the time limit for the renewals that are still unseen.
+/// Reads the fleet's slots again and again until every node with a slot has renewed it, or until a
+/// time limit has passed. Then returns the status of the fleet. If a renewal arrived very late, the
+/// next renewal of that node is awaited, too. `watched_max` returns the time limit of this watch
+/// for the renewals that have not been seen yet.
 pub(super) fn watch(
     coordinator: &dyn Coordinator,
     keys: &FleetKeys,
@@ -97,8 +99,8 @@ pub(super) fn watch(
     Ok(watch.status(keys, known, clock.now()))
 }
 
-/// Returns the time limit of the watch for the renewals that are still unseen. The limit exceeds
-/// the interval at which a node renews its slot by enough time for one retry.
+/// Returns the time limit of a watch that still waits for these renewals. The limit is the interval
+/// at which a node renews its slot, plus enough time for one retry.
 pub(super) fn watched_max(unseen: Unseen) -> Duration {
     Duration::from_secs(match unseen {
         Unseen::Renewals => 7,
@@ -244,8 +246,8 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
     text
 }
 
-/// Describes the known bounds of a clock error in words. The bounds are rounded to milliseconds,
-/// which is the precision of the records of a clock.
+/// Describes the known bounds of a clock error, such as `clock at least 250 ms ahead`. Fractions of
+/// a millisecond are dropped, because the records of a clock are no more precise.
 fn as_words(clock: ClockBounds) -> String {
     let ClockBounds {
         least_nanos,

@@ -85,7 +85,7 @@ struct Appending {
     json: bool,
     /// The number of appended events.
     count: usize,
-    /// The number of events, among the appended ones, that an earlier run had already appended.
+    /// The number of these events that an earlier run had already appended.
     replayed: usize,
 }
 

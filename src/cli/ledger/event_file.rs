@@ -179,8 +179,8 @@ impl EventLines<'_> {
         Ok(Some(group).filter(|group| group.count > 0))
     }
 
-    /// Reads the next line unless a line is pending, which means read but not returned. Returns
-    /// `false` at the end of the input.
+    /// Reads the next line, unless the current line has not been returned yet. Returns `false` at
+    /// the end of the input.
     fn fill(&mut self) -> Result<bool, Failure> {
         if self.is_pending {
             return Ok(true);

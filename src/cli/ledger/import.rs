@@ -182,8 +182,8 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
-    /// Returns the query parameter for the next request, which ends with the event that was read
-    /// last. The parameter tells the service if this request is the last one of the import.
+    /// Returns the query parameter that tells the service if the next request is the last one of
+    /// the import. The next request ends with the event that was read last.
     fn part(&self, chain: Chain) -> ImportPart {
         if self.checker.events() == chain.events {
             ImportPart::Last
@@ -203,8 +203,8 @@ impl Rest<'_> {
         Ok(())
     }
 
-    /// Appends all events after those already read. Each request names the id before its first
-    /// event as the expected head of the ledger.
+    /// Appends all events that have not been read yet. Each request names the id of the event
+    /// before its first event, which must be the current head of the ledger.
     async fn append(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         loop {
             let previous = self.checker.head().expect("there is a first event");
@@ -236,10 +236,10 @@ impl Rest<'_> {
     }
 }
 
-/// Returns the number of events that the service has after the events of the file.
+/// Returns the number of events in the service's ledger after the last event of the file.
 ///
-/// Returns an error if the last event of the file is not in the service's ledger, so that the two
-/// have diverged.
+/// Returns an error if the ledger does not contain the last event of the file. The ledger and the
+/// file have then diverged.
 async fn later_events(
     service: &Service,
     name: &str,

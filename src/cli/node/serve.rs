@@ -15,14 +15,13 @@ use crate::server::config::{Config, Engine, INSECURE_PUBLIC};
 use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
 use idmint_core::time::{UnixNanos, UnixTime};
 
-/// The maximum time for which the process, when it ends, waits for threads that still work for
-/// disconnected callers.
+/// The time limit at shutdown for threads that still work for callers that have disconnected.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 
 /// The number of task polls after which a thread checks for network events.
 ///
-/// Writing a part of a long response takes a fraction of a millisecond per poll. With tokio's
-/// default of 61, a request for a single id could wait for 61 such polls.
+/// A poll that writes a part of a long response takes a fraction of a millisecond. With tokio's
+/// default of 61, a new request for a single id could wait for 61 such polls.
 const EVENT_INTERVAL: u32 = 8;
 
 /// The maximum time by which the ids of one request may advance the stopped clock of a test
@@ -142,8 +141,8 @@ impl Serve {
             ));
         }
         config.storage.engine = Engine::Memory;
-        // A long wait takes no real time, because the clock of a test service is advanced by its
-        // ids.
+        // Even a wait of a day takes no real time, because minting advances the clock of a test
+        // service.
         config.mint.wait_max = TEST_WAIT_MAX;
         let at = instant("--at", self.at)?;
         if at != at.ceil_to_second() {

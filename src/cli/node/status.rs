@@ -194,8 +194,9 @@ pub(super) fn records_of(readiness: &Readiness) -> String {
     }
 }
 
-/// Returns the failure for a node that cannot do `what` for this `reason`. `detail` is the advice
-/// of the node, which may know more about the cause than the reason shows.
+/// Returns the failure for a node that cannot do `what` for this `reason`. `detail` is the node's
+/// own advice. It takes precedence over the general advice, because the node may know the cause
+/// more exactly.
 fn advise(reason: &str, what: &str, detail: Option<&str>) -> Failure {
     let message = match ADVICE.iter().find(|advice| advice.reason == reason) {
         Some(Advice {

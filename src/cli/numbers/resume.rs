@@ -60,8 +60,8 @@ async fn resume_all(client: &Client, last_numbers: &[(SeriesName, u64)]) -> Resu
     for (series, last) in last_numbers {
         match client.resume_numbers(Some((series, last + 1))).await {
             Ok(answer) => lines.write(&line_of(&answer))?,
-            // An earlier run of this command has resumed the series, and numbers were taken from
-            // the series since.
+            // An earlier run of this command has already resumed the series, and callers have taken
+            // numbers since.
             Err(ClientError::Refused(refusal)) if refusal.slug == "series-begun" => {
                 lines.write(&refusal.detail)?;
             }

@@ -27,7 +27,7 @@ use idmint_storage::SlotShare;
 pub struct Config {
     /// The addresses at which the service listens, and the limits on its connections.
     pub http: HttpConfig,
-    /// The limits on the number of ids in one request, and on the time that the request may wait.
+    /// The limits of a mint request: its number of ids, and the time that it may wait.
     pub mint: MintConfig,
     /// The worker numbers with which this process mints.
     pub worker: WorkerConfig,
@@ -54,15 +54,16 @@ pub struct Config {
     pub log: LogConfig,
     /// The format definitions, and the list of enabled formats.
     pub formats: FormatsConfig,
-    /// The sources of some settings, for warnings and error messages.
+    /// The places from which some settings came, for warnings and error messages.
     #[serde(skip)]
     pub origins: Origins,
 }
 
-/// The sources of settings, for warnings and error messages. These are not settings themselves.
+/// The places from which settings came, for warnings and error messages. These are not settings
+/// themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origins {
-    /// The settings in the file that environment variables override, each described by a sentence.
+    /// A sentence for each setting in the file that an environment variable overrides.
     pub overruled: Vec<String>,
     /// The position of each format definition in the file.
     pub formats: BTreeMap<String, Origin>,

@@ -32,8 +32,9 @@ pub struct EtcdConfig {
     pub certificate: Option<PathBuf>,
     /// The PEM file of the private key of `certificate`. Default: none.
     pub key: Option<PathBuf>,
-    /// The size in bytes at which a member accepts no more writes, its `--quota-backend-bytes`: 16
-    /// MiB to 1 TiB. Default: 2 GiB, which is also the default of etcd.
+    /// The `--quota-backend-bytes` of the etcd members, in bytes: 16 MiB to 1 TiB. A member whose
+    /// database has this size accepts no more writes. Default: 2 GiB, which is also the default of
+    /// etcd.
     #[serde(deserialize_with = "mebibytes::<_, 16, 1_048_576>")]
     pub quota: usize,
 }
@@ -133,8 +134,9 @@ impl EtcdConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterConfig {
-    /// The range of slots below `worker.slots` that this etcd assigns, if several regions in one
-    /// namespace have an etcd each. Default: all slots.
+    /// The slots that this etcd assigns, such as `0-15`. Needed if several regions share a
+    /// namespace and each region has its own etcd. All slots are below `worker.slots`. Default: all
+    /// slots.
     #[serde(deserialize_with = "some_slots")]
     pub slots: Option<SlotRange>,
 }

@@ -64,8 +64,9 @@ impl<'de> Visitor<'de> for FormatsVisitor {
     }
 }
 
-/// The error for a text in the place of a format's table. The text is not quoted, because it may
-/// contain a salt: an environment variable with slightly wrong TOML is parsed as a text.
+/// The error if a format is a text instead of a table. For example, an environment variable with a
+/// table in invalid TOML is parsed as a text. The error does not quote this text, because it may
+/// contain a salt.
 const NO_TABLE: &str = "must be a table, in TOML";
 
 struct Definition(toml::Table);
@@ -86,7 +87,7 @@ struct DistinctNames(#[serde(deserialize_with = "distinct")] Vec<String>);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DecodeConfig {
-    /// The formats in order of preference, for texts that fit several formats equally well. All
+    /// The formats that are preferred if a text fits several formats equally well, best first. All
     /// other formats follow in their usual order. Default: empty.
     #[serde(deserialize_with = "distinct")]
     pub order: Vec<String>,
@@ -107,8 +108,8 @@ pub struct SiqConfig {
     /// have a different hash.
     #[serde(deserialize_with = "domains")]
     pub domains: Vec<String>,
-    /// The value that replaces the top byte of the domain's hash: 1 to 256, where 256 stands for 0.
-    /// Default: none, so that the hash is not changed.
+    /// The value that replaces the top byte of the domain's hash: 1 to 256, where 256 sets the byte
+    /// to 0. Default: none, so that the hash is not changed.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 256>")]
     pub local_id: Option<u16>,
 }
@@ -183,11 +184,11 @@ impl<'de> Deserialize<'de> for TypeName {
 pub struct ConjunctionConfig {
     /// The rule by which a report gets its id. Default: grouped.
     pub mode: ConjunctionMode,
-    /// The setting that determines if the objects (a, b) and (b, a) are the same pair. Default:
-    /// `reported`, so that they are two pairs.
+    /// Determines if the objects (a, b) and (b, a) are the same pair. Default: `reported`, which
+    /// makes them two pairs.
     pub pair_order: PairOrder,
-    /// The time for which reports can join a stored conjunction, counted from its closest approach:
-    /// 1 to 36 500 days. A later report of the conjunction gets a second id. Default: no limit.
+    /// The time after its closest approach during which a stored conjunction accepts reports: 1 to
+    /// 36 500 days. A later report of the conjunction gets a second id. Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
     /// The names of the catalogues whose object numbers are SATCAT numbers. Catalogue names are
@@ -197,8 +198,8 @@ pub struct ConjunctionConfig {
     /// The catalogue numbers of objects that messages name by other designators. A key is a
     /// designator, or a catalogue and a designator separated by a slash. Default: none.
     pub designators: BTreeMap<Designator, CatalogueNumber>,
-    /// The place of the id in a message of CCSDS 508.0. Default: a comment in version 1.0, and the
-    /// keyword from version 2.0 on.
+    /// The form in which an id is written into a message of CCSDS 508.0: as a comment or as a
+    /// keyword. Default: a comment in version 1.0, and the keyword from version 2.0 on.
     pub note: Option<NoteForm>,
 }
 
@@ -273,8 +274,8 @@ pub enum ConjunctionMode {
 #[serde(transparent)]
 pub struct NumbersConfig(BTreeMap<String, SeriesConfig>);
 
-/// The default for `reserve`: the number of numbers that a series of the kind `blocks` reserves at
-/// once.
+/// The default for `reserve`, the size of the blocks in which a series of the kind `blocks`
+/// reserves numbers.
 const RESERVE: NonZeroU32 = NonZeroU32::new(1_000).expect("some");
 
 /// The guarantee for the numbers of a series: whether there are gaps.
@@ -289,7 +290,7 @@ pub enum NumberKindName {
     Blocks,
 }
 
-/// `numbers.<name>`: the form and the bounds of the series whose names match the pattern.
+/// `numbers.<name>`: the form and the bounds of the series whose names match `pattern`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SeriesConfig {
@@ -299,8 +300,8 @@ pub struct SeriesConfig {
     /// The guarantee for the numbers of these series: `gapless`, or `blocks` for numbers that need
     /// no key and may have small gaps. Default: `gapless`.
     pub kind: NumberKindName,
-    /// For `blocks`, the number of numbers to reserve at once: 1 to 1 000 000 000. At most this
-    /// many are lost when the process ends. Default: 1 000.
+    /// For the kind `blocks`, the size of a block: 1 to 1 000 000 000 numbers. At most this many
+    /// numbers are lost when the process ends. Default: 1 000.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000_000>")]
     pub reserve: Option<u32>,
     /// The form of a number as text, such as `INV-{series}-{n:05}`. Default: the number alone.

@@ -32,12 +32,12 @@ pub struct HttpConfig {
     /// trusted proxies are exempt. Default: half of `connections_max`.
     #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000>")]
     pub connections_per_peer: Option<usize>,
-    /// The age after which a connection is closed with its next response, varied by up to a tenth:
-    /// 1 s to 30 days. Default: no limit.
+    /// The maximum age of a connection: 1 s to 30 days, varied by up to a tenth. An older
+    /// connection is closed with its next response. Default: no limit.
     #[serde(deserialize_with = "some_between::<_, 1_000, 2_592_000_000>")]
     pub connection_age_max: Option<Duration>,
-    /// The maximum number of requests in flight: 2 to 1 000 000. At most half of them may be long
-    /// work. Default: 4 096.
+    /// The maximum number of requests in flight: 2 to 1 000 000. At most half of them may be
+    /// requests that need long work. Default: 4 096.
     #[serde(deserialize_with = "whole::<_, _, 2, 1_000_000>")]
     pub in_flight_max: usize,
     /// The maximum memory for the connections, requests and responses of all callers, in bytes: 32

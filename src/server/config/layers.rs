@@ -1,9 +1,8 @@
 //! The layers of a configuration, such as its file and its environment variables. A later layer
 //! overrides an earlier one.
 //!
-//! Each layer, and each environment variable, is checked by itself before the layers are merged. If
-//! values were checked after the merge, an error could not name the line or the variable of the
-//! value.
+//! Each layer, and each environment variable, is checked before the layers are merged. After the
+//! merge, an error could not name the line or the variable that contains the invalid value.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,7 +43,8 @@ impl Layers {
                 line: line_of(&text, &error),
                 problem: error.message().to_owned(),
             })?;
-        // The text is parsed instead of the table, because only the text has line numbers.
+        // The settings are parsed from the text and not from the table, because the table has no
+        // line numbers.
         read(&text).map_err(|error| {
             let line = Some(error.line);
             error.of(Origin::File {
@@ -120,8 +120,7 @@ impl Layers {
         }
     }
 
-    /// Returns the settings in the file that environment variables override, each described by a
-    /// sentence.
+    /// Returns a sentence for each setting in the file that an environment variable overrides.
     fn overruled(&self) -> Vec<String> {
         let Some((Origin::File { path, .. }, file)) = self.layers.first() else {
             return Vec::new();
@@ -218,8 +217,8 @@ fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
     })
 }
 
-/// Returns the part of the key that follows this value's own name, such as `.listen`, for a
-/// position inside the value.
+/// Returns the rest of the full key below this value, for a position inside the value. If the value
+/// is the table `http`, the rest is a text such as `.listen`.
 fn below_at(value: &Spanned<DeValue<'_>>, place: usize) -> Option<String> {
     let below = match value.get_ref() {
         DeValue::Table(table) => key_at(table, place).map(|key| format!(".{key}")),
@@ -244,8 +243,8 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
 /// used as a string.
 fn value_of(raw: &str) -> Value {
     match toml::de::ValueDeserializer::parse(raw).and_then(Value::deserialize) {
-        // No setting has the TOML type of a date. Settings for times, such as epochs, are texts, so
-        // a date without quotes is kept as text.
+        // A date without quotes is kept as text. No setting has the TOML type of a date, and
+        // settings for times, such as epochs, are texts.
         Ok(Value::Datetime(_)) | Err(_) => Value::String(raw.to_owned()),
         Ok(value) => value,
     }
@@ -294,7 +293,7 @@ fn is_service_link(key: &str) -> bool {
     is_of_that_shape && !key.contains("__")
 }
 
-/// Merges `above` into `below`, key by key. Values other than tables are replaced.
+/// Merges `above` into `below`. Tables are merged key by key, and all other values are replaced.
 fn merge_tables(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {

@@ -14,8 +14,8 @@ impl Config {
     /// override earlier ones.
     ///
     /// Tables are merged key by key, while lists and single values replace earlier ones. `env` is
-    /// the whole environment, because it also reveals the host name and Kubernetes. `flags` has the
-    /// shape of the file (`{ http = { listen = "…" } }`).
+    /// the whole environment, because other variables show the host name and if the process runs
+    /// under Kubernetes. `flags` has the shape of the file (`{ http = { listen = "…" } }`).
     ///
     /// # Errors
     /// Returns [`ConfigError`] if a file cannot be read or is not TOML, a key is unknown, a value

@@ -13,8 +13,8 @@ pub struct MintConfig {
     /// The maximum number of ids per request: 1 to 10 000 000. Default: 100 000.
     #[serde(deserialize_with = "whole::<_, _, 1, 10_000_000>")]
     pub batch_max: u32,
-    /// The maximum time for which a response is delayed until the time in its ids has come: 0 to 60
-    /// s. Default: 250 ms.
+    /// The maximum delay of a response: 0 to 60 s. A response is delayed if the time in its ids has
+    /// not come yet. Default: 250 ms.
     #[serde(deserialize_with = "between::<_, 0, 60_000>")]
     pub wait_max: Duration,
     /// The maximum time by which the time in an id may be ahead of the clock: 0 to 1 s. Default: 5
@@ -37,8 +37,7 @@ impl Default for MintConfig {
 }
 
 impl MintConfig {
-    /// Returns the maximum time for which a response is delayed. The time is zero if requests that
-    /// would need a delay are refused at once.
+    /// Returns the maximum delay of a response. It is zero for [`OnExhausted::Refuse`].
     #[must_use]
     pub fn wait(&self) -> Duration {
         match self.on_exhausted {
@@ -63,12 +62,12 @@ pub enum OnExhausted {
 #[serde(deny_unknown_fields, default)]
 pub struct ClockConfig {
     /// The maximum time by which the horizon may be ahead of the clock at a start: 0 to 1 h. The
-    /// horizon is the end of the time that earlier runs reserved. If it is further ahead, the start
-    /// waits. Default: 5 s.
+    /// horizon is the end of the time that earlier runs reserved. If the horizon is further ahead,
+    /// the start waits for the clock. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub max_ahead: Duration,
-    /// The maximum jump of the wall clock ahead, and the maximum difference between the clocks of a
-    /// fleet: 1 ms to 1 h. Default: 5 s.
+    /// The largest forward step of the wall clock that a running service follows, and the largest
+    /// difference between this clock and the median clock of the fleet: 1 ms to 1 h. Default: 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub skew_max: Duration,
 }

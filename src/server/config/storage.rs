@@ -21,8 +21,8 @@ pub struct StorageConfig {
     /// `./idmint-data`.
     #[serde(deserialize_with = "directory")]
     pub data_dir: PathBuf,
-    /// The time that a busy node reserves for minting at once: 100 ms (the first reservation) to 1
-    /// h. Default: see [`StorageConfig::window`].
+    /// The time that a busy node reserves for minting at once: 100 ms to 1 h. The minimum is the
+    /// length of the first reservation. Default: see [`StorageConfig::window`].
     #[serde(deserialize_with = "some_between::<_, 100, 3_600_000>")]
     pub window: Option<Duration>,
 }
@@ -38,7 +38,7 @@ impl Default for StorageConfig {
 }
 
 impl StorageConfig {
-    /// Returns the time that one reservation of a busy node covers at most. The default is 3 s.
+    /// Returns the maximum time that a busy node reserves at once. The default is 3 s.
     ///
     /// In a fleet the default is 60 s. While etcd has no leader, a node can mint only in the time
     /// that it has already reserved.

@@ -1,5 +1,5 @@
-//! Parsers for single values. Each parser describes the accepted values once, and every error
-//! quotes that description next to the invalid value.
+//! Parsers for single values. Each parser has one description of the accepted values. Every error
+//! quotes this description and the invalid value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,8 +9,8 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor
 
 use idmint_core::time::{format_duration, parse_duration};
 
-/// Parses a whole number with `number`, or a text with `text`. `expected` describes the values that
-/// these closures accept, for error messages.
+/// Parses a whole number with `number`, or a text with `text`. The error message describes the
+/// accepted values with `expected`.
 pub(super) fn read_number_or_text<'de, D: Deserializer<'de>, V>(
     deserializer: D,
     expected: impl fmt::Display,

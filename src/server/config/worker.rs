@@ -19,13 +19,13 @@ pub struct WorkerConfig {
     /// The slot of this process. Default: none, so that the process is alone and has slot 0.
     #[serde(deserialize_with = "some_slot")]
     pub slot: Option<SlotSetting>,
-    /// The maximum number of processes, ever: 1 to 2^32 - 1. The formats may set a lower limit.
-    /// Default: 1.
+    /// The number of slots, which is the maximum number of processes: 1 to 2^32 - 1. It cannot
+    /// change after the first mint. The formats may set a lower limit. Default: 1.
     #[serde(deserialize_with = "whole::<_, _, 1, 4_294_967_295>")]
     pub slots: u32,
-    /// The number of worker numbers per process in each format. Default: `None`, written `auto`.
-    /// With `auto`, a process has as many worker numbers as fit, but at most 8. A process whose
-    /// slot is configured or taken from the host name has only one.
+    /// The number of worker numbers that a process has in each format. Default: `None`, written
+    /// `auto`. With `auto`, a process has as many worker numbers as fit, but at most 8. If its slot
+    /// is configured or taken from the host name, it has only one.
     #[serde(deserialize_with = "lanes")]
     pub lanes: Option<NonZeroU32>,
     /// The operator's assurance that no second process ever runs with this slot, not even for a

@@ -33,7 +33,7 @@ const MODE: u32 = 0o600;
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
 /// The maximum number of clients that have not sent their path yet. If one more client connects,
-/// the client that connected first is disconnected, but not before it has had `UNHEARD_MIN`.
+/// the client that connected first is disconnected, as soon as its `UNHEARD_MIN` has passed.
 const DETACHED_MAX: usize = 64;
 
 /// The minimum time that each client gets to send its path.
@@ -138,8 +138,8 @@ impl BackupSocket {
                 self.listener.accept().await
             };
             let ended = tokio::select! {
-                // Clients that have sent their path come first, so that they are not disconnected
-                // as silent ones.
+                // Clients that have sent their path are handled first, so that they are not
+                // disconnected in favour of new clients.
                 biased;
                 Some(heard) = hearing.join_next() => match heard {
                     Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
@@ -188,8 +188,8 @@ enum Asked {
     InVain(String),
 }
 
-/// Removes clients that have finished. If all places are still taken, waits until the client that
-/// connected first has had its minimum time and may be disconnected.
+/// Removes clients that have sent their path or have disconnected. If the maximum number of clients
+/// is still connected, waits until the client that connected first may be disconnected.
 async fn wait_for_room(detached: &mut VecDeque<(Instant, AbortHandle)>) {
     detached.retain(|(_, caller)| !caller.is_finished());
     if detached.len() == DETACHED_MAX {

@@ -143,8 +143,8 @@ impl Audit {
         })
     }
 
-    /// Records an action that is about to be done. On success, the line is synced to disk if the
-    /// file is a regular file. The action must not be done unless this succeeds.
+    /// Records an action that is about to be done. The action must not be done unless this
+    /// succeeds. In a regular file, the line is synced to disk before this function returns.
     ///
     /// # Errors
     /// Returns [`AuditError`] if the action cannot be recorded.
@@ -181,8 +181,7 @@ impl Audit {
     pub(in crate::server) fn auditor(&self) -> Auditor {
         let (lines, clock) = (self.lines.clone(), Arc::clone(&self.clock));
         Arc::new(move |request| {
-            // If the queue is full, it counts the line as dropped. A request therefore never fails
-            // here.
+            // A full queue counts the line as dropped and returns no error.
             let _ = lines
                 .clone()
                 .write_all(&line(&clock, &RequestLine::of(request)));
@@ -276,8 +275,8 @@ fn open(path: &Path) -> io::Result<WholeLines<File>> {
     Ok(WholeLines::new(file, is_torn))
 }
 
-/// Returns `true` if the last line of this file lacks its newline, or if the file cannot be read.
-/// In the second case the writer may add an empty line, which does no harm.
+/// Returns `true` if the last line of this file lacks its newline. Also returns `true` if the file
+/// cannot be read, because an unneeded newline does no harm.
 fn is_torn(path: &Path) -> bool {
     let last = File::open(path).and_then(|mut file| {
         if file.seek(SeekFrom::End(0))? == 0 {

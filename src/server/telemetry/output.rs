@@ -58,8 +58,8 @@ impl Output {
     /// Writes the queued lines, for at most `CLOSE_MAX`.
     pub(super) fn close(self) {
         let (closed, is_closed) = mpsc::channel();
-        // The guard is dropped in a separate thread. Its drop waits only for a bounded time, but
-        // then reports the failure to standard output, which may be just as full.
+        // The guard is dropped in a separate thread, because its drop may block. It waits for the
+        // queue only for a bounded time, but then writes to standard output, which may stall, too.
         let closing = move || {
             drop(self.guard);
             let _ = closed.send(());

@@ -14,12 +14,12 @@ use tracing_subscriber::layer::Context;
 /// The target of summary lines. They are never deduplicated.
 const SUMMARY: &str = "idmint::repetitions";
 
-/// The maximum number of different lines that are remembered per second. Further lines are written
-/// without deduplication, and only the queue limits their number.
+/// The maximum number of different lines that are remembered per second. Further lines are not
+/// deduplicated, and only the queue limits their number.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// A filter that passes each line once between two calls of [`Repetitions::sum_up`], which logs the
-/// number of repetitions.
+/// A filter for log lines. Between two calls of [`Repetitions::sum_up`], each line passes once.
+/// `sum_up` logs how often it was repeated.
 #[derive(Clone, Default)]
 pub(super) struct Repetitions(Arc<Mutex<HashMap<Line, Repeated>>>);
 
@@ -80,7 +80,7 @@ impl Repetitions {
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<Line, Repeated>> {
-        // If a thread panicked while it held this lock, a count is at most one too low.
+        // If a thread panicked while it held this lock, one count may be too low by one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! A writer that keeps lines whole. If a full disk or a killed process left a line incomplete, that
-//! line is ended before the next one is written.
+//! A writer that keeps lines apart. If a full disk or a killed process left a line incomplete, the
+//! writer adds a newline to it before it writes the next line.
 
 use std::io::{self, ErrorKind, Write};
 

@@ -18,8 +18,8 @@ use crate::tls::Trust;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The longest wait before a retry that a service can ask for. Longer waits are shortened to this
-/// one.
+/// The longest wait before a retry that the client accepts from a service. If the service asks for
+/// a longer wait, the client waits this long.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// The maximum number of ids in an ordinary request. The service counts a request for more ids as
@@ -30,7 +30,7 @@ pub(super) const BULK: u32 = 1024;
 const BODY_MAX: usize = 64 << 20;
 
 /// Returns the pause after this number of failures in a row. The pause doubles with each failure up
-/// to `PAUSE_MAX`, and varies at random.
+/// to `PAUSE_MAX`, and is then multiplied by a random factor from 0.5 to 1.
 pub(super) fn backoff(failures: u32) -> Duration {
     let pause = match failures {
         0 => Duration::ZERO,
@@ -40,7 +40,8 @@ pub(super) fn backoff(failures: u32) -> Duration {
     pause.mul_f64(rand::random_range(0.5..1.0))
 }
 
-/// The addresses of one service, or of nodes that never mint the same id.
+/// The addresses to which requests are sent. They belong to one service, or to nodes that never
+/// mint the same id.
 pub(super) struct Addresses {
     addresses: Vec<Address>,
     /// The index of the address that responded last. The next request tries it first.
@@ -65,7 +66,7 @@ struct Address {
     health: Mutex<Health>,
 }
 
-/// The failures of an address since its last response.
+/// The failures of an address since it last responded.
 #[derive(Default)]
 struct Health {
     failures: u32,
@@ -96,9 +97,11 @@ impl Addresses {
         })
     }
 
-    /// Sends a request for `count` ids to one address after another, and returns the first response
-    /// as converted by `parse`. `parse` returns `None` if the JSON does not come from idmint. The
-    /// request must be safe to repeat, because several addresses may receive it.
+    /// Sends a request to one address after another, until one responds or the timeout has passed.
+    /// Returns the response as converted by `parse`, which returns `None` if the JSON does not come
+    /// from idmint. The request must be safe to repeat, because several addresses may receive it.
+    ///
+    /// If `count` exceeds [`BULK`] and the service is busy, each address is tried only once.
     pub(super) async fn ask<T: DeserializeOwned, U>(
         &self,
         count: u32,
@@ -165,8 +168,8 @@ impl Addresses {
         }
     }
 
-    /// Returns the timeout of one attempt: the total timeout divided by the number of addresses
-    /// plus one. An attempt ends at `deadline` at the latest, but has at least 50 ms.
+    /// Returns the timeout of one attempt. With 4 addresses, it is a fifth of the total timeout. It
+    /// is shorter if `deadline` is near, but at least 50 ms.
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());
@@ -187,9 +190,9 @@ impl Addresses {
 }
 
 impl Address {
-    /// Returns the last error of the address if no request may be sent to it now. Otherwise starts
-    /// an attempt of the duration `share`. If the address has failed before, it receives no second
-    /// request during the attempt.
+    /// Returns the last error of the address if no request may be sent to it now. Otherwise returns
+    /// `None`, and the caller may send one request with the timeout `share`. If the address has
+    /// failed before, other callers send it nothing for that time.
     fn begin(&self, share: Duration) -> Option<IdsError> {
         let mut health = self.health();
         let (end, error) = health.put_off.as_mut()?;

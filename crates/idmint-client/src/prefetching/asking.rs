@@ -11,7 +11,7 @@ use crate::http_client::Client;
 use crate::request::{Request, segment};
 use idmint_wire::{FormatInfo, MintAnswer, MintRows};
 
-/// The media type of ids as rows of numbers, without their texts.
+/// The media type of a response that has ids as rows of numbers, without their texts.
 const ROWS: &str = "application/vnd.idmint.rows+json";
 
 /// The kind of ids in a stock: numbers or texts.
@@ -81,7 +81,7 @@ impl Asking {
     }
 
     /// Mints `count` ids as texts. If `batch` exceeds [`BULK`](super::addresses::BULK) and the
-    /// service is busy, the request fails without retries, so that the caller can request fewer
+    /// service is busy, each address is tried only once, so that the caller can soon request fewer
     /// ids.
     async fn mint_batch(&self, count: u32, batch: u32) -> Result<Vec<String>, IdsError> {
         let path = format!("/ids/{}", self.format);

@@ -42,8 +42,8 @@ pub struct Ids {
     options: IdsOptions,
     numbers: ArcSwap<Piece>,
     texts: ArcSwap<Piece>,
-    /// The way to write a number of this format as text. Empty until the service has described the
-    /// format. `Some(None)` means that only the service can write the texts.
+    /// The way to write an id of this format as text. Empty until the service has described the
+    /// format. Contains `None` if only the service can write the texts.
     number_text: OnceLock<Option<NumberText>>,
     owner: ArcSwap<Owner>,
 }
@@ -176,8 +176,8 @@ impl Ids {
             .block_on(owner.asking.append(ledger, events))
     }
 
-    /// Returns the next id of the stock. `id_of` takes an id from a piece, which holds ids of one
-    /// response, or returns `None` if the piece is used up. Blocks while the stock is empty.
+    /// Returns the next id of the stock. Blocks while the stock is empty. `id_of` takes an id from
+    /// a piece of the stock, or returns `None` if the piece is used up.
     #[inline]
     fn take<T>(&self, kind: Kind, id_of: fn(&Ids, &Piece) -> Option<T>) -> Result<T, IdsError> {
         loop {
@@ -255,9 +255,9 @@ impl Ids {
         stock.advance(current, &used, &owner.asking, owner.runtime())
     }
 
-    /// Returns the owner of this process's stocks and connections. After a fork, creates a new
-    /// owner, because threads that the fork did not copy may hold locks and connections of the
-    /// previous owner.
+    /// Returns the owner of this process's stocks and connections. In a forked child, creates a new
+    /// owner. The parent's threads, which do not exist in the child, may have held locks and
+    /// connections of the previous owner.
     fn owner_of_this_process(&self) -> Result<Arc<Owner>, IdsError> {
         let owner = self.owner.load_full();
         if owner.process == std::process::id() {
@@ -266,12 +266,12 @@ impl Ids {
         let mine = Arc::new(Owner::new(&self.urls, &self.format, &self.options)?);
         let found = self.owner.compare_and_swap(&owner, Arc::clone(&mine));
         if Arc::ptr_eq(&found, &owner) {
-            // The previous owner is leaked, because a thread that was not copied may hold a lock in
-            // it.
+            // The previous owner is leaked, because dropping it could block on a lock that a thread
+            // of the parent process held.
             std::mem::forget(owner);
             return Ok(mine);
         }
-        // Another thread has installed a new owner first, so that one is used.
+        // Another thread was faster and has installed a new owner, which is used instead.
         Ok(Guard::into_inner(found))
     }
 
@@ -295,8 +295,8 @@ impl Ids {
         let number_text = match described {
             Ok(format) => NumberText::of(&format, &self.options),
             Err(error) if error.is_transient() || error.status().is_none() => return Err(error),
-            // A caller that may mint is not necessarily permitted to read formats. Every other
-            // error is reported by the request for texts.
+            // The caller may be permitted to mint but not to read formats. If there is another
+            // error, the following request for texts reports it.
             Err(_) => None,
         };
         Ok(*self.number_text.get_or_init(|| number_text))

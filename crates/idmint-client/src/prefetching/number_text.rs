@@ -1,4 +1,4 @@
-//! Converts numbers to texts locally, so that no texts need be fetched.
+//! Converts ids from numbers to texts in the client, without a request.
 
 use super::options::IdsOptions;
 use idmint_wire::FormatInfo;
@@ -49,7 +49,8 @@ impl NumberText {
             is_upper,
             length_min: length.max(1),
         };
-        // An alphabet in another order has the same pattern, so the example id is compared as well.
+        // The pattern does not show the order of the alphabet. The example id is therefore compared
+        // as well.
         let is_same = Some(&number_text.text_of(format.example.value.parse().ok()?))
             == format.example.encodings.get(&encoding.name);
         is_same.then_some(number_text)

@@ -15,8 +15,8 @@ pub struct IdsOptions {
     pub prefetch_count: u32,
     /// The maximum to which the number of ids per request grows. Default: 10,000.
     pub prefetch_count_max: u32,
-    /// The maximum age of a prefetched id, counted from its request. The stock can bridge an outage
-    /// of this length at most. Default: one minute.
+    /// The maximum age of a prefetched id, counted from its request. During an outage, the stock
+    /// lasts this long at most. Default: one minute.
     pub prefetch_validity: Duration,
     /// The time limit of a call. Default: 10 seconds.
     pub timeout: Duration,
@@ -27,10 +27,10 @@ pub struct IdsOptions {
     pub query: Vec<(String, String)>,
     /// `true` if this process may fork and continue without `exec`. Default: `false`.
     ///
-    /// Safe Rust code cannot fork like that, but a Rust library in another program, such as a
-    /// Python module, is forked together with that program. With this option, each `next()` asks
-    /// the kernel for the process id, which takes about 100 ns. A child process then gets its own
-    /// stock.
+    /// Set this option if the library is part of a program that forks, such as a Python
+    /// interpreter. A forked child then gets its own stock. Each `next()` takes about 100 ns
+    /// longer, because it asks the kernel for the process id. A program in safe Rust alone cannot
+    /// fork in this way.
     pub may_be_forked: bool,
 }
 

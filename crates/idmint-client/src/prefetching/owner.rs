@@ -16,7 +16,7 @@ pub(super) struct Owner {
     pub(super) asking: Arc<Asking>,
     pub(super) numbers: Arc<Stock>,
     pub(super) texts: Arc<Stock>,
-    /// Locked while a caller asks the service how the format's ids are written.
+    /// Locked while a caller asks the service how to write the ids of the format as text.
     pub(super) learning: Mutex<()>,
     /// `None` only during drop.
     runtime: Option<Runtime>,

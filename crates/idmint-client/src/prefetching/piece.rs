@@ -8,7 +8,7 @@ use idmint_core::id::Progression;
 /// Ids from one response: a row of numbers, or a list of texts.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// The number of ids taken, including attempts to take one when none is left.
+    /// The number of attempts to take an id, including those after the last id was taken.
     ///
     /// Written by: `place`, by addition. Read by: only the addition itself.
     /// Invariant: only grows, so no id is taken twice.
@@ -99,9 +99,9 @@ impl Piece {
         self.process == process
     }
 
-    /// Turns the parts of a response into pieces, which expire at `expires`. The part with the
-    /// middle id is split there, and the piece that begins at the middle is marked as the second
-    /// half.
+    /// Turns the parts of a response into pieces, which expire at `expires`. The part that contains
+    /// the middle id is split before this id, and the piece that begins with it is marked as the
+    /// second half.
     pub(super) fn halve(parts: Vec<PieceIds>, expires: Instant, process: u32) -> Vec<Piece> {
         let half = parts.iter().map(PieceIds::count).sum::<u64>() / 2;
         let mut before = 0;

@@ -1,5 +1,5 @@
-//! The stock of prefetched ids, a queue of pieces. Callers take ids from the current piece, and the
-//! queue holds the pieces that follow. The ids of a piece are from one response.
+//! The stock of prefetched ids. Callers take ids from the current piece, which holds ids of one
+//! response. A queue holds the pieces that follow.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,8 @@ use super::error::{IdsError, ended};
 use super::options::IdsOptions;
 use super::piece::Piece;
 
-/// If a stock is used up within this time after a refill, it is too small, and further requests ask
-/// for more ids.
+/// If a stock needs another refill within this time after a refill, it is too small. The next
+/// requests then ask for more ids.
 const USED_UP_EARLY: Duration = Duration::from_secs(1);
 
 /// Notifies a waiting caller that the stock was refilled, or why the refill failed.
@@ -72,9 +72,9 @@ impl Stock {
         }
     }
 
-    /// Replaces `used`, a piece whose ids are used up or too old, with the next piece. If no piece
-    /// is left, returns a receiver that resolves after the refill, or the error of a refill that
-    /// failed a moment ago.
+    /// Replaces the piece `used`, whose ids are used up or too old, with the next piece. If no
+    /// piece is left, returns a receiver that resolves after the refill. If a refill has just
+    /// failed, returns its error instead.
     pub(super) fn advance(
         self: &Arc<Self>,
         current: &ArcSwap<Piece>,
@@ -123,8 +123,7 @@ impl Stock {
 
     async fn fill(self: Arc<Self>, asking: Arc<Asking>) {
         let stock = Arc::clone(&self);
-        // The request runs in its own task, so that even a panic in it ends the wait of the
-        // callers.
+        // The request runs in its own task. If it panics, the callers that wait still get an error.
         let fetched = tokio::spawn(async move {
             let fetched = timeout(stock.timeout, stock.fetch_as_many_as_there_are(&asking)).await;
             fetched.unwrap_or(Err(IdsError::Late))
@@ -181,11 +180,12 @@ impl State {
         self.count = self.count.saturating_mul(2).min(most).max(self.count);
     }
 
-    /// Lowers the number of ids per request if the service refused `count` ids because they were
-    /// too many. Returns `true` if the number is lower now.
+    /// Lowers the number of ids per request if `count` ids exceed the limit of the service, or if
+    /// the service is too busy for a bulk request. Returns `true` if the number is lower now.
     fn asks_for_fewer_after(&mut self, refused: &IdsError, count: u32) -> bool {
         if let Some(most) = refused.count_max().filter(|most| (1..count).contains(most)) {
-            // The service never grants this many at once, so request at most its limit from now on.
+            // The service never grants more ids than its limit, so request at most that from now
+            // on.
             (self.count, self.count_max) = (most, most);
             self.count_min = self.count_min.min(most);
             return true;

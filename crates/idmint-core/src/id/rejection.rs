@@ -50,7 +50,7 @@ named! {
         BadDomain = "bad_domain",
         /// The code word or name of a type is not assigned to any type.
         UnassignedQualifier = "unassigned_qualifier",
-        /// The id has another version or variant than its layout.
+        /// The version, the variant or another constant in the id differs from that of its layout.
         BadVersion = "bad_version",
         /// The content of an event is not JSON.
         InvalidJson = "invalid_json",

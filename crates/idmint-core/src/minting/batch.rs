@@ -1,5 +1,5 @@
-//! A request for ids of a format, the batch of ids that the request is granted, and the counters of
-//! the format.
+//! Requests for ids of a format, the batches of ids that they are granted, and the counters of
+//! requests.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -144,8 +144,8 @@ impl Batch {
         }
     }
 
-    /// Creates a batch from runs (ids with increasing stamps) of several lanes. The runs must be in
-    /// the order of their worker numbers.
+    /// Creates a batch from runs (ids with consecutive stamps) of several lanes. The runs must be
+    /// ordered by worker number.
     pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
         Batch {
             count: runs.iter().map(Run::count).sum(),
@@ -215,10 +215,10 @@ impl Batch {
         row
     }
 
-    /// Returns the row of the next ids, which all have the same tick and worker number. Returns
-    /// `None` if no ids are left.
+    /// Returns the next ids that have the same tick and worker number, as one row. Returns `None`
+    /// if no ids are left.
     ///
-    /// A random or already computed id is always in a row of its own.
+    /// Random ids and ids that were already computed are returned one at a time.
     pub fn next_row(&mut self) -> Option<Progression> {
         let row = match &mut self.source {
             IdSource::Run(run) => run.take_progression(u64::MAX),
@@ -236,8 +236,9 @@ impl Batch {
         row
     }
 
-    /// Returns the sum of `len` over all rows that [`Batch::next_row`] would still return. Returns
-    /// `None` if the ids are not in rows, because they are random or were already computed.
+    /// Calls `len` for each row that [`Batch::next_row`] would still return, and returns the sum.
+    /// Returns `None` for ids that are random or were already computed, because they are not in
+    /// rows.
     pub fn rows_len(&self, len: impl Fn(&Progression) -> usize) -> Option<u64> {
         let sum = |mut run: Run| {
             let rows = iter::from_fn(move || run.take_progression(u64::MAX));
@@ -254,8 +255,8 @@ impl Batch {
     /// Returns the total length in bytes of the remaining ids as texts in `encoding`, without
     /// separators.
     ///
-    /// Returns `None` if the length exceeds 64 bits, or if the texts vary in length and the ids are
-    /// random and not drawn yet.
+    /// Returns `None` if the length exceeds 64 bits. Also returns `None` for random ids if the
+    /// texts vary in length, because these ids are not drawn yet.
     pub fn text_len(&self, encoding: &Encoding) -> Option<u64> {
         if let Some(len) = encoding.fixed_len() {
             return u64::try_from(len)
@@ -368,7 +369,8 @@ impl MintCounters {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Returns for each lane the number of requests that found the sequence of that lane exhausted.
+    /// Returns one number for each lane: how many requests found the sequence of the lane
+    /// exhausted.
     pub fn exhausted(&self) -> impl Iterator<Item = u64> {
         self.exhausted
             .iter()

@@ -52,7 +52,7 @@ impl HorizonPlan {
         self.floor
     }
 
-    /// Returns a plan with only a horizon, which no session made. For tests of stores.
+    /// Returns a plan that has only a horizon and was not made by a session. For tests of stores.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -63,8 +63,8 @@ impl HorizonPlan {
         }
     }
 
-    /// Returns a plan for a node that begins at a floor, which no session made. For tests of
-    /// stores.
+    /// Returns a plan for a node that begins at a floor. The plan was not made by a session. For
+    /// tests of stores.
     #[cfg(any(test, feature = "testing"))]
     pub fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
         HorizonPlan {
@@ -116,8 +116,8 @@ impl Reservation {
         self.size
     }
 
-    /// Returns the time from the highest instant in use, or from the clock if that is later, to the
-    /// next horizon.
+    /// Returns how far ahead the next horizon is set. It is counted from the highest instant in
+    /// use, or from the clock if the clock is later.
     pub(super) fn reach(&self) -> Duration {
         self.took.saturating_add(self.size).min(self.window)
     }

@@ -1,5 +1,5 @@
-//! The mint creates a minter for each format whose requests give only the number of ids. It also
-//! starts the session in which sequenced formats are minted.
+//! The mint creates the minters of all sequenced and random formats. It also starts the session in
+//! which sequenced formats are minted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -111,8 +111,8 @@ impl Minter {
         }
     }
 
-    /// Returns the worker numbers of the slot that has the most of them. Returns `None` for a
-    /// random format.
+    /// Returns the worker numbers of the slot that has the most worker numbers. Returns `None` for
+    /// a random format.
     pub fn most_lanes(&self) -> Option<&Lanes> {
         match &self.kind {
             MinterKind::Sequenced(sequenced) => Some(sequenced.most_lanes()),
@@ -134,8 +134,8 @@ impl Minter {
         BatchRequest::new(self.format(), count, of_type)
     }
 
-    /// Returns the greatest number of ids that a request for this variant can be granted. Returns
-    /// `None` for a random format, which has no limit, or if no session is active.
+    /// Returns the maximum number of ids that one request for this variant can get. Returns `None`
+    /// for a random format, which has no limit, or if no session is active.
     pub fn count_max(&self, variant: usize) -> Option<u64> {
         match &self.kind {
             MinterKind::Sequenced(sequenced) => {
@@ -187,8 +187,8 @@ impl Minter {
         }
     }
 
-    /// Refuses a request that waited too long in a queue, and counts the request as one that found
-    /// the sequence exhausted.
+    /// Refuses a request that waited too long in a queue. The request is counted like one that
+    /// found the sequence of every lane exhausted.
     pub fn refuse_late(&self, waited: Duration) -> Refusal {
         if let MinterKind::Sequenced(sequenced) = &self.kind {
             sequenced.in_session(|minter| minter.count_late(&self.counted.counters));

@@ -26,15 +26,15 @@ pub enum Refusal {
         /// The greatest count that this node can grant at once.
         most: u64,
     },
-    /// The node may mint only up to its horizon. The ids would be above it, and it could not be
+    /// The ids would be above the horizon, up to which the node may mint. The horizon could not be
     /// raised in time.
     #[error("this node could not raise its horizon in time")]
     HorizonReached {
         /// The time after which the caller should try again.
         retry_after: Duration,
     },
-    /// The node found no record of earlier ids. It starts minting when all ids that may have been
-    /// issued before lie in the past.
+    /// The node found no record of earlier ids. It waits until the times of all ids that it may
+    /// have issued earlier lie in the past.
     #[error(
         "no record of earlier ids was found, as at a first start: minting begins in {} ms, when any earlier ids lie \
          in the past", .retry_after.as_millis()
@@ -54,9 +54,9 @@ pub enum Refusal {
         /// The time after which more time can be reserved for the slot.
         retry_after: Duration,
     },
-    /// The format may mint only from the beginning of its next whole tick, because ids of the
-    /// current tick may exist. Either the node began without a record of earlier ids or at a given
-    /// floor, or the format has a `start_after`.
+    /// The format starts minting at the beginning of its next whole tick, because ids of the
+    /// current tick may already exist. Either the node began without a record of earlier ids or at
+    /// a given floor, or the format has a `start_after`.
     #[error(
         "`{format}` begins with its next whole tick, in {} ms: this node began without a record, at a floor or with \
          start_after, so ids of the current tick may exist", .retry_after.as_millis()
@@ -128,8 +128,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// `true` if the refusal only means that the node is starting, and the node will probably mint
-    /// within `max`.
+    /// `true` if the request was refused only because the node is starting, and the node will
+    /// probably mint within `max`.
     pub fn ends_with_the_start(&self, max: Duration) -> bool {
         match self {
             Refusal::HorizonReached { retry_after } | Refusal::NoRecord { retry_after } => {

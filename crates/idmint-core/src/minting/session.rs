@@ -11,8 +11,8 @@ use crate::minting::sequenced::{
 };
 use crate::time::UnixNanos;
 
-/// A period during which a process has its worker numbers: the minters of all sequenced formats,
-/// and the horizon up to which they may mint.
+/// A period during which a process has its worker numbers. A session holds the minters of all
+/// sequenced formats, and the horizon up to which they may mint.
 #[derive(Debug)]
 pub struct Session {
     catch_up: CatchUp,
@@ -85,8 +85,8 @@ impl Session {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
 
-    /// Plans the next horizon. It is one reservation above the highest instant in use or the clock,
-    /// and at least `needed`.
+    /// Plans the next horizon. It is one reservation after the highest instant in use or after
+    /// `now`, whichever is later. It is at least `needed`.
     ///
     /// Write the plan to disk with [`Durable::write`] before you pass it to [`Session::raise`].
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {

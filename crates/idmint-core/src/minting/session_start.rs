@@ -6,8 +6,8 @@ use crate::time::UnixNanos;
 /// node.
 ///
 /// A horizon is exact: stamps before it may have been handed out, but no stamp at or after it has
-/// been. A floor is less precise, because it refers to the times in ids. An operator gives the
-/// floor, or it is read from a clock if there is no record of earlier ids.
+/// been. A floor is less precise, because it refers to the times in ids. The floor is given by an
+/// operator, or is read from a clock if there is no record of earlier ids.
 ///
 /// All ids of a tick carry the time at which the tick begins. The tick that contains the floor may
 /// therefore already be used up to its end. For this reason, each format begins with its first

@@ -14,8 +14,8 @@ use super::source::{ManualTime, Source};
 use super::unix_nanos::UnixNanos;
 use super::unix_time::UnixTime;
 
-/// The smallest difference between the wall clock and the time since boot that counts as a step of
-/// the wall clock. Smaller differences come from readings that were delayed.
+/// The wall clock has made a step if, between two observations, it advanced by at least this much
+/// more or less than the time since boot. Smaller differences come from delayed readings.
 const STEP_MIN: Duration = Duration::from_millis(20);
 
 /// The maximum time between the two clock readings that [`read_together`] combines. A new estimate
@@ -177,8 +177,8 @@ impl Clock {
         UnixNanos::new(self.source.wall_nanos())
     }
 
-    /// Sets the estimate to the wall clock if the wall clock is later, by any amount. The caller
-    /// must know that the wall clock is right.
+    /// If the wall clock is later than the estimate, sets the estimate to the wall clock, no matter
+    /// how large the difference is. The caller must know that the wall clock is right.
     pub fn step_ahead_to_wall(&self) {
         let mut watched = self.watched.lock().expect("no holder of this lock panics");
         let (boot_nanos, wall_nanos) = read_together(&self.source);
@@ -249,8 +249,8 @@ impl Clock {
             .map(|nanos| UnixTime::from_nanos(-nanos))
     }
 
-    /// `true` if the estimate is earlier than the build of this program. The wall clock from which
-    /// the estimate started was then never set.
+    /// `true` if the estimate is earlier than the build of this program. This means that the
+    /// estimate started from a wall clock that was never set.
     pub fn estimates_before_build(&self) -> bool {
         !self.stands && self.now() < built_at()
     }

@@ -92,8 +92,8 @@ impl ClockLine {
         });
     }
 
-    /// Raises the estimate to the result of `base` if that is higher than the estimate. `base`
-    /// receives the boot time.
+    /// Raises the estimate to the result of `base`, or keeps the estimate if it is already higher.
+    /// `base` receives the boot time.
     pub(super) fn lift(&self, base: impl FnOnce(u64) -> u64, boot_now: impl FnOnce() -> u64) {
         self.redraw(|| {
             let boot_nanos = boot_now();

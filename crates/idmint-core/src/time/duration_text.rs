@@ -15,7 +15,7 @@ const UNITS: [(&str, u64); 6] = [
 /// Parses a duration such as `250ms`, or returns `None` if `text` is not a duration.
 ///
 /// A duration consists of decimal digits and one of the units `us`, `ms`, `s`, `m`, `h`, `d`. It
-/// has no sign, no fraction, no space and no second unit.
+/// has no sign, no fraction and no space, and only one unit.
 ///
 /// ```
 /// use std::time::Duration;

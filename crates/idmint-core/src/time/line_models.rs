@@ -1,6 +1,6 @@
 //! Model checks of the line. They explore every interleaving of a reader and a writer, and every
-//! order in which the reader may see the writes. [`explore`] asserts that the situation of interest
-//! occurs, and counts how often.
+//! order in which the reader may see the writes. [`explore`] asserts that each model reaches the
+//! situation that it tests, and counts how often.
 //!
 //! The reader is the spawned thread. If it were the writer instead, the checker would miss the case
 //! that the reader sees the new line at its first attempt. The boot time of a model is a counter:

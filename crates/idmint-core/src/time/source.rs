@@ -51,8 +51,7 @@ impl Source {
         }
     }
 
-    /// Returns the time from the instant that the wall clock shows to 1970, or `None` if the wall
-    /// clock shows 1970 or later.
+    /// Returns how far the wall clock is before 1970, or `None` if it shows 1970 or later.
     pub(super) fn wall_before_1970(&self) -> Option<Duration> {
         match self {
             Source::System => SystemTime::now()

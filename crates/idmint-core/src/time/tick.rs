@@ -97,8 +97,8 @@ impl Tick {
         Some(UnixTime::from_nanos(epoch.nanos().checked_add(rounded_up)?))
     }
 
-    /// Returns the number of fraction digits of a second that are needed to tell neighbouring ticks
-    /// apart: 0, 3, 6 or 9.
+    /// Returns the number of fraction digits of a second (0, 3, 6 or 9) that are needed to tell
+    /// neighbouring ticks apart. For example, ticks of 10 ms need 3 digits.
     pub const fn second_digits(self) -> u8 {
         match self.nanos / self.parts {
             1_000_000_000.. => 0,

@@ -39,14 +39,15 @@ impl UnixNanos {
         self.0
     }
 
-    /// Returns the instant that is `duration` later, or the last possible instant if that is
-    /// earlier.
+    /// Returns the instant that is `duration` later. If that instant does not fit, returns the last
+    /// possible instant.
     #[must_use]
     pub fn after(self, duration: Duration) -> UnixNanos {
         UnixNanos(self.0.saturating_add(saturating_nanos(duration)))
     }
 
-    /// Returns the instant that is `duration` earlier, or the beginning of 1970 if that is later.
+    /// Returns the instant that is `duration` earlier. If that instant is before 1970, returns the
+    /// beginning of 1970.
     #[must_use]
     pub fn before(self, duration: Duration) -> UnixNanos {
         UnixNanos(self.0.saturating_sub(saturating_nanos(duration)))

@@ -34,8 +34,8 @@ impl UnixTime {
         self.0
     }
 
-    /// Returns the instant that is `duration` later, or the last instant of this type if that is
-    /// earlier.
+    /// Returns the instant that is `duration` later. If that instant does not fit, returns the last
+    /// instant of this type.
     #[must_use]
     pub fn after(self, duration: Duration) -> UnixTime {
         UnixTime(

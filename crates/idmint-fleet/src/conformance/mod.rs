@@ -1,5 +1,5 @@
-//! Runs the conformance suite of `idmint-storage` on every coordinator, and checks that only apply
-//! to the records of a fleet.
+//! Runs the conformance suite of `idmint-storage` on every coordinator, followed by checks that are
+//! specific to the records of a fleet.
 
 #[cfg(feature = "etcd")]
 #[allow(dead_code, reason = "tests/system uses the rest of it")]

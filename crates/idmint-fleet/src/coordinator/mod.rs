@@ -2,8 +2,7 @@
 //! that compare revisions before they write.
 //!
 //! The interface has exactly the abilities of etcd, whose client is in `etcd/`. The coordinator in
-//! memory is for tests, which inject failures, and for a process that stores nothing. Three rules
-//! hold for all callers:
+//! memory is only for tests, which inject failures. Three rules hold for all callers:
 //!
 //! - Every write is a transaction that compares the revision of the data that it is based on. The
 //!   result of a read may already be outdated.

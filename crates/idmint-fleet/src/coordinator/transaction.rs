@@ -186,8 +186,8 @@ pub struct Snapshot {
     pub term: Term,
 }
 
-/// A cluster that answered, and its election term at that time. A cluster never answers in an
-/// earlier term than before, unless it was restored from a backup.
+/// The cluster that sent a response, and its election term at that time. The term of a cluster
+/// never decreases, unless the cluster was restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Term {
     /// The identity of the cluster, or 0 if the coordinator has none.
@@ -197,8 +197,9 @@ pub struct Term {
 }
 
 impl Term {
-    /// `true` if a cluster that answered in the term `earlier` can later answer in this term. If
-    /// the cluster of `earlier` is 0, which means unknown, the result is always `true`.
+    /// `true` if a response with this term may follow a response with the term `earlier`: both come
+    /// from the same cluster, and the term number has not decreased. Always `true` if the cluster
+    /// of `earlier` is unknown (0).
     pub fn follows(self, earlier: Term) -> bool {
         earlier.cluster == 0 || self.cluster == earlier.cluster && self.term >= earlier.term
     }

@@ -19,7 +19,7 @@ const NOT_PROPOSED: [&str; 2] = ["etcdserver: no leader", "etcdserver: too many 
 /// The error of a request that was refused while applying it, because the space quota is used up.
 const FULL: &str = "etcdserver: mvcc: database space exceeded";
 
-/// The messages of credential errors whose gRPC code does not identify them as credential errors.
+/// The messages of errors that concern the credentials, although the gRPC code does not show that.
 const DENIED: [&str; 4] = [
     "etcdserver: authentication failed, invalid user ID or password",
     "etcdserver: authentication is not enabled",

@@ -33,8 +33,9 @@ const PONG_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Members {
     members: Vec<Member>,
     settings: EtcdSettings,
-    /// The index in `members` of the member that is tried first. Requests that got no response from
-    /// that member change the index. Relaxed, because the index is only a hint.
+    /// The index in `members` of the member that is tried first. A request that gets no response
+    /// from that member advances the index to the next one. Relaxed, because the index is only a
+    /// hint.
     preferred: AtomicUsize,
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! failure             the meaning of an etcd error: certainly not done, or perhaps done
 //! members             the members of etcd, asked in turn
-//! transactions        transactions of the protocols, translated to etcd's
+//! transactions        translates transactions to etcd's types, and responses back
 //! etcd_coordinator    the blocking client
 //! ```
 

@@ -29,8 +29,8 @@ pub(super) fn to_txn(transaction: &Transaction) -> Txn {
     Txn::new().when(compare).and_then(write).or_else(otherwise)
 }
 
-/// Returns a transaction that reads ranges at a single revision: the one in `at`, or the current
-/// one if `at` is `None`.
+/// Returns a transaction that reads ranges at the revision `at`, or at the current revision if `at`
+/// is `None`.
 pub(super) fn to_read(ranges: &[Range], at: Option<Revision>) -> Txn {
     Txn::new().and_then(
         ranges

@@ -243,8 +243,8 @@ impl HighWater {
         self.0.as_ref().and_then(|known| known.waiting.as_ref())
     }
 
-    /// Checks that a response came from the same cluster as earlier ones, and from no earlier
-    /// election term.
+    /// Checks that a response came from the same cluster as earlier responses, and that its
+    /// election term is not lower than theirs.
     ///
     /// # Errors
     /// Returns [`Regression`] if the response came from another cluster or an earlier term.
@@ -350,8 +350,8 @@ impl HighWater {
                 known: known.fleet,
                 highest,
             };
-            // The floor of a fleet that was never fenced proves nothing, because the node that
-            // founded the fleet knew of no earlier one.
+            // If the found fleet was never fenced, its floor proves nothing, because the node that
+            // founded it did not know of the earlier fleet.
             let follows =
                 meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
             let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));

@@ -80,8 +80,8 @@ impl KeptHighWater {
         Err(StoreError::new(kind, text))
     }
 
-    /// Checks that no later version of this program has written the file. Otherwise this version
-    /// would replace that file.
+    /// Checks that the file was not written by a later version of this program, because this
+    /// version would overwrite it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a later version has written the file.

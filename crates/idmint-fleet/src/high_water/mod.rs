@@ -2,8 +2,8 @@
 //! restore of the coordinator does not change this memory.
 //!
 //! ```text
-//! high_water       what is known, and whether an answer contradicts it; no I/O
-//! kept             the file that carries it over a restart
+//! high_water       the highest values, and the check of a response against them; no I/O
+//! kept             the file that keeps the values across restarts
 //! ```
 //!
 //! A coordinator that is restored from a backup has lost horizons that it acknowledged. Slots that

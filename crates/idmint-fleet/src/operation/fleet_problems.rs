@@ -85,11 +85,11 @@ pub fn problem_of_shares(
     })
 }
 
-/// Returns a problem if the slots together suggest that etcd was restored from a backup, as far as
-/// etcd alone can show that.
+/// Returns a problem if the slots together suggest that etcd was restored from a backup. The
+/// content of etcd alone cannot prove it.
 ///
 /// A node that detects the restore no longer renews its slot. The slot stays in the restored etcd
-/// for another minute. After that no node has a slot.
+/// for another minute, until its lease expires. After that no node has a slot.
 pub(super) fn problem_of_all(slots: &[&Slot]) -> Option<FleetProblem> {
     let (mut renewing, mut silent) = (0, 0);
     for slot in slots {

@@ -5,7 +5,7 @@
 //! fleet_slots      the known state of each slot
 //! fleet_problems   problems of slots and clocks, with advice
 //! fleet_status     holders of slots, errors of clocks, problems
-//! restore_fence    lets a fleet continue with a coordinator that lost data, above all minted ids
+//! restore_fence    lets a fleet continue above all minted ids after its coordinator lost data
 //! adoption/        moves the node of a folder into the fleet
 //! ```
 

@@ -38,12 +38,12 @@ use crate::{
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 
-/// The command gives up after it has sent a transaction this many times without a response, or has
-/// planned it this many times because other writes came first.
+/// The maximum number of times that a transaction is sent if no response arrives, and that it is
+/// planned if other writes come first. After that, the command gives up.
 const SENT_MAX: u32 = 10;
 
-/// A horizon that is further than this above the highest one that a correct clock allows comes from
-/// a wrong clock.
+/// How far a horizon must be above the highest one that a correct clock allows, so that it counts
+/// as the horizon of a wrong clock.
 pub(super) const FAR: Duration = Duration::from_hours(1);
 
 /// The configuration that a fence needs.
@@ -178,10 +178,10 @@ pub fn names_of_restored(
 /// else is written to the store.
 ///
 /// A node without a slot detects the restore only because the store's revision is lower than one
-/// that the node has seen. Each later write raises the store's revision, until the restore cannot
-/// be detected in this way any more. So this function always writes `meta`, even if the floor is
-/// already high enough. The new revision of `meta` distinguishes the restored store from one that
-/// has lost nothing.
+/// that the node has seen. Each later write raises the store's revision. Once the revision reaches
+/// the one that the node has seen, the node can no longer detect the restore. So this function
+/// always writes `meta`, even if the floor is already high enough. The new revision of `meta`
+/// distinguishes the restored store from one that has lost nothing.
 ///
 /// Returns the new revision of `meta`, or [`Revision::ABSENT`] if the store no longer has a fleet.
 /// In that case nodes detect the loss because the fleet is missing.

@@ -2,20 +2,19 @@
 //! the coordinator has returned so far.
 //!
 //! Two parts of a node send separate requests to the coordinator: the thread that renews the slot,
-//! and the record store. Whichever of the two first gets a response from a coordinator that was
-//! restored from a backup detects the restore. From then on neither of them plans or answers
-//! anything:
+//! and the record store. If the coordinator was restored from a backup, the first of the two that
+//! gets a response detects the restore. From then on both refuse all work:
 //!
 //! ```text
 //! highest revision seen when a request is sent   20          a response of 20 or later is consistent
 //! revision of the response                       25, or 12   12: the coordinator has lost acknowledged data
 //! ```
 //!
-//! Responses may overtake each other. So each response is compared with the highest revision at the
-//! time when its request was sent. Writes of other nodes may raise the revision of a restored
-//! coordinator above that value. So writes also compare the node's own key, which the node rewrites
-//! every few seconds: the horizon of its slot, or a separate key while it has no slot. A response
-//! from another cluster, or from an earlier election term, shows a restore too.
+//! Responses may overtake each other. So each response is compared with the highest revision that
+//! was known when its request was sent. After a restore, writes of other nodes may raise the
+//! revision above that value again. So each write also compares the node's own key, which the node
+//! rewrites every few seconds: the horizon of its slot, or a separate key while it has no slot. A
+//! response from another cluster, or from an earlier election term, shows a restore too.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -25,8 +24,8 @@ use crate::nonce::Nonce;
 use idmint_core::time::UnixNanos;
 use idmint_storage::{FailureKind, Obstacle, StoreError};
 
-/// An era of a fleet: the time from one fence (the operation after a restore) to the next. The
-/// greater of two eras of one fleet is the later one.
+/// An era of a fleet: the time from one fence (the operation after a restore) to the next. Of two
+/// eras of one fleet, the later one compares as greater.
 ///
 /// Eras compare by their count of fences first. A later era may have a lower floor, because a fence
 /// lowers a floor that a clock far ahead has set. Earlier versions of this program did not count
@@ -98,7 +97,7 @@ struct Known {
     /// The cluster that the responses came from, and its highest election term.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node has an own key, or has yet to write one.
+    /// `true` if this node needs an own key, even if it has not written that key yet.
     has_own_key: bool,
     /// The number of responses that were inconsistent with earlier ones.
     doubts: u64,
@@ -202,8 +201,8 @@ impl KnownFleet {
         self.lock().term
     }
 
-    /// Records the cluster and the term of a response to a request that was sent when `asked` was
-    /// the [term](Self::term).
+    /// Records the cluster and the term of a response. When its request was sent, the
+    /// [term](Self::term) was `asked`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the response comes from another cluster, or from an earlier term.
@@ -255,8 +254,8 @@ impl KnownFleet {
     ) -> Result<(), StoreError> {
         let mut known = self.lock();
         if asked > known.highest {
-            // The fleet was fenced after the request was sent. The fence made this node count
-            // revisions from another value, so the response proves nothing.
+            // The fleet was fenced after the request was sent, and this node's highest revision was
+            // reset to a lower value. So the response proves nothing.
             return Err(lost());
         }
         if found < least {
@@ -268,8 +267,8 @@ impl KnownFleet {
         Ok(())
     }
 
-    /// Records `found`, the state of this node's own key that a refused write read at the revision
-    /// `at`. Does nothing if this node has no own key.
+    /// Checks this node's own key after a refused write, which read the key at the revision `at`
+    /// and returned `found`. Does nothing if this node has no own key.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the value is neither the acknowledged one nor the one that was
@@ -294,8 +293,7 @@ impl KnownFleet {
                 own.revision = entry.modified;
                 Ok(())
             }
-            // This node has another own key by now. The refused write compared the one that the
-            // node had when it sent the write.
+            // This node has another own key by now. The refused write compared the previous one.
             Some(entry) if entry.key != own.key => Ok(()),
             Some(_) | None => {
                 known.doubt();

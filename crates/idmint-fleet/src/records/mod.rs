@@ -13,10 +13,10 @@
 //! journal/                   copies of the rows on each node, from which lost rows are recovered
 //! ```
 //!
-//! Several nodes write the same rows. So each write compares the revision of `meta`, and the
-//! revisions of all ledger heads, request keys and pairs of objects that the write is based on. The
-//! result of a read may already be outdated. A write without a response is sent again byte for
-//! byte.
+//! Several nodes write the same rows, so the result of a read may already be outdated. Each write
+//! therefore compares the revision of `meta`, and the revisions of all ledger heads, request keys
+//! and pairs of objects that the write is based on. A write without a response is sent again byte
+//! for byte.
 
 mod adoption;
 mod conjunctions;

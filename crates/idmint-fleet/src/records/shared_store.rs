@@ -212,11 +212,12 @@ impl SharedStore {
         Ok(self.read_range(Range::one(key))?.pop())
     }
 
-    /// Returns the time to use for judging how old data is, if this node's clock shows `now`.
+    /// Returns the time from which the age of stored data is computed. `now` is the reading of this
+    /// node's clock.
     ///
     /// The result is the median of the clock readings that slot holders have written, or `now` if
     /// that is earlier. The lower of two middle readings counts as the median. Returns `None` while
-    /// this node has no slot, because a wrong clock may be the reason.
+    /// this node has no slot, because it may have been refused one for its wrong clock.
     ///
     /// # Errors
     /// Returns the errors of [`SharedStore::read`].
@@ -246,8 +247,8 @@ impl SharedStore {
     /// Commits a transaction if its comparisons hold and the fleet's agreement has not changed.
     ///
     /// If there is no response, the same transaction is sent again. If a later attempt is refused,
-    /// an earlier attempt may have been committed. `is_ours` decides that from the entries that the
-    /// refused attempt found.
+    /// an earlier attempt may have been committed. `is_ours` decides whether it was, from the
+    /// entries that the refused attempt found.
     ///
     /// # Errors
     /// Returns [`NotWritten`] if the transaction was not committed, or if its outcome is unknown.

@@ -195,7 +195,7 @@ impl Ledgers {
         self.answered.clear();
     }
 
-    /// Checks that the last acknowledged event of each ledger is there.
+    /// Checks that the last acknowledged event of each ledger still exists.
     ///
     /// # Errors
     /// Returns an error if such an event is missing.

@@ -156,8 +156,7 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let slots =
         NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let mut tally = Tally::default();
-    // These values come from a separate source, so that they do not change the other values of a
-    // seed.
+    // Draw these values from a separate source, so that the other values of a seed stay the same.
     let mut apart = Dice::of(!seed);
     let kind = (mistake, apart.per_mille(200), apart.per_mille(300));
     compare(run_share(dice, SlotShare::all(slots), kind, &mut tally)?)?;
@@ -425,8 +424,8 @@ impl World {
     }
 
     /// Checks that one wrong clock has not stopped a node whose clock is right. Only nodes whose
-    /// clocks seem behind are checked. A record that was in transit for long makes a right clock
-    /// seem ahead, so that proves nothing.
+    /// clocks seem behind are checked. A clock that seems ahead proves nothing, because a record
+    /// that was in transit for long makes a right clock seem ahead.
     fn check_clock(&self, place: usize) -> Result<(), String> {
         let (node, since) = (&self.nodes[place], self.at.saturating_sub(VOTES_FOR));
         let is_behind = matches!(node.slots.skew(), Skew::Behind(_));

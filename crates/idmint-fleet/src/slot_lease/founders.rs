@@ -32,9 +32,10 @@ pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Tr
     transaction
 }
 
-/// Returns the minimum time by which a clock that shows `now` is ahead of the earliest clock among
-/// the other nodes that want to found this fleet. Each of those nodes wrote its clock reading at
-/// most one lease duration ago.
+/// Returns how far a clock that shows `now` is certainly ahead of the earliest clock among the
+/// other nodes that want to found this fleet. Each of those clock readings may be up to one lease
+/// duration old. For example, with a lease of 60 s, a reading of 100 s before `now` proves a
+/// difference of only 40 s.
 pub(super) fn ahead_of_earliest(
     founders: &[KeyValue],
     node: &NodeName,

@@ -81,8 +81,8 @@ impl Holding {
         self.revision
     }
 
-    /// Returns the key of the slot's horizon, with the revision of the last acknowledged horizon,
-    /// and the value that was sent since, if any.
+    /// Returns the key of the slot's horizon with the revision of the last acknowledged horizon. If
+    /// a renewal was sent since, also returns its value.
     pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnKey {
         let key = rule.keys.horizon(self.slot);
         let sent = self
@@ -207,7 +207,7 @@ impl Holding {
         match (reply, &mut self.key) {
             (Reply::KeptAlive(true), _) => Held::Same,
             (Reply::KeptAlive(false), _) => {
-                // The next renewal shows whether the slot was lost as well.
+                // The lease has ended. The next renewal shows whether the slot was lost as well.
                 self.renew_at = now;
                 Held::Same
             }

@@ -17,9 +17,8 @@ use idmint_core::minting::{Reservation, SlotLack};
 use idmint_core::time::UnixNanos;
 
 impl SlotLease {
-    /// Decides the next phase from a read of all slots. A node that agrees with its fleet but has
-    /// to wait for a slot first rewrites its own key, if the last rewrite was at least
-    /// [`RENEW_EVERY`] ago.
+    /// Decides the next phase from a read of all slots. If the node agrees with its fleet but has
+    /// to wait for a slot, it first rewrites its own key, at most once every [`RENEW_EVERY`].
     pub(super) fn look(
         &mut self,
         snapshot: &Snapshot,
@@ -65,8 +64,9 @@ impl SlotLease {
             };
             return Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER));
         };
-        // A fleet's name is random. So if the stored value is the one in this node's transaction
-        // without a response, this node has written it.
+        // This node may have sent a transaction that founds the fleet, and got no response. A
+        // fleet's name is random, so if the stored value is the one in that transaction, this node
+        // wrote it.
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }
@@ -132,10 +132,11 @@ impl SlotLease {
         }
     }
 
-    /// Founds the fleet, which did not exist at `missing_at`. If another node has founded the fleet
-    /// already, this node looks for a slot instead. If the clock of another node that wants to
-    /// found the fleet is earlier by more than `skew_max`, this node waits and reads again, because
-    /// a floor that is too high cannot be lowered while any node mints above it.
+    /// Founds the fleet, which did not exist at `missing_at`. If another node has already founded
+    /// the fleet, this node looks for a slot instead. If this node's clock is more than `skew_max`
+    /// ahead of the clock of another node that wants to found the fleet, this node waits and reads
+    /// again. Its own clock may be wrong, and a floor that is too high cannot be lowered while any
+    /// node mints above it.
     pub(super) fn found(
         &mut self,
         missing_at: UnixNanos,
@@ -159,8 +160,8 @@ impl SlotLease {
                 LOOK_AGAIN_MAX,
             ));
         }
-        // Compute the floor from `missing_at`. If the store was wiped, all reservations in it were
-        // acknowledged before this node found the store empty.
+        // Compute the floor from `missing_at` and not from `now`. If the store was wiped, all
+        // reservations in it were acknowledged before `missing_at`.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
         match rule
             .layout
@@ -178,9 +179,9 @@ impl SlotLease {
         }
     }
 
-    /// Waits before the slots are read again, but no longer than `wait` or [`LOOK_AGAIN_MAX`],
-    /// because another node may release a slot early. The refusal tells callers to retry after
-    /// `wait`.
+    /// Waits for at most `wait` before the slots are read again. A `wait` above [`LOOK_AGAIN_MAX`]
+    /// is shortened to that, because another node may release a slot early. The refusal tells
+    /// callers to retry after `wait`.
     pub(super) fn look_again(
         &mut self,
         now: UnixNanos,

@@ -437,8 +437,8 @@ impl SlotLease {
         }
     }
 
-    /// Gives up the slot, and takes none until the coordinator has its data again or the fleet was
-    /// fenced. All slots are read again regularly to notice that.
+    /// Gives up the slot, and takes no other slot until the lost data is back or the fleet was
+    /// fenced. Reads all slots regularly to notice either change.
     fn regressed(
         &mut self,
         regression: Regression,

@@ -43,8 +43,8 @@ pub(crate) struct FleetMeta {
     /// of milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(crate) floor: UnixNanos,
-    /// The lowest floor that any later fence may set, even if it is far ahead. Adopted single nodes
-    /// have minted up to this instant.
+    /// The instant up to which adopted single nodes have minted. No later fence may set a lower
+    /// floor, even if this instant is far ahead.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     pub(crate) least: Option<StoredInstant>,
     /// `true` after a fence that knew of missing records. Nodes neither read nor write records
@@ -85,7 +85,7 @@ impl FleetMeta {
     }
 
     /// Gives the fleet a new name and floor. `known_as` lists names that the fleet is known to have
-    /// had. Those of the names that `former` lacks are added to it.
+    /// had. The names that `former` lacks are added to it.
     pub(crate) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {

@@ -43,6 +43,8 @@ const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy")
 #[derive(Debug, Clone, Default)]
 pub struct CallerNote(Arc<Found>);
 
+/// The data of a `CallerNote`.
+///
 /// Source of the rate limit headers: RateLimit header fields for HTTP,
 /// draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4,
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/>.
@@ -130,8 +132,7 @@ pub struct Audited<'a> {
     pub is_replayed: bool,
     /// The status of the response.
     pub status: StatusCode,
-    /// `true` if the caller was still connected. If `false`, the work was completed after the
-    /// caller disconnected.
+    /// `true` if the caller was still connected when the work was completed.
     pub is_answered: bool,
 }
 

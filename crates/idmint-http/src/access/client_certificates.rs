@@ -144,8 +144,8 @@ impl ClientCertificates {
     }
 
     /// `true` if the certificate is valid now. The certificate was valid in the handshake, but it
-    /// may expire or be revoked while the connection is open. A positive result is therefore cached
-    /// for at most a minute, and only until new authorities are loaded.
+    /// may expire or be revoked while the connection is open. The certificate is therefore verified
+    /// again in each minute in which it is used, and after new authorities are loaded.
     fn is_good(&self, certificate: &ClientCertificate, since_1970: Duration) -> bool {
         let minute = since_1970.as_secs() / 60;
         let mark = u64::from(self.number) << 32 | minute & u64::from(u32::MAX);
@@ -171,9 +171,9 @@ pub struct ClientCertificate {
     chain: Vec<CertificateDer<'static>>,
     /// The subject alternative names: DNS names in lower case, and URIs.
     names: Vec<String>,
-    /// The authorities and the minute of the last successful verification. The upper 32 bits are
-    /// the `number` of the [`ClientCertificates`](super::ClientCertificates), and the lower 32 bits
-    /// are the minute since 1970.
+    /// The last successful verification. The upper 32 bits are the `number` of the
+    /// [`ClientCertificates`](super::ClientCertificates) that verified the certificate. The lower
+    /// 32 bits are the time of the verification, in minutes since 1970.
     /// Written by: `mark_good`. Read by: `is_marked`. Ordering: `Relaxed`, because it guards no
     /// other data.
     /// Tested by: `a_certificate_is_looked_at_again_after_a_minute_and_by_other_authorities`.

@@ -53,7 +53,7 @@ impl Guard {
         }
     }
 
-    /// Requires one of these tokens, or another accepted credential.
+    /// Accepts these tokens, and requires every caller to present an accepted credential.
     #[must_use]
     pub fn with_tokens(self, tokens: Tokens) -> Guard {
         Guard {
@@ -62,7 +62,7 @@ impl Guard {
         }
     }
 
-    /// Requires one of these certificates, or another accepted credential.
+    /// Accepts these certificates, and requires every caller to present an accepted credential.
     #[must_use]
     pub fn with_certificates(self, certificates: ClientCertificates) -> Guard {
         Guard {
@@ -113,8 +113,8 @@ impl Guard {
         }
     }
 
-    /// Returns one line for each token or certificate that has a scope but is refused some requests
-    /// of that scope. The line lists those requests.
+    /// Returns one line for each token or certificate that is refused some requests although its
+    /// scopes cover them. The line lists those requests.
     pub fn refusals(&self) -> Vec<String> {
         let tokens = self
             .tokens

@@ -32,7 +32,7 @@ pub(crate) struct Permit {
 }
 
 /// Returns the permit that a request carries, if any. Three kinds of requests carry their permit:
-/// requests whose bearer may not do everything that its scopes cover, requests for a series of
+/// requests whose permit has restrictions that a handler must check, requests for a series of
 /// numbers, and requests with a body.
 pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
@@ -75,8 +75,8 @@ impl Permit {
         self.formats.is_some() || self.ledgers.is_some() || self.series.is_some()
     }
 
-    /// `true` if a handler needs the permit, because the bearer may not do everything that its
-    /// scopes cover.
+    /// `true` if a handler must check the permit, because the permit is restricted to some formats,
+    /// ledgers or series, or has the scope `ledger` without the scope `import`.
     pub(super) fn is_asked_later(&self) -> bool {
         self.is_confined() || self.scopes.contains(&Scope::Ledger) && !self.begins_imports()
     }
@@ -204,8 +204,8 @@ impl Permit {
     }
 
     /// # Errors
-    /// Returns 403 `forbidden` if the permit is restricted to some ledgers. `what` names a resource
-    /// that is not a ledger.
+    /// Returns 403 `forbidden` if the permit is restricted to some ledgers. `what` names the
+    /// requested resource, which is not a ledger.
     pub(super) fn check_beside_ledgers(&self, what: &str) -> Result<(), Problem> {
         self.check("ledger", self.ledgers.is_none(), &what)
     }

@@ -1,5 +1,5 @@
-//! Rate limits in requests per second. Each token, each certificate name and each address without
-//! either has its own rate.
+//! Rate limits in requests per second. Each token and each certificate name has its own rate.
+//! Callers that present neither have one rate per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use crate::answer::{Problem, Slug};
 use idmint_service::network_of;
 
-/// The maximum number of addresses with their own rate, which take about 3 MiB. All further
-/// addresses share one rate.
+/// The maximum number of addresses with their own rate. They take about 3 MiB of memory. All
+/// further addresses share one rate.
 const PEERS_MAX: usize = 65_536;
 
 /// The window of the rate limit. After a quiet window, a caller may send all requests of one window
@@ -39,9 +39,9 @@ struct Peers {
 /// The part of a caller's rate that is used up.
 ///
 /// The generic cell rate algorithm needs only one number: the time at which the caller will have
-/// its whole rate again. Each request moves that time forward by the interval between two requests
-/// at the rate. A time in the past counts as now. A request that would move the time more than one
-/// window ahead of now is refused.
+/// its whole rate again. Each request moves that time forward by one interval, which is 100 ms at a
+/// rate of 10 requests per second. A time in the past counts as now. A request is refused if it
+/// would move the time more than one window ahead of now.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
     /// The time at which the rate is whole again, in nanoseconds since the rate began.

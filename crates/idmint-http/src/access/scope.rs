@@ -77,8 +77,8 @@ pub(crate) enum Need {
     Nothing,
     /// This scope, with or without restrictions.
     Scope(Scope),
-    /// This scope, without a restriction to some formats, ledgers or series, because the response
-    /// covers all of them.
+    /// This scope. The caller must not be restricted to some formats, ledgers or series, because
+    /// the response covers all of them.
     Everything(Scope),
     /// Permission to mint ids of the format in the path. The scope is `ledger` for a chained
     /// format, whose ids belong to ledger events, and `mint` for any other.
@@ -90,9 +90,10 @@ pub(crate) enum Need {
     Ledgers,
     /// Like [`Need::Ledgers`], and permission for the ledger in the path.
     Ledger,
-    /// Like [`Need::Ledgers`], without a restriction to some ledgers.
+    /// Like [`Need::Ledgers`]. The caller must also not be restricted to some ledgers.
     AnyLedger,
-    /// The scope `ledger`, without a restriction to some ledgers. The handler checks the format.
+    /// Permission to use conjunctions, which belong to the scope `ledger` but to no ledger. A
+    /// caller that is restricted to some ledgers is refused. The handler checks the format.
     Conjunctions,
     /// The scope `number`, and permission for the series in the path. The handler gets the caller's
     /// permit.

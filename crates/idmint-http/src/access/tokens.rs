@@ -70,7 +70,7 @@ pub struct TokenEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Vec<String>>,
     /// The time from which the token is no longer accepted, such as `2027-01-01T00:00:00Z`. A token
-    /// without one never expires.
+    /// without this time never expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }

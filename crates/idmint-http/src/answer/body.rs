@@ -1,7 +1,8 @@
 //! A response with minted ids: its media type, its head, and its body, which is encoded while it is
 //! sent.
 //!
-//! The length of the ids is known before the first byte is sent. [`AnswerBody`] also carries the
+//! The length of the body is known before its first byte is sent. The exception is a body of more
+//! than 1 MiB whose length depends on ids that are not minted yet. [`AnswerBody`] also carries the
 //! bodies of all other responses.
 
 use std::mem;
@@ -137,8 +138,7 @@ pub(crate) fn minted(
     response
 }
 
-/// The assumed maximum length of a chunk, in bytes, of a streamed body that does not report its
-/// maximum.
+/// The assumed maximum length of a chunk, in bytes, if a streamed body does not report its length.
 const PIECE_LEN_UNTOLD: usize = 128 * 1024;
 
 /// The body of a response: minted ids, or any other body.
@@ -276,11 +276,12 @@ impl HttpBody for AnswerBody {
 /// processor's cache before they are sent.
 const PIECE_LEN: usize = 256 * 1024;
 
-/// The maximum length, in bytes, of a response that is built as a whole because its length depends
-/// on ids that are not minted yet.
+/// The maximum length, in bytes, of a response that is built as a whole to determine its length.
+/// This is needed if the length depends on ids that are not minted yet.
 const BUILT_LEN_MAX: usize = 1024 * 1024;
 
-/// The space for the bytes before the first id, in bytes. It is enough for nearly every response.
+/// The capacity that is reserved for the bytes before the first id, in bytes. It is enough for
+/// nearly every response.
 const HEAD_ROOM: usize = 96;
 
 /// The number of ids per block in a long response. The fixed cost of a block is negligible at this
@@ -318,8 +319,8 @@ enum Head {
 /// The form in which the ids of a response are written.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// Text in the encoding at this index among the encodings of the format, with a separator
-    /// between two ids.
+    /// Text. `encoding` is the index of an encoding of the format. `separator` is written between
+    /// two ids.
     Text {
         encoding: usize,
         separator: Separator,
@@ -581,8 +582,8 @@ fn write_members(format: &Format, count: u64, label: Option<&'static str>, out: 
     }
 }
 
-/// Encodes the ids of a response. Ids that fit into one chunk are encoded now. Other ids are
-/// encoded chunk by chunk while the response is sent, as the bulk permit allows.
+/// Encodes the ids of a response. If all ids fit into one chunk, they are encoded now. Otherwise
+/// they are encoded chunk by chunk while the response is sent, as the bulk permit allows.
 fn encode_ids(
     encoder: IdEncoder,
     format: &Arc<Format>,
@@ -653,8 +654,8 @@ impl Pieces for IdPieces {
         })
     }
 
-    // A block of ids fits into a quarter of a chunk, because no id is longer than a few hundred
-    // bytes and few ids are that long.
+    // A chunk may exceed `PIECE_LEN` by one block of 512 ids. The block fits into a quarter of a
+    // chunk, 64 KiB, because nearly all ids are shorter than 128 bytes.
     const PIECE_LEN_MAX: usize = PIECE_LEN + PIECE_LEN / 4;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {

@@ -39,8 +39,8 @@ pub(crate) const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
 /// let problem = Problem::new(Slug::InvalidParameter, "count is 0");
 /// assert_eq!(problem.into_response().status(), 422);
 /// ```
-// The members are boxed, because every handler returns a `Result` with a problem, and their size
-// should not slow down successful requests.
+// The members are boxed to keep a problem small. Every handler returns a `Result` with a problem,
+// and a large error type would slow down successful requests.
 #[derive(Debug, Clone)]
 pub struct Problem(Box<Members>);
 

@@ -1,4 +1,5 @@
-//! The catalog of problems. Each has a status, a cause, a safe action and a dangerous one.
+//! The catalog of problems. Each problem has a status, a cause, a safe action and a dangerous
+//! action.
 
 /// The texts and the status that all problems of one kind share.
 ///

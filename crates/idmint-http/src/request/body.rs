@@ -23,7 +23,7 @@ use idmint_service::{BudgetOwner, MemoryReservation, PeerBulk, Sender, Service, 
 ///
 /// # Errors
 /// Returns 413 `payload-too-large` or 408 `request-timeout` if a limit is exceeded. Returns 503
-/// `overloaded` if the service gave this request's place to another one. Returns 400
+/// `overloaded` if the service gave this request's place to another request. Returns 400
 /// `malformed-request` if the body ends early or its framing is invalid.
 pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
     if body.is_end_stream() {

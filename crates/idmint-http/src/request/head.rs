@@ -221,8 +221,8 @@ pub(crate) fn encoding(query: &Query<'_>, format: &Format) -> Result<usize, Prob
 }
 
 /// Returns the prefix of each id. A prefix applies only to canonical text, so an explicit `prefix`
-/// is refused for any other encoding or media type. A `type` is always checked, but is written only
-/// into canonical text, and not if the id stores its type in its bits.
+/// is refused for any other encoding or media type. A `type` is always checked. It is written only
+/// into canonical text, and only if the bits of the id do not contain the type.
 pub(crate) fn prefix(
     query: &Query<'_>,
     format: &Format,
@@ -264,7 +264,7 @@ pub(crate) fn refuse_count(query: &Query<'_>, item: &str, format: &Format) -> Re
 /// Returns the percent-decoded path parameters of a request, in the order of the route's template.
 ///
 /// `template` is the route's path, such as `/ledgers/{ledger}/ids/{id}`. `{*id}` takes the rest of
-/// the path. If the path does not match the template, the parameters that it lacks are empty.
+/// the path. If the path does not match the template, the missing parameters are empty.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if the encoding is broken.
@@ -296,8 +296,8 @@ pub(crate) fn path_params<'a, const N: usize>(
 const CALLERS_LEN_MAX: usize = 128;
 const PREFIX_LEN: usize = 12;
 
-/// The prefix of all request ids that this process makes. The prefix is random, so that processes
-/// that share a log differ and a restart does not repeat ids.
+/// The prefix of all request ids that this process makes. The prefix is random, so that two
+/// processes with a common log do not make the same ids, and a restart does not repeat ids.
 static PREFIX: LazyLock<[u8; PREFIX_LEN]> = LazyLock::new(|| {
     let random: u64 = rand::random();
     std::array::from_fn(|place| b"0123456789abcdef"[(random >> (4 * place) & 0xf) as usize])

@@ -101,8 +101,8 @@ impl<'a> PlainForm<'a> for AnalysisRequest<'a> {
     }
 }
 
-/// `true` if the JSON object, or the first object in the JSON list, has members that begin with
-/// `primary_object` or `secondary_object`, as an analysis of a conjunction has.
+/// `true` if the JSON is an analysis of a conjunction. The JSON object, or the first object in the
+/// JSON list, then has a member whose name begins with `primary_object` or `secondary_object`.
 fn is_analysis(json: &[u8]) -> bool {
     serde_json::from_slice::<HasAnalysedObjects>(without_bom(json)).is_ok_and(|found| found.0)
 }

@@ -420,7 +420,8 @@ impl Draft {
 
 impl Answers {
     /// Returns the response. Short work is done now. If the work turns out to be long, the rest is
-    /// admitted as long work. Its estimated time follows from the time that the first texts took.
+    /// admitted as long work. The time for the rest is estimated from the time that the first texts
+    /// took.
     ///
     /// # Errors
     /// Returns 503 `overloaded` if there is too much long work.
@@ -465,7 +466,8 @@ impl Pieces for Answers {
         }
     }
 
-    // The full result of one text takes a few KiB, so it exceeds a chunk by less than one chunk.
+    // The full result of one text takes a few KiB, so the last result in a chunk cannot double the
+    // chunk's length.
     const PIECE_LEN_MAX: usize = 2 * PIECE_LEN;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {

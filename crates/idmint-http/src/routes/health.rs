@@ -19,8 +19,8 @@ pub(crate) async fn live() -> Response<Body> {
     json(&serde_json::json!({ "live": true }))
 }
 
-/// Returns 200 if sequenced ids are minted, or 503 with the reason. With `?for=records`, returns
-/// 200 if new records, such as ledger events, are stored.
+/// Returns 200 if this node can mint sequenced ids, or 503 with the reason. With `?for=records`,
+/// returns 200 if this node can store new records, such as ledger events.
 pub(crate) async fn ready(
     State(service): State<Arc<Service>>,
     uri: Uri,

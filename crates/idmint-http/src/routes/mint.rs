@@ -180,7 +180,7 @@ fn mint_as_asked(
 
 /// Mints ids for a response whose memory must be reserved in advance. Above [`IDS_AT_ONCE_MAX`] ids
 /// the request also needs a bulk permit, with which concurrent callers share the node's capacity.
-/// If either is unavailable, the request is refused before anything is minted.
+/// If the memory or the permit is unavailable, the request is refused before anything is minted.
 fn mint_many(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
@@ -219,9 +219,9 @@ fn mint_many(
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
     // Thousands of requests may wait here at no cost. They are counted as held, and held requests
-    // do not count towards the limit of requests in flight. This request is counted before its
-    // future is polled, because an HTTP/2 connection accepts all its requests before the first one
-    // continues.
+    // do not count towards the limit of requests in flight. This request is counted as held before
+    // its future is polled, because an HTTP/2 connection accepts all its requests before it polls
+    // the first future.
     let held = service.load().requests.hold();
     MaybeReady::pending(async move {
         let reserved = match owner.reserve(price).await {

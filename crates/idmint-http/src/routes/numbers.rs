@@ -171,8 +171,8 @@ fn given(rules: &NumberRules, numbered: &Numbered<GivenNumbers>) -> Response<Bod
     response
 }
 
-/// Resumes a series that issues no numbers after a restore until an operator resumes it. The path
-/// `*` stands for all such series.
+/// Resumes a series that is held after a restore. A held series issues no numbers until an operator
+/// resumes it. The path `*` stands for all held series.
 ///
 /// # Errors
 /// Returns a [`Problem`] if the request fails. The request may be repeated safely.

@@ -13,9 +13,10 @@ use idmint_records::conjunction::{Grouped, ReportsError};
 use idmint_service::GroupedReports;
 use idmint_wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail};
 
-/// The fixed part of the length of the details of a report, in bytes. The details of an accepted
-/// report take `DETAIL_LEN` plus twice the length of an id. The details of a refused report take
-/// `REFUSED_LEN` plus twice the length of the reason, which occurs twice.
+/// The estimated length of a report's details, without its variable parts, in bytes. The details of
+/// an accepted report take `DETAIL_LEN` plus twice the length of an id. The details of a refused
+/// report take `REFUSED_LEN` plus twice the length of the reason, because the details contain the
+/// reason twice.
 const DETAIL_LEN: usize = 128;
 const REFUSED_LEN: usize = 400;
 
@@ -104,7 +105,8 @@ pub(super) fn detailed(
     json_bytes(&answer)
 }
 
-/// Returns the response to reports of which some were refused, in the order of the request.
+/// Returns the response to a request some of whose reports were refused. The results are in the
+/// order of the reports.
 pub(super) fn partial(
     format: &Format,
     details: impl Iterator<Item = (usize, ReportDetail)>,

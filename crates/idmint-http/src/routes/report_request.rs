@@ -119,14 +119,15 @@ const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 /// The memory reserved for parsed reports, in percent of the body's length. Parsed reports take
-/// more, but with this value the longest body fits into one peer's share.
+/// more memory than this. With a higher value, however, the longest body might not fit into one
+/// peer's share.
 const PARSE_PERCENT: usize = 70;
 
 /// The estimated time per byte, in nanoseconds, to read, group and answer reports.
 const NANOS_FOR_A_BYTE: u64 = 25;
 
-/// The additional estimated time per report in a short body, in nanoseconds. The response to a
-/// short body may be long.
+/// The additional estimated time per report in a short body, in nanoseconds. It is needed because
+/// the response to a short body may be long.
 const NANOS_FOR_A_REPORT: u64 = 2_500;
 
 /// The length, in bytes, above which only one body is processed at a time, because such a body

@@ -335,8 +335,8 @@ impl<H: Handler, S: Socket> Connection<H, S> {
                     unread = more.into();
                     head_deadline = Instant::now() + context.limits.header_timeout;
                 }
-                // An orderly close tells a caller that is about to send a request that none of it
-                // was read.
+                // After an orderly close, a caller that was about to send a request knows that the
+                // request was not read.
                 Some(Ok(_)) | None => return close(outbox, b"").await,
                 Some(Err(error)) => return debug!("a connection ended: {error}"),
             }
@@ -521,8 +521,8 @@ impl Context {
                 Event::TimedOut(State::Idle) if http.can_rest() => return Ending::Resting,
                 Event::TimedOut(State::Idle) if timeouts.await_idle_timeout() => {}
                 Event::TimedOut(State::Idle) => {
-                    // An orderly close tells a caller that is about to send a request that none of
-                    // it was read.
+                    // After an orderly close, a caller that was about to send a request knows that
+                    // the request was not read.
                     Pin::new(&mut *http).wind_down();
                     let _ = timeout(GOODBYE_MAX, http).await;
                     return Ending::Closed;

@@ -22,7 +22,8 @@ tokio::task_local! {
 /// The executor of hyper's stream tasks. Dropping a task resets its stream.
 #[derive(Debug, Clone)]
 pub(super) struct StreamExecutor {
-    /// The time after which a stream that has data to send but makes no progress is reset.
+    /// The maximum time that a stream may go without progress while it has data to send. A stream
+    /// that exceeds it is reset.
     pub(super) idle_timeout: Duration,
     /// The fair scheduling of the peer's tasks.
     pub(super) turns: PeerShare,

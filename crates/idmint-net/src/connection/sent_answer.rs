@@ -15,8 +15,8 @@ use super::http2_streams::StreamProgress;
 use crate::stream::{PROGRESS_LEN, RequestGuard};
 use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
 
-/// The maximum length of a response that needs no reservation beyond that of its connection or
-/// stream, in bytes.
+/// The maximum length, in bytes, of a response that needs no reservation of its own. The
+/// reservation of its connection or stream covers it.
 const SHORT_LEN_MAX: usize = 4 * 1024;
 
 /// The maximum number of bytes given to h2 at once. h2 buffers them until the other side makes

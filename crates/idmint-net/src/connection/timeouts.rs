@@ -37,8 +37,8 @@ impl Timeouts {
         }
     }
 
-    /// Makes the timeouts expire for the first time once the connection is idle for `rest_after`,
-    /// or for a moment while memory is scarce.
+    /// Makes the timeouts expire for the first time once the connection has been idle for
+    /// `rest_after`. If memory is scarce, they expire as soon as the connection becomes idle.
     pub(super) fn with_rest_after(self, rest_after: Duration) -> Self {
         Self { rest_after, ..self }
     }

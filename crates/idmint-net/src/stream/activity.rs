@@ -65,7 +65,7 @@ pub(crate) struct Activity {
     /// Written by: `begin_request`, `RequestBody`. Read by: `leaves_body_unread`.
     /// Tested by: `an_answer_that_leaves_a_body_unread_says_so_on_every_route`.
     has_unread_body: AtomicBool,
-    /// Bytes read since the last request began. They belong to its head or to the next head.
+    /// Bytes read since the last complete head, without its body. They belong to the next head.
     /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`. Tested by:
     /// `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
@@ -127,8 +127,8 @@ impl Activity {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Returns an upper bound for the number of buffered bytes: the bytes of the current head, or
-    /// the bytes read after the last head.
+    /// Returns the number of bytes of the next head that have been read. Bytes that arrived in the
+    /// same read as the end of the previous head are not counted.
     pub(crate) fn head_len(&self) -> usize {
         self.head_len.load(Ordering::Relaxed)
     }

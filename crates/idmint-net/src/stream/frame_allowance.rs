@@ -66,8 +66,8 @@ impl FrameAllowance {
         }
     }
 
-    /// Takes one frame off the allowance for each frame without a request that begins in `bytes`,
-    /// which are the next bytes from the caller.
+    /// Reads the next `bytes` from the caller. Each frame that begins in them and carries no
+    /// request uses up one frame of the allowance.
     ///
     /// # Errors
     /// Returns an error if the frames exceed the allowance. The error ends the connection.

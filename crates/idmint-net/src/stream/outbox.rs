@@ -29,7 +29,7 @@ const BUFFERED_LEN_MAX: usize = 64 * 1024;
 /// reservation. It consists of the bytes buffered here, short responses in hyper, and the requests
 /// that follow them.
 const UNREAD_LEN: usize = 32 * 1024;
-/// The length, in bytes, above which the memory of a write is reserved by its response.
+/// The length, in bytes, above which a write uses memory that was reserved for its response.
 const PAID_LEN_MIN: usize = 16 * 1024;
 /// The maximum number of bytes of long responses that a connection writes in one poll. The kernel
 /// would accept megabytes for a caller that reads nothing, and other tasks of this thread would

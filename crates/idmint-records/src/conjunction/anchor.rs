@@ -120,14 +120,15 @@ impl Tca {
         self.reach().contains(&anchor)
     }
 
-    /// Returns the times of all anchors that a report at this time can join.
+    /// Returns the range of anchor times that a report at this time can join. It extends one second
+    /// in both directions.
     pub fn reach(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(REACH_MICROS))..=Tca(self.0.saturating_add(REACH_MICROS))
     }
 
-    /// Returns the times of all anchors that [`Anchor::find`] and [`Anchor::create`] need for a
-    /// report at this time. An anchor at such a time and an anchor at this time can both be within
-    /// reach of one report.
+    /// Returns the times from two seconds before to two seconds after this time. For a report at
+    /// this time, [`Anchor::find`] and [`Anchor::create`] need all anchors in this range. One
+    /// report can be within reach of an anchor in this range and also of an anchor at this time.
     pub fn neighbourhood(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }

@@ -1,10 +1,10 @@
-//! The ids that other originators give to conjunctions. They are stored with the conjunction, which
-//! can then be found by them.
+//! The ids that other originators give to conjunctions. They are stored with the conjunction, so
+//! that the conjunction can be found by each of these ids.
 
 use std::fmt;
 
-/// The id that another originator has given to a conjunction. It comes from `CONJUNCTION_ID` in a
-/// message of that originator.
+/// The id that another originator has given to a conjunction. It is the value of `CONJUNCTION_ID`
+/// in a message of that originator.
 ///
 /// The id has 1 to [`ExternalId::LEN_MAX`] characters. idmint does not interpret it, and only
 /// compares it as a whole.
@@ -23,8 +23,8 @@ impl ExternalId {
     /// 508.0-B-1, 6.3.1.2).
     pub const LEN_MAX: usize = 254;
 
-    /// The maximum number of external ids that are stored for a conjunction. Only the first ones
-    /// are stored.
+    /// The maximum number of external ids that are stored for a conjunction. Later ones are not
+    /// stored.
     pub const COUNT_MAX: usize = 16;
 
     /// Creates an id, or returns `None` if the text is empty or too long.

@@ -42,14 +42,14 @@ pub enum GroupError {
     /// No id can be made for the report.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The id that the sender attached to the report belongs to other objects than the report's.
+    /// The id that the sender attached to the report does not belong to the report's objects.
     #[error("it names the id {named}, which belongs to other objects")]
     OtherObjects {
         /// The id that the sender attached to the report.
         named: u128,
     },
-    /// The report would get another id than the sender attached to it, and the rule requires them
-    /// to be equal.
+    /// The report would get an id that differs from its attached id, but the rule requires them to
+    /// be equal.
     #[error("it names the id {named}, but gets {gets}")]
     OtherId {
         /// The id that the sender attached to the report.
@@ -76,8 +76,8 @@ struct Keyed {
     noted: Option<NotedAnchor>,
 }
 
-/// The anchor that the attached id of a report stands for. All times within one tick of the format
-/// give the same id, so only a range of times is known.
+/// The anchor for which the attached id of a report was made. All times within one tick of the
+/// format give the same id, so only a range of possible anchor times is known.
 #[derive(Debug, Clone, Copy)]
 struct NotedAnchor {
     id: u128,
@@ -225,8 +225,8 @@ impl GroupRequest {
     }
 
     /// Returns the pairs of objects and the times for which stored anchors must be looked up. For
-    /// each report, these are the time of the report and, if it has an attached id, the time of
-    /// that id.
+    /// each report, these are the time of the report and, if the report has an attached id, the
+    /// nearest time with that id.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
         self.reports
             .iter()

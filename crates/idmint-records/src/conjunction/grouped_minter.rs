@@ -153,8 +153,8 @@ impl GroupedMinter {
         }
     }
 
-    /// Returns the times of all anchors that give the id `id` to the objects of this report.
-    /// Returns `None` if the id belongs to other objects or is never minted.
+    /// Returns the range of anchor times for which a conjunction of this report's objects gets the
+    /// id `id`. Returns `None` if the id belongs to other objects or is never minted.
     pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
         let parts = self.format.split(id).ok()?;
         let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
@@ -176,8 +176,8 @@ impl GroupedMinter {
         is_of_report.then_some(first..=last)
     }
 
-    /// Returns the two objects of an id, and the times of all anchors that give this id to these
-    /// objects. Returns `None` if the id is never minted.
+    /// Returns the two objects of an id, and the range of anchor times for which a conjunction of
+    /// these objects gets this id. Returns `None` if the id is never minted.
     pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
         let parts = self.format.split(id).ok()?;
         let of_objects = parts

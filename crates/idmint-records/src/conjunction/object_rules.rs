@@ -23,12 +23,12 @@ const ALPHA_5: &str = "ABCDEFGHJKLMNPQRSTUVWXYZ";
 pub struct ObjectRules {
     catalogs: Vec<String>,
     /// The number for each designator. A key is a designator alone, or a catalogue and a designator
-    /// with a slash in between.
+    /// with a slash in between, such as `LEOLABS/48274`.
     designators: BTreeMap<String, u64>,
 }
 
-/// The reason why there is no number for a designator. The message is meant to follow the name of
-/// the invalid value.
+/// The reason why there is no number for a designator. In an error message, this text follows the
+/// name of the invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectFault {
     /// The designators of this catalogue are not used as numbers.

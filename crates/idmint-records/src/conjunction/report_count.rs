@@ -3,7 +3,7 @@
 use super::anchor::Tca;
 use idmint_core::time::UnixNanos;
 
-/// When a report arrived, and the time of closest approach that it contains.
+/// The arrival time of a report, and the time of closest approach in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// The time at which the report arrived.
@@ -16,7 +16,7 @@ pub struct Seen {
 /// approximate, because a crash can lose the counts of the last seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportCount {
-    /// The number of reports. 0 if the store had a conjunction without a count.
+    /// The number of reports, or 0 if the conjunction was stored without a count.
     pub count: u64,
     /// The first report. If `count` is 0, this is when the conjunction without a count was found.
     pub first: Seen,
@@ -43,7 +43,7 @@ impl ReportCount {
         }
     }
 
-    /// Adds the count of later reports to this one.
+    /// Adds the count of later reports to this count.
     #[must_use]
     pub fn followed_by(self, later: ReportCount) -> ReportCount {
         let first = if self.count == 0 {

@@ -1,5 +1,5 @@
-//! The reports of one text in any form. The reports can be returned with their ids, or refused with
-//! errors that fit the form.
+//! The reports of one text in any form. They can be returned with their ids, or refused with errors
+//! that match the form.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,8 @@ pub struct WrittenReport<'a> {
     pub noted: Option<&'a str>,
 }
 
-/// The reason why the reports of a text get no ids. One such error refuses the whole text.
+/// The reason why the reports of a text get no ids. Unless invalid reports are left out, one such
+/// error refuses the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportsError {
     /// A message is invalid, no id can be made for it, or it already contains an id that does not
@@ -313,7 +314,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     }
 
     /// Converts the refusal of one of the [sent_reports](Reports::sent_reports) to an error that
-    /// fits the form of the reports. `encoding` is used to write ids in the message.
+    /// matches the form of the reports. `encoding` is used to write ids in the message.
     pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
         self.explain_at(refusal.index, refusal, encoding)
     }

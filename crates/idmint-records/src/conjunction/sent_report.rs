@@ -37,8 +37,8 @@ pub struct NotedRule {
     /// `true` if a report always keeps its attached id. The report joins the anchor of that id, or
     /// creates the anchor. Distances in time and other anchors do not matter.
     pub keep: bool,
-    /// `true` if a report is refused when it would get another id than its attached id. Otherwise
-    /// the response only says that the ids differ.
+    /// `true` if a report is refused when the id that it would get differs from its attached id.
+    /// Otherwise the response only says that the ids differ.
     pub must_agree: bool,
 }
 
@@ -55,10 +55,11 @@ pub enum NotedFault {
     /// The attached id is not an id of the format.
     #[error("is not an id of this format")]
     NoId,
-    /// The attached id belongs to other objects than those of the report.
+    /// The attached id does not belong to the objects of the report.
     #[error("is not the id of a conjunction of these two objects")]
     OtherObjects,
-    /// The report gets another id than the attached one. The value is the id that it gets.
+    /// The report gets an id that differs from the attached one. The value is the id that the
+    /// report gets.
     #[error("is not the id of this conjunction, {0:?}")]
     OtherId(String),
 }

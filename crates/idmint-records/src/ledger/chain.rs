@@ -81,9 +81,9 @@ impl ChainChecker {
 
     /// Checks the next event. It is a JSON object that includes its `eventId` and `timestamp`.
     ///
-    /// The checks are made in this order: the id is well formed, the event is well formed,
-    /// `ledger_mismatch`, `timestamp_mismatch`, `not_monotonic`, `checksum_mismatch`. After an
-    /// error, the state of the checker is unchanged.
+    /// First, the id must be well formed, and then the event. The other checks follow in this
+    /// order: `ledger_mismatch`, `timestamp_mismatch`, `not_monotonic`, `checksum_mismatch`. After
+    /// an error, the state of the checker is unchanged.
     ///
     /// # Errors
     /// Returns [`ChainError`] with one of these reasons, or with a reason from
@@ -197,7 +197,7 @@ impl ChainChecker {
 }
 
 impl ChainError {
-    /// Returns the error for an event that is well formed, but has another value than expected.
+    /// Returns the error for an event that is well formed, but has an unexpected value.
     #[cold]
     fn differing(
         index: u64,
@@ -238,8 +238,8 @@ fn id_error(line: &[u8]) -> Option<EventError> {
 /// The maximum length of a line in bytes, without the line feed.
 const LINE_LEN_MAX: usize = 1024 * 1024;
 
-/// Checks a chain with one event on each line while the text arrives. At most one line is kept in
-/// memory.
+/// Checks a chain while its text arrives. The text has one event on each line, and at most one line
+/// is kept in memory.
 ///
 /// Lines end in a line feed, which is optional after the last line. An empty line counts as a
 /// malformed event. Events after the first invalid one are counted, but not checked.
@@ -362,7 +362,7 @@ impl ChainLines {
         }
     }
 
-    /// Returns an error if the incomplete line would be too long after `more` is added.
+    /// Returns an error if adding `more` would make the incomplete line too long.
     fn check_len(&self, more: &[u8]) -> Result<(), LineTooLong> {
         if more.len() > LINE_LEN_MAX - self.open.len() {
             return Err(LineTooLong {

@@ -193,7 +193,7 @@ impl MemoryBudget {
 }
 
 impl BudgetOwner {
-    /// Returns the peer's address as its [network](network_of).
+    /// Returns the [network](network_of) of the peer's address.
     pub fn peer(&self) -> IpAddr {
         self.peer
     }

@@ -24,8 +24,9 @@ pub struct Load {
     pub memory: Arc<MemoryBudget>,
     /// The memory budget for health checks: one half of the memory that the main budget keeps free.
     pub reserve: Arc<MemoryBudget>,
-    /// The memory budget for new connections: the other half of that memory. It has room for a few
-    /// connections of each peer, so a new peer can mint even when the main budget is exhausted.
+    /// The memory budget for new connections: the other half of the memory that the main budget
+    /// keeps free. It has room for a few connections of each peer, so a new peer can mint even when
+    /// the main budget is exhausted.
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
     pub requests: Arc<Requests>,

@@ -49,7 +49,7 @@ pub struct Requests {
 // Ordering of all atomics: `Relaxed`. The counts limit how much work runs, and guard no other
 // memory.
 
-/// The long work of all peers that was admitted.
+/// The admitted long work of all peers.
 #[derive(Debug, Default)]
 struct Bulk {
     /// The number of long requests between their admission and the end of their responses. At most
@@ -60,7 +60,7 @@ struct Bulk {
     by_peer: HashMap<Sender, Backlog>,
 }
 
-/// Admitted long work that is not finished or paused.
+/// Admitted long work that is neither finished nor paused.
 #[derive(Debug, Default, Clone, Copy)]
 struct Backlog {
     requests: usize,
@@ -276,8 +276,8 @@ impl PeerBulk {
         }
     }
 
-    /// Waits for the place in which one of the largest requests may be processed. The next one has
-    /// to wait until the place is dropped.
+    /// Waits for the only place for the largest requests. The next such request waits until the
+    /// place is dropped.
     pub async fn turn_of_largest(&self) -> Place {
         self.requests.largest.enter(&self.peer).await
     }
@@ -329,9 +329,9 @@ impl BulkPass {
         &self.of
     }
 
-    /// Returns the handle for running the work on a thread for blocking work, if there are more
-    /// long requests than cores. Otherwise, the work need not leave the threads that serve
-    /// requests, and the result is `None`.
+    /// If there are more long requests than cores, returns the handle with which the work can run
+    /// on a thread for blocking work. Otherwise returns `None`, because the work can stay on the
+    /// threads that serve requests.
     pub fn aside(&self) -> Option<&PeerBulk> {
         let requests = &self.of.requests;
         (requests.bulk().admitted > requests.cores).then_some(&self.of)

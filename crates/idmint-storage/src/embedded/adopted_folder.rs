@@ -38,8 +38,7 @@ impl AdoptedFolder {
     ///
     /// # Errors
     /// Returns the [`StoreError`] that a start on this folder would return. Also returns an error
-    /// if no node has stored anything in `dir`, or if its series have issued no numbers since a
-    /// restore because no operator has resumed them yet.
+    /// if no node has stored anything in `dir`, or if its series are still on hold after a restore.
     pub fn open(dir: &Path) -> Result<AdoptedFolder, StoreError> {
         let nothing = || {
             let text = format!(
@@ -105,9 +104,9 @@ impl AdoptedFolder {
         self.horizon.horizon()
     }
 
-    /// Returns the slot with this node's worker numbers in a fleet of `slots` slots. Returns `None`
-    /// if the node had another number of slots, because its worker numbers may then belong to
-    /// several slots of the fleet.
+    /// Returns the slot that has this node's worker numbers in a fleet with `slots` slots. Returns
+    /// `None` if the node had another number of slots, because its worker numbers may then belong
+    /// to several slots of the fleet.
     pub fn slot_of(&self, slots: u32) -> Option<u32> {
         let kept = self.tables.as_ref().and_then(|tables| tables.slots);
         (kept == Some(slots)).then_some(self.slot)

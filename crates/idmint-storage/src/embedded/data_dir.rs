@@ -182,8 +182,8 @@ impl FoundFiles {
     }
 }
 
-/// Checks that the owner of a new file or folder has all rights in `mode`, which the umask may have
-/// removed.
+/// Checks that a new file or folder has all permissions in `mode`. The umask may have removed some
+/// of them.
 fn check_owner(made: &Metadata, mode: u32) -> io::Result<()> {
     let left = made.mode() & 0o7777;
     if left & mode == mode {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 const FILE_MODE: u32 = 0o600;
 
-/// An exclusive lock on a folder, which is held until the value is dropped. However the process
-/// ends, the operating system releases the lock.
+/// An exclusive lock on a folder, which is held until the value is dropped. The operating system
+/// releases the lock even if the process is killed.
 #[derive(Debug)]
 pub struct FolderLock {
     file: File,

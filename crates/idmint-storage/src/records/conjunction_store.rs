@@ -9,8 +9,8 @@ use idmint_records::conjunction::{Anchor, ExternalId, Pair, ReportCount, Tca};
 /// A store of anchors (the first reports of conjunctions), with the report counts and external ids
 /// of their conjunctions.
 pub trait ConjunctionStore {
-    /// Returns a list of anchors for each given pair of objects and time. It contains the pair's
-    /// anchors in the [neighbourhood](Tca::neighbourhood) of the time, sorted by time.
+    /// For each given pair of objects and time, returns the pair's anchors in the
+    /// [neighbourhood](Tca::neighbourhood) of that time, sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.
@@ -25,8 +25,8 @@ pub trait ConjunctionStore {
         )
     }
 
-    /// Returns a list of anchors for each given pair of objects and time span. It contains the
-    /// pair's anchors within the span, sorted by time.
+    /// For each given pair of objects and time span, returns the pair's anchors within that span,
+    /// sorted by time.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be read.

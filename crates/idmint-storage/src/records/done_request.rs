@@ -42,12 +42,13 @@ pub fn remembered_since(now: EventTime) -> EventTime {
         .expect("earlier than a time there is")
 }
 
-/// Returns the time since which all request keys are certainly still stored, judged by `recorded`,
-/// the times in stored records, and not by a clock.
+/// Returns a time such that all request keys that were recorded since then are certainly still
+/// stored. The result depends on the times in stored records, `recorded`, and not on a clock.
 ///
 /// The result is 24 hours before the latest of these times, or the start of the third-last day on
-/// which one of them falls, whichever is earlier. So a single clock that was ahead does not remove
-/// keys of the last day that other clocks recorded. If the times fall on fewer than three days, the
+/// which one of them falls, whichever is earlier. For example, for times on the days 10, 11 and 15
+/// of a month, the result is the start of day 10. So a single clock that was ahead does not remove
+/// the latest keys that other clocks recorded. If the times fall on fewer than three days, the
 /// result is 1970, so all keys are kept.
 pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventTime {
     let (mut days, mut newest) = (

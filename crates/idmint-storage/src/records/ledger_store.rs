@@ -82,7 +82,7 @@ pub struct StoredAppend {
 }
 
 impl StoredAppend {
-    /// Returns the append of a plan in the form in which it is stored.
+    /// Returns the stored form of a planned append.
     pub fn of(plan: &AppendPlan) -> StoredAppend {
         StoredAppend {
             first_place: plan.first_place(),

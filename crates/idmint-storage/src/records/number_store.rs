@@ -8,7 +8,7 @@ use idmint_records::ledger::{
     VoidedNumber,
 };
 
-/// The number of series that are read at a time when a start checks its rules against them.
+/// The number of series that are read at a time while a start checks its rules.
 const SERIES_PAGE: usize = 1_000;
 
 /// A store of the numbers of every series. Numbers and the keys of their requests are never
@@ -109,8 +109,9 @@ pub trait NumberStore {
     fn keep_kinds(&self, kinds: &NumberKinds) -> Result<(), StoreError>;
 
     /// Checks the configured rules against the stored numbers, and then stores the kinds of series.
-    /// A rule whose series may write equal texts is accepted only if one of these series already
-    /// has numbers. A series that has numbers must not change its kind.
+    /// A rule by which different series write the same texts, such as `2027-1` for both, is refused
+    /// unless one of these series already has numbers. A series that has numbers must not change
+    /// its kind.
     ///
     /// # Errors
     /// Returns [`StoreError`] with [`FailureKind::Disagrees`] if the rules are refused, and another

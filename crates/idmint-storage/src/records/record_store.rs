@@ -19,8 +19,8 @@ pub type Records = Arc<dyn RecordStore>;
 
 /// A store of ledgers, conjunctions, numbers and request keys.
 ///
-/// The supertraits only read and remove data, except that they add report counts and external ids.
-/// Everything else is written with [`write`](Self::write).
+/// Events, anchors, issued numbers and void numbers are written only with [`write`](Self::write).
+/// The supertraits read and remove records, and write other data, such as report counts.
 ///
 /// A read returns only data that is durable, or that becomes durable before any later write of this
 /// process. Reads may be called from any thread. They wait for the disk, or for another machine if
@@ -57,8 +57,8 @@ pub trait RecordStore:
         Ok(())
     }
 
-    /// Returns the time to use for judging the age of stored records, while the clock of this
-    /// process shows `now`. Returns `None` if no reliable time is known.
+    /// Returns the time from which to compute the age of stored records. `now` is the time on the
+    /// clock of this process. Returns `None` if no reliable time is known.
     ///
     /// The result is earlier than `now` if other processes write to the store and their clocks are
     /// behind.
@@ -94,8 +94,8 @@ pub trait RecordStore:
         None
     }
 
-    /// `true` if no numbers are issued because the store was restored, until an operator resumes
-    /// them. Does not send a request to another machine, so the result may be out of date.
+    /// `true` if the store was restored and numbers are on hold until an operator resumes them.
+    /// Does not send a request to another machine, so the result may be out of date.
     fn holds_numbers(&self) -> bool {
         false
     }
@@ -141,7 +141,7 @@ impl RecordPlan {
     }
 }
 
-/// The reason why plans were not written.
+/// The error of a write. Only `Store` leaves open whether the plans were written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Another writer changed the records that a plan is based on. None of the plans was written.

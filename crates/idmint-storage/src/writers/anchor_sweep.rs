@@ -3,7 +3,7 @@
 //!
 //! The age of an anchor is judged by times that nodes have written. The anchor's time of closest
 //! approach (TCA) alone is not enough, because any caller can choose it. A single clock is not
-//! enough either:
+//! enough either, because it may be wrong. So the sweep uses these rules:
 //!
 //! ```text
 //! judged by   the earliest of   the clock, or in a fleet the median of the times its clocks wrote;
@@ -36,7 +36,7 @@ pub(super) struct AnchorSweep {
     retention: Duration,
     /// The last anchor that the previous step checked, or `None` at the start of a sweep.
     after: Option<AnchorKey>,
-    /// The last three days with records, among the days that the sweeps have found so far.
+    /// The last three of the days on which the sweeps so far have found records.
     days: LastDays,
     /// When the next step is due, on the scale of [`Clock::runs_for`].
     due: Duration,
@@ -128,8 +128,8 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors are old. Returns `None` if records of fewer than three
-    /// days are known, because then nothing is removed.
+    /// Returns the time before which anchors are old. Returns `None`, so that nothing is removed,
+    /// if the sweeps have found records on fewer than three days.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =

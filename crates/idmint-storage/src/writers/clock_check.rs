@@ -5,12 +5,12 @@ use std::time::Duration;
 use idmint_core::minting::Refusal;
 use idmint_core::time::Clock;
 
-/// The time after the start of a process in which it removes no records. In this time, the fleet or
-/// an operator who reads the log can notice a wrong clock.
+/// The time after its start during which a process removes no records. It gives the fleet, or an
+/// operator who reads the log, the chance to notice a wrong clock.
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
-/// Checks whether events may be timestamped with this clock. The check is necessary because a chain
-/// would keep a wrong year forever.
+/// Checks whether events may be timestamped with this clock. The check is necessary because the
+/// time of an event cannot be corrected later.
 ///
 /// # Errors
 /// Returns [`Refusal::ClockJumped`] if the clock shows a time before this program was built, or

@@ -1,5 +1,5 @@
-//! The writer thread that raises the horizon, the time up to which ids may be minted. Because of
-//! this thread, no caller waits for the disk while reserved time is left.
+//! The writer thread that raises the horizon, the time up to which ids may be minted. The thread
+//! raises the horizon before the reserved time runs out, so that callers seldom wait for the disk.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -33,7 +33,7 @@ pub enum WriterState {
     Failed,
 }
 
-/// How often raising the horizon has succeeded and failed.
+/// The numbers of successful and failed attempts to raise the horizon.
 #[derive(Debug, Default)]
 struct ExtensionCounts {
     extended: AtomicU64,

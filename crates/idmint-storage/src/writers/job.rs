@@ -1,4 +1,4 @@
-//! Requests on their way to the writer thread of the records, and outcomes on their way back.
+//! The requests that callers send to the record writer thread, and the outcomes that it sends back.
 
 use std::fmt::Debug;
 
@@ -16,8 +16,8 @@ pub(super) trait Request: Debug + Send + 'static {
     /// The result that the caller receives if the request is not refused.
     type Outcome: Debug + Send;
 
-    /// Returns how many events, reports or ids are in the request. The total over all requests of a
-    /// round, which are written together, is limited.
+    /// Returns the number of events, reports or ids in the request. The requests of one round are
+    /// written together, and the total of these numbers is limited.
     fn item_count(&self) -> usize {
         1
     }
@@ -32,8 +32,8 @@ pub(super) trait Request: Debug + Send + 'static {
         None
     }
 
-    /// Decides on the request, taking into account the earlier requests in the round. Adds the
-    /// plans to write for this request to the round.
+    /// Decides on the request, as if the plans of the earlier requests in the round were already
+    /// written. Adds the plans for this request to the round.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the request is refused. In that case the round has no plan for
@@ -76,7 +76,8 @@ pub(super) trait Work: Debug + Send {
     /// Returns the [`Request::number_key`] of the job's request.
     fn number_key(&self) -> Option<(SeriesName, KeyHash)>;
 
-    /// Decides on the request, and stores the outcome, which replaces that of an earlier decision.
+    /// Decides on the request and stores the outcome. If the job was decided before, the new
+    /// outcome replaces the old one.
     fn decide(&mut self, round: &mut Round<'_>);
 
     /// `true` if the last decision did not refuse the request.
@@ -123,13 +124,13 @@ impl<R: Request> Work for Job<R> {
     }
 }
 
-/// A job whose request was decided. The outcome is sent to the caller once the plans of the round
-/// that it depends on are durable.
+/// A job whose request was decided. The outcome is sent to the caller once all plans that the
+/// outcome depends on are durable.
 #[derive(Debug)]
 pub(super) struct Reply {
     job: AnyJob,
-    /// The number of plans, counted from the first one of the round, that must be durable before
-    /// the reply.
+    /// The reply is sent once this many plans of the round, counted from the first one, are
+    /// durable.
     rests_on: usize,
 }
 
@@ -154,7 +155,7 @@ impl Reply {
         Reply { job, rests_on }
     }
 
-    /// `true` if all plans on which the outcome may depend are among the durable ones.
+    /// `true` if all plans on which the outcome may depend are durable.
     pub(super) fn may_be_sent(&self, durable: &DurablePlans) -> bool {
         self.rests_on <= durable.count()
     }
@@ -171,7 +172,8 @@ impl Reply {
         self.job.send();
     }
 
-    /// Returns the job for another decision, because its plans were possibly not written.
+    /// Returns the job so that it can be decided again, because its plans may not have been
+    /// written.
     pub(super) fn into_job(self) -> AnyJob {
         self.job
     }

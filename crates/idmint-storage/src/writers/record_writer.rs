@@ -29,11 +29,12 @@ const ROUND_LEN_MAX: usize = 50_000;
 /// How long the thread waits for a request before it does background work.
 const IDLE_MIN: Duration = Duration::from_millis(100);
 
-/// How often the thread tries to write again after a failed write.
+/// The interval at which the thread tries to write again after a failed write.
 pub(super) const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// The maximum number of times that the thread makes plans for the same requests. It starts again
-/// if another writer has changed the records first. After the last time, the requests are refused.
+/// The maximum number of times that the thread decides on the same requests. It decides again if
+/// another writer has changed the records before the plans could be written. After the last
+/// attempt, the requests are refused.
 const DECISIONS_MAX: u32 = 16;
 
 /// The error text for requests that are refused after [`DECISIONS_MAX`] decisions.
@@ -43,7 +44,7 @@ const OVERTAKEN: Obstacle = Obstacle::new(
 );
 
 /// The maximum pause before requests are decided again because another writer was first. All pauses
-/// together are short compared with the time that callers wait.
+/// together take at most 0.3 seconds, and callers wait for up to 10 seconds.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 pub(super) struct RecordWriter {
@@ -88,7 +89,7 @@ impl RecordWriter {
     /// Writes the records of queued jobs until the queue is closed and empty.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the store has failed so that the process has to end.
+    /// Returns [`StoreError`] if the process has to end because the store has failed.
     pub(super) fn run(mut self) -> Result<(), StoreError> {
         while let Some(first) = self.next_job()? {
             self.serve(first)?;
@@ -306,8 +307,8 @@ impl RecordWriter {
     /// be written again.
     fn can_reopen(&mut self) -> bool {
         let now = self.clock.now();
-        // If the clock was set back, the first condition alone could stay true for a long time. The
-        // second condition limits it to the intended pause.
+        // If the clock was set back, `now < self.reopen_at` alone could stay true for a long time.
+        // The second condition limits the wait to the intended pause.
         if now < self.reopen_at && self.reopen_at.since(now) <= REOPEN_EVERY {
             return false;
         }

@@ -143,9 +143,9 @@ impl RecordWriterHandle {
         self.send(request).await
     }
 
-    /// Resumes a series that has issued no numbers since a restore, at the number that the request
-    /// names. Returns the numbers that were skipped, or `None` if no number was skipped. The change
-    /// is durable when this method returns. Repeating the request changes nothing.
+    /// Resumes a series that is on hold since a restore. The series continues with the number in
+    /// the request. Returns the numbers that were skipped, or `None` if no number was skipped. The
+    /// change is durable when this method returns. Repeating the request changes nothing.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the series was possibly not resumed.

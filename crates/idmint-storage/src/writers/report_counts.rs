@@ -1,7 +1,7 @@
 //! Report counts that are not stored yet.
 //!
-//! Most reports join a stored conjunction without a write, and counting them should not cost a
-//! write either. So counts are collected in memory and written every few seconds. A crash may lose
+//! Most reports join a stored conjunction, which needs no write. Counting them should not need a
+//! write either, so counts are collected in memory and written every few seconds. A crash may lose
 //! the counts of those seconds, which is acceptable.
 
 use std::collections::HashMap;
@@ -51,8 +51,8 @@ impl ReportTallies {
         }
     }
 
-    /// Adds the counts that are not stored yet to those of a conjunction that was read from the
-    /// store.
+    /// Adds the reports that are not stored yet to the report count of `stored`, a conjunction that
+    /// was read from the store.
     pub fn complete(&self, format: &str, stored: &mut StoredConjunction) {
         let key = AnchorKey {
             format: format.to_owned(),

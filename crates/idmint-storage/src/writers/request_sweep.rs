@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_hours(1);
 /// The pause between two steps of a sweep. Requests are written during the pause.
 const STEP_PAUSE: Duration = Duration::from_millis(100);
 
-/// The number of request keys that are removed in one step. A step takes some milliseconds. It
-/// removes more keys than are added between two steps.
+/// The number of request keys that are removed in one step. A step takes some milliseconds, and
+/// removes more keys than are added until the next step.
 const STEP_LEN: usize = 5_000;
 
 /// The state of the sweep that removes old request keys.

@@ -152,7 +152,8 @@ pub(super) struct Round<'a> {
     series: HashMap<SeriesName, SeriesHead>,
     /// The numbers that the plans of this round void.
     voids: HashMap<(SeriesName, u64), VoidedNumber>,
-    /// The reason why nothing can be written, or `None` if the plans will be written.
+    /// The error for jobs that need a write while nothing can be written. `None` if the plans will
+    /// be written.
     refusal: Option<RecordError>,
 }
 
@@ -247,7 +248,8 @@ impl Round<'_> {
     }
 
     /// Returns the time to record for the request, and its ledger. The id of a new ledger may
-    /// depend on the time. In that case the time is advanced until no ledger has the id.
+    /// depend on the time. If it does, and a ledger with that id exists, the time is advanced until
+    /// the id is free.
     fn time_and_ledger(
         &mut self,
         request: &LedgerRequest,
@@ -366,7 +368,7 @@ impl Round<'_> {
         }
     }
 
-    /// Returns the request that got a stored number, or `None` if the number is void or is not
+    /// Returns the request that received this number, or `None` if the number is void or is not
     /// stored.
     fn not_void(
         &self,
@@ -380,7 +382,8 @@ impl Round<'_> {
             .map(|found| found.given))
     }
 
-    /// `true` if a plan of this round removes the number, because it is a wrong first number.
+    /// `true` if a plan of this round removes the number, because it was the wrong first number of
+    /// its series.
     fn is_removed(&self, series: &SeriesName, number: u64) -> bool {
         let mut removed = self.plans.iter().filter_map(RecordPlan::replaces);
         removed.any(|wrong| wrong.series == *series && wrong.last == number)

@@ -1,4 +1,5 @@
-//! The parts of a response that are equal for every id of a format. They are written only once.
+//! The parts of a response that are the same for every id of a format. They are prepared once, and
+//! then copied into each response.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,14 +14,14 @@ use idmint_core::id::{DecodeFilter, DecoderAt, Liberty, Match, Note};
 /// [`DecodeAnswer`](super::DecodeAnswer). Without a reading, or with an
 /// [unlikely](idmint_core::id::Match::is_unlikely) one, only `id` has a value. `did_you_mean` is
 /// present if similar texts are ids, and `notes` if there are notes. `as_given` and the `canonical`
-/// text are present if reading is lenient, or if another text than the given one was read.
+/// text are present if reading is lenient, or if a text that differs from the given one was read.
 ///
 /// The reading borrows its data and is written without a copy. As text, a reading is one line
-/// without its LF, with tabs between the members. Each field is `name=value`. A missing member is
-/// `-`. Where they apply, further members follow: `ambiguous=true`, `as_given=false` and
-/// `canonical=…`, a `did_you_mean=…` for each id that the caller may have meant, and a `note=…` for
-/// each kind of note. Control characters and backslashes in the id are escaped as in Rust, so that
-/// the id stays in its line and column.
+/// without the final line feed, with tabs between the members. Each field is `name=value`. A
+/// missing member is `-`. Where they apply, further members follow: `ambiguous=true`,
+/// `as_given=false` and `canonical=…`, a `did_you_mean=…` for each id that the caller may have
+/// meant, and a `note=…` for each kind of note. Control characters and backslashes in the id are
+/// escaped as in Rust, so that the id stays in its line and column.
 #[derive(Debug)]
 pub struct BriefReading<'a> {
     id: &'a str,
@@ -34,10 +34,10 @@ pub struct BriefReading<'a> {
     in_column: Option<RowReading<'a>>,
 }
 
-/// The reading of a row as an id of the format of its column.
+/// The reading of a text in a row of a column, as an id of the column's format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
-    /// The best reading of the row by itself is already an id of the format.
+    /// The best reading of the row is an id of the format, even without regard to the column.
     Own,
     /// The row is read as this id of the format.
     As(Box<MatchReading<'a>>),
@@ -45,7 +45,7 @@ pub enum RowReading<'a> {
     Other,
 }
 
-/// The best match of a text. With lenient reading, this can be the best match of another text,
+/// The best match of a text. With lenient reading, it can be the best match of a corrected text,
 /// which the caller probably meant.
 struct BestMatch<'a> {
     /// The match, and `true` if another match is nearly as likely. `None` if there is no match.
@@ -152,7 +152,8 @@ impl<'a> BriefReading<'a> {
         self.is_ambiguous
     }
 
-    /// `true` if the given text was read, and not another text that the caller may have meant.
+    /// `true` if the given text was read, and `false` if a text that the caller probably meant was
+    /// read instead.
     pub fn is_as_given(&self) -> bool {
         self.is_as_given
     }

@@ -19,11 +19,11 @@ use idmint_records::ledger::{NumberReading, SeriesName};
 /// - `numbers` if the text is a number of a series.
 /// - `unlikely` if all readings are [unlikely](idmint_core::id::Match::is_unlikely) and the filter
 ///   selects no format or encoding. These readings are then withheld from `matches`.
-/// - `as_given` if reading is lenient, or if the matches are readings of another text than the
-///   given one. `canonical` is then the canonical text of the first match.
+/// - `as_given` if reading is lenient, or if the matches are readings of a text that differs from
+///   the given one. `canonical` is then the canonical text of the first match.
 ///
-/// The response borrows the names, and encodes the ids only when it is written, because most of a
-/// response is names and ids.
+/// Most of a response is names and ids. So the response borrows the names, and encodes the ids only
+/// when it is written.
 ///
 /// ```
 /// use idmint_core::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
@@ -182,8 +182,8 @@ impl<'a> DecodeAnswer<'a> {
             .map(move |found| MatchReading::new(*found, text, self.known))
     }
 
-    /// Returns the unlikely readings, with the strongest evidence first. The text is more likely a
-    /// word or an everyday number.
+    /// Returns the unlikely readings, with the strongest evidence first. If a reading is unlikely,
+    /// the text is probably a word or an everyday number.
     pub fn unlikely(&self) -> impl Iterator<Item = MatchReading<'_>> {
         let text = self.read_as().unwrap_or(self.id);
         self.withheld

@@ -53,7 +53,8 @@ pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: S
     }
 }
 
-/// Draws a line that has each text at its column. The columns must be ascending.
+/// Draws a line with each of `texts`, which are a column, a colour and a text. The columns must be
+/// ascending.
 fn draw_line<'t>(
     out: &mut String,
     style: Style,

@@ -10,7 +10,7 @@ use idmint_records::ledger::EventId;
 /// One reading of a text as an id, with its format, its encoding and its fields.
 #[derive(Debug)]
 pub struct MatchReading<'a> {
-    /// The format, the encoding and the number.
+    /// The match that this reading describes: its format, its encoding and the id as a number.
     pub found: Match<'a>,
     /// The values of the fields.
     pub parts: Parts<'a>,
@@ -62,9 +62,8 @@ impl<'a> MatchReading<'a> {
         }
     }
 
-    /// Returns the part of the text before the encoded id, with its name. For a format with types,
-    /// this is `type` and the type, which may be empty. For other formats, it is `prefix` and the
-    /// prefix.
+    /// Returns the part of the text before the encoded id, as a name and a value. The name is
+    /// `type` for a format with types, whose type may be empty, and `prefix` for other formats.
     ///
     /// Returns `None` if the text has no prefix and the format has no types. Also returns `None` if
     /// the encoding is not the canonical one.
@@ -119,8 +118,9 @@ impl<'a> MatchReading<'a> {
 
     /// Returns the evidence for this reading in bits, rounded to one decimal place.
     ///
-    /// The evidence compares how likely the text is as an id of this format and as a random text of
-    /// the same length and letters. Negative evidence means that a random text is likelier.
+    /// The evidence compares two explanations of the text: an id of this format, and a random text
+    /// of the same length and letters. For example, with 10 bits, an id is about 1000 times
+    /// likelier. Negative evidence means that a random text is likelier.
     pub fn evidence_bits(&self) -> f64 {
         (self.found.evidence_bits() * 10.0).round() / 10.0
     }

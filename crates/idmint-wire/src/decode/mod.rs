@@ -1,5 +1,5 @@
-//! Responses about texts that may be ids, and about ids made from field values. Responses can be
-//! full, brief, or drawings.
+//! The responses of `GET /decode/{id}`, `POST /decode` and `GET /encode/{format}`. They are written
+//! as JSON, as lines of text, or as a drawing for people.
 
 mod answer_parts;
 mod brief_reading;

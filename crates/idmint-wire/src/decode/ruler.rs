@@ -1,5 +1,5 @@
-//! Draws a decoded id for people. The drawing shows its digits separated by fields, the meaning of
-//! each field, and all encodings.
+//! Draws a decoded id for people. The drawing shows the digits of each field, the meaning of each
+//! field, and the id in all encodings.
 
 use super::decode_answer::DecodeAnswer;
 use super::digit_rows::{draw_digits, ink_of};

@@ -6,7 +6,8 @@ use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
 /// The id that this response last wrote in each encoding, indexed by the number of the encoding. If
-/// several formats share an encoding, they write an id identically, and its text is copied.
+/// several formats share an encoding, they write the same text for an id. Then the text is copied
+/// instead of encoded again.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 

@@ -15,8 +15,9 @@ use crate::id::format::{Format, Parts};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The lead, in bits, that the best reading needs over every other reading. If another reading has
-/// at most this much less evidence, it is a rival, and the best reading is ambiguous.
+/// The lead, in bits, that the best reading needs over every other reading. If the lead over
+/// another reading is not greater than this, that reading is a rival, and the best reading is
+/// ambiguous.
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
 /// The lead, in bits, that the best reading needs over a second plausible reading whose encoding is
@@ -72,15 +73,15 @@ pub struct DecoderAt<'a> {
     /// For each format, a lower bound for the evidence against its ids. All entries are computed on
     /// the first call of `best`.
     least_bits: OnceCell<Vec<LeastBits>>,
-    /// For each text length, lower bounds, in bits, for the evidence against ids whose text has
-    /// that length. There is one bound for each group of encodings that has such texts.
+    /// Lower bounds, in bits, for the evidence against an id, by the length of its text. For each
+    /// length, there is one bound for each group of encodings that has texts of that length.
     pub(super) least_of_groups: Vec<OnceCell<Vec<f64>>>,
 }
 
-/// All readings of a text, and for each other format the reason why the text is not one of its ids.
+/// All readings of a text, and a reason for each format that cannot read the text.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
-    /// All readings. If the caller named a format whose canonical texts have a fixed length, the
+    /// All readings. If the caller named a format whose canonical encoding has a fixed length, the
     /// reading in that encoding comes first. The other readings are sorted by evidence, then by the
     /// order of formats.
     pub matches: Vec<Match<'a>>,
@@ -107,7 +108,8 @@ pub struct Match<'a> {
     pub(super) is_weak: bool,
 }
 
-/// The number that all encodings of one group read from a text, or the reason why they cannot.
+/// The number that all encodings of one group read from a text, or the reason why they cannot read
+/// the text.
 type ReadNumber = Result<u128, Rejection>;
 
 impl Decoder {
@@ -345,8 +347,8 @@ impl<'a> DecoderAt<'a> {
 
 impl<'a> Decoded<'a> {
     /// `true` if the first match has a [rival](Decoded::rivals), or if the text is nearly as likely
-    /// to be random. Always `false` if the caller named the format and the first match is in its
-    /// canonical encoding of fixed length.
+    /// to be random. Always `false` for a match in the canonical encoding of the format that the
+    /// caller named, if that encoding has a fixed length.
     pub fn is_ambiguous(&self) -> bool {
         self.matches.first().is_some_and(|best| {
             !best.is_expected && (best.is_weak || self.rivals(best).next().is_some())
@@ -360,10 +362,10 @@ impl<'a> Decoded<'a> {
 
     /// Returns the rivals of `found`: the matches that make `found` ambiguous.
     ///
-    /// A rival is another id, or the same number in another format, whose evidence is at most 4
-    /// bits less than that of `found`. If both readings are plausible, a rival may have up to 17
-    /// bits less, unless only `found` is in the canonical encoding of its format. Two encodings of
-    /// one id are not rivals.
+    /// A rival is another id, or the same number in another format. Its evidence is at most 4 bits
+    /// less than that of `found`. If both readings are plausible, the limit is 17 bits instead of
+    /// 4, unless only `found` is in the usual encoding of its format. Two encodings of one id are
+    /// not rivals.
     pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
         self.matches.iter().filter(|other| {
             let bits = found.bits_of_rival(other.kind());
@@ -436,8 +438,8 @@ impl<'a> Match<'a> {
     /// encoding.
     pub(super) const KINDS: usize = 3;
 
-    /// Returns the lead in bits that this reading needs over a reading of the kind `kind`. If the
-    /// lead is not greater, that reading is a rival of this one.
+    /// Returns the lead, in bits, that this reading must exceed over a reading of the kind `kind`.
+    /// With a smaller or equal lead, the other reading is a rival of this one.
     pub(super) fn bits_of_rival(&self, kind: usize) -> f64 {
         if self.is_plausible && self.kind() <= kind {
             AMBIGUOUS_BITS_OF_EQUALS
@@ -465,8 +467,8 @@ impl<'a> Match<'a> {
     ///   canonical encoding and -29 bits in another encoding.
     /// - A text of fewer than 20 characters that are only letters or only digits needs -16 bits in
     ///   the canonical encoding and -9 bits in another encoding.
-    /// - If a text of the second case has fewer than 15 characters, and the canonical encoding has
-    ///   no fixed length, the text needs -4 bits.
+    /// - A text of the second case with fewer than 15 characters needs -4 bits in a canonical
+    ///   encoding without a fixed length.
     pub fn evidence_bits_min(&self) -> f64 {
         self.bits_min
     }
@@ -500,10 +502,11 @@ impl<'a> Match<'a> {
 }
 
 /// A measure of how closely a text resembles the texts of an encoding. A text of the wrong length
-/// counts as close as a text with wrong letters.
+/// and a text with wrong letters count as equally close.
 ///
-/// Suppose that a base36 id lacks a letter. Its canonical encoding reports the wrong length, which
-/// helps more than the decimal encoding's reason that the text has letters.
+/// For example, if a letter of a base36 id is missing, its canonical encoding reports the wrong
+/// length, and the decimal encoding reports wrong letters. Both count equally, so the reason from
+/// the canonical encoding is reported, which is more helpful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Nearness {
     of_reason: u8,

@@ -1,5 +1,5 @@
-//! Puts encodings that read every text as the same number into one group, across all formats. For
-//! example, a decimal text is read once for all decimal encodings.
+//! Groups the encodings of all formats, so that all encodings in a group read a text as the same
+//! number. For example, a decimal text is read only once for all decimal encodings.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,12 +8,13 @@ use super::decode_filter::DecodeFilter;
 use crate::id::encoding::{Encoding, EncodingKind, LetterSet};
 use crate::id::format::Format;
 
-/// The encodings of all formats of a decoder, in groups that read every text as the same number.
+/// The encodings of a decoder's formats, in groups. All encodings in a group read a text as the
+/// same number.
 #[derive(Debug)]
 pub(super) struct EncodingGroups {
     groups: Vec<EncodingGroup>,
-    /// For each text length, the groups that have texts of that length. Groups that read quickly
-    /// come first, and those of Hashids and Sqids last.
+    /// For each text length, the groups that have texts of that length. The groups of Hashids and
+    /// Sqids come last, because they take longest to read a text.
     by_len: Vec<Vec<GroupOfLen>>,
     /// For each format, the index of the group that each of its encodings belongs to.
     of_formats: Vec<Vec<usize>>,
@@ -75,8 +76,8 @@ impl EncodingGroup {
 
     /// Returns the numbers whose texts have `len` bytes, or `None` if no text has that length.
     fn numbers_of_len(&self, formats: &[Arc<Format>], len: usize) -> Option<RangeInclusive<u128>> {
-        // The encodings of a group differ only in their greatest number. The encoding whose
-        // greatest number is highest therefore covers the numbers of all others.
+        // The encodings of a group differ only in the greatest number that they can write. The
+        // encoding with the highest limit therefore covers the numbers of all others.
         let longest = self
             .members
             .iter()
@@ -91,8 +92,8 @@ impl EncodingGroup {
 }
 
 impl EncodingGroups {
-    /// Groups the encodings of these formats. `bits` has, for each format, the evidence in bits
-    /// against its ids. Within a group, the formats with the least evidence against their ids come
+    /// Groups the encodings of these formats. `bits` contains, for each format, the evidence
+    /// against its ids in bits. Within a group, the formats with the least such evidence come
     /// first.
     pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
         let mut groups: Vec<EncodingGroup> = Vec::new();

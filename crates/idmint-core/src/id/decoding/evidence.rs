@@ -35,8 +35,8 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// only letters or only digits.
 ///
 /// With less evidence, the text is more likely a word or an everyday number. The minimum does not
-/// apply if the caller named the format or the encoding. Decimal ids of a 64-bit format stay below
-/// it only in the first hours of the format, when they have at most 14 digits.
+/// apply if the caller named the format or the encoding. A decimal id of a 64-bit format has less
+/// evidence only in the first hours after the epoch, when ids have at most 14 digits.
 const BITS_MIN_OF_EVERYDAY: f64 = -16.0;
 
 /// The minimum evidence, in bits, for a non-canonical reading of fewer than twenty characters that
@@ -53,7 +53,7 @@ const USUAL_LEN_MIN: usize = 15;
 
 /// The minimum evidence, in bits, for a canonical reading of a text that cannot be a word or an
 /// everyday number. An id has less evidence only if all its letters happen to belong to a smaller
-/// alphabet.
+/// alphabet, such as a base62 id without lower-case letters.
 const BITS_MIN: f64 = -24.0;
 
 /// The maximum length of a word or an everyday number, in characters.
@@ -95,8 +95,8 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
-/// The evidence, in bits, that all fields of an id except the time give against it, and the ticks
-/// of the time. The time is weighed separately.
+/// The evidence against an id from all of its fields except the time, in bits, and the time in
+/// ticks. The time is weighed separately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FieldBits {
     pub(super) bits: f64,
@@ -280,8 +280,8 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
     ranges
 }
 
-/// `true` if the sequence of a format begins at 0 in each tick. Ids of other programs with more
-/// than 64 bits have counters that go on from tick to tick, or begin anywhere.
+/// `true` if the sequence of a format begins at 0 in each tick. Other programs mint ids of more
+/// than 64 bits with counters that continue from tick to tick, or that begin at any value.
 fn begins_at_zero(format: &Format) -> bool {
     match format.rule {
         Rule::Sequenced => true,
@@ -342,9 +342,9 @@ impl TimeRule {
         })
     }
 
-    /// Returns the evidence against an implausible time, in bits. No time has stronger evidence
-    /// against it. Unlike the evidence against a plausible time, it does not depend on the moment
-    /// of decoding.
+    /// Returns the evidence against an implausible time, in bits, which is the maximum over all
+    /// times. Unlike the evidence against a plausible time, it does not depend on the moment of
+    /// decoding.
     pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
@@ -393,9 +393,9 @@ impl TimeWeight {
     }
 }
 
-/// Returns the information in a random text of this length, in bits. Each letter is one of the
-/// smallest usual alphabet that has all letters of the text. If the text may be a word, each letter
-/// counts for fewer bits.
+/// Returns the information in a random text of this length, in bits. Each letter is drawn from the
+/// smallest usual alphabet that contains all letters of the text. If the text may be a word, each
+/// letter counts for fewer bits.
 pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
     let bits_of_a_letter = if is_like_a_word(text) {
         BITS_OF_A_LETTER
@@ -405,8 +405,8 @@ pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
     to_f64(text.len() as u128) * bits_of_a_letter
 }
 
-/// Returns the information in a prefix among all prefixes of its format, in bits. Such a prefix is
-/// either one of a short list, or a word.
+/// Returns the information in a prefix, in bits. A prefix from a list of n prefixes has log2(n + 1)
+/// bits. A type that is not in a list counts as a word, with 3 bits for each letter.
 pub(super) fn bits_of_prefix(prefix: &str, prefixes: &Prefixes) -> f64 {
     let of_one_of = |count: usize| to_f64(count as u128 + 1).log2();
     match prefixes {
@@ -446,8 +446,8 @@ pub(super) fn bits_min(
     }
 }
 
-/// `true` if the text may be a word. It is then either an initial capital followed by lower-case
-/// letters, which no encoding writes, or a short text of letters in one case.
+/// `true` if the text may be a word. A word is either a capital followed by lower-case letters,
+/// which no encoding writes, or a text of at most 19 letters in one case.
 fn is_like_a_word(text: &str) -> bool {
     let rest = text.get(1..).unwrap_or_default();
     let are_all = |is: fn(&u8) -> bool| rest.bytes().all(|byte| is(&byte));

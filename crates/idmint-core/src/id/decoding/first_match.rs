@@ -9,8 +9,8 @@ use super::given_text::GivenText;
 /// The maximum rounding error when the same terms, in bits, are added in different orders.
 const ROUNDING_BITS: f64 = 1e-6;
 
-/// The number of encodings in a group whose evidence is kept in an array on the stack. The evidence
-/// of further encodings is computed twice.
+/// The maximum number of encodings in a group for which the evidence is kept in an array on the
+/// stack. If a group has more encodings, the evidence for the others is computed twice.
 const WEIGHED_MAX: usize = 24;
 
 /// The best reading of a text.
@@ -27,9 +27,9 @@ pub(super) struct FirstMatch<'a> {
 /// its rival.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
-    /// For each kind of reading, the greatest evidence among readings of another id than the best.
-    /// If the best id changes from A to B and back to A, the first reading of A stays in this list.
-    /// That reading has less evidence than the reading of B.
+    /// For each kind of reading, the greatest evidence among the readings of ids other than the
+    /// best one. If the best id changes from A to B and back to A, the first reading of A stays in
+    /// this list. That reading has less evidence than the reading of B.
     second_bits: [f64; Match::KINDS],
     /// `true` if at least one reading is likely, or if the caller named the format or the encoding.
     is_any_likely: bool,
@@ -85,8 +85,8 @@ impl<'a> DecoderAt<'a> {
         first.is_told.then_some((first.best, first.is_ambiguous))
     }
 
-    /// Returns the best match, and whether it is ambiguous and likely. Returns `None` if there is
-    /// no reading.
+    /// Returns the best match, with flags that say whether it is ambiguous, and whether any match
+    /// is likely. Returns `None` if there is no reading.
     pub(super) fn first_of(&self, text: &str, filter: DecodeFilter<'_>) -> Option<FirstMatch<'a>> {
         let text = GivenText::new(text, filter);
         let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
@@ -175,7 +175,7 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// Returns the groups of encodings that may have this text. Each group comes with a lower
-    /// bound, in bits, for the evidence against its ids whose texts have the same length.
+    /// bound, in bits, for the evidence against ids with texts of this length.
     fn groups_of<'b>(
         &'b self,
         text: &GivenText<'_>,

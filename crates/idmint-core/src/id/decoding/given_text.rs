@@ -18,7 +18,7 @@ pub(super) struct GivenText<'a> {
     pub(super) is_of_format: bool,
     /// `true` if the caller named the format or the encoding.
     pub(super) is_pinned: bool,
-    /// The length in bytes of the prefix that preceded this text. `prefix_bits` is the information
+    /// The length in bytes of the prefix with which `text` starts. `prefix_bits` is the information
     /// in that prefix, in bits.
     pub(super) prefix_len: usize,
     pub(super) prefix_bits: f64,
@@ -43,9 +43,8 @@ impl<'a> GivenText<'a> {
         }
     }
 
-    /// Reads the text as a number in this encoding. An empty text never counts as an id, although
-    /// some encodings write zero as the empty text, because an empty text is usually a line without
-    /// an id.
+    /// Reads the text as a number in this encoding. An empty text is refused even if the encoding
+    /// writes 0 as the empty text, because an empty text is usually a line without an id.
     pub(super) fn read_as(&self, encoding: &Encoding) -> Result<u128, Rejection> {
         match encoding.read_unbounded(self.text) {
             Ok(_) if self.text.is_empty() => Err(Rejection::WrongLength),
@@ -67,9 +66,8 @@ impl<'a> GivenText<'a> {
         }
     }
 
-    /// Reads the number after one of the format's prefixes. Returns the number, and the rest of the
-    /// text with the length and the information of its prefix. Returns `None` if the text has no
-    /// such prefix.
+    /// Reads the number after one of the format's prefixes. Returns the number, and this text with
+    /// `prefix_len` and `prefix_bits` set. Returns `None` if the text has no such prefix.
     pub(super) fn read_behind_prefix(
         self,
         format: &Format,

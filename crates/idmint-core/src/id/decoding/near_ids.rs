@@ -72,9 +72,10 @@ impl<'a> DecoderAt<'a> {
     /// unlikely one.
     ///
     /// The result has at most four ids, the likeliest first. They differ from the text only in the
-    /// ways that [`lenient_text`](DecoderAt::lenient_text) lists. If no such id exists, they differ
-    /// by characters around the id in a sentence, or by other separators. If only the salt or the
-    /// check digits of a text are wrong, the result contains only ids that are part of the text.
+    /// ways that [`lenient_text`](DecoderAt::lenient_text) lists. If no such id exists, the search
+    /// also removes the characters around an id in a sentence, and then the separators. If only the
+    /// salt or the check digits of the text are wrong, the result contains only ids whose text is
+    /// part of the given text.
     pub fn near_ids(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<NearId<'a>> {
         let core = &unwrapped(text);
         let in_a_sentence =
@@ -105,8 +106,8 @@ impl<'a> DecoderAt<'a> {
             .collect()
     }
 
-    /// Returns the one encoded text that the caller meant, if that text differs from `text` only in
-    /// ways of a closed list.
+    /// Returns the text of the id that the caller meant, if that text differs from `text` only in
+    /// the ways listed below.
     ///
     /// The permitted differences are whitespace, a byte order mark, quotes, brackets, braces,
     /// commas and semicolons around the id, the case of letters, `I`, `L` and `O` in Crockford's
@@ -120,8 +121,8 @@ impl<'a> DecoderAt<'a> {
         self.text_with(text, filter, Liberty::Lenient)
     }
 
-    /// Returns the one encoded text that the caller meant, if it differs from `text` only in ways
-    /// that [`DecodeFilter::liberty`] permits.
+    /// Returns the text of the id that the caller meant, if that text differs from `text` only in
+    /// ways that [`DecodeFilter::liberty`] permits.
     ///
     /// Returns `None` in the same cases as [`lenient_text`](DecoderAt::lenient_text).
     pub fn meant_text(&self, text: &str, filter: DecodeFilter<'_>) -> Option<String> {

@@ -38,7 +38,7 @@ named! {
         Spreadsheet = "spreadsheet",
         /// The bytes of a UUID are in another order than the standard one.
         ByteOrder = "byte-order",
-        /// The number is negative: an unsigned number was read as a signed one.
+        /// The number is negative, probably because an unsigned number was read as a signed one.
         Sign = "sign",
     }
 }
@@ -127,9 +127,9 @@ pub(in crate::id) fn lost_digits_note(rounded: u64) -> Note {
     )
 }
 
-/// Returns the number of a decimal text that may be the result of rounding to a floating-point
-/// number: it has more than 53 bits, ends in `0`, and is what its nearest floating-point number
-/// prints.
+/// Returns the number in a decimal text if it may have been rounded to a floating-point number.
+/// Such a number has more than 53 bits, ends in `0`, and is printed as the same text after a
+/// conversion to a floating-point number.
 pub(in crate::id) fn rounded(text: &str) -> Option<u64> {
     let number = large_number(text)?;
     #[allow(clippy::cast_precision_loss, reason = "the lost digits are looked for")]

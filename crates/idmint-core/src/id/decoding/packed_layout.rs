@@ -139,8 +139,8 @@ impl FieldPlace {
             .iter()
             .map(|field| field.stride)
             .collect();
-        // Taking the remainder by a greater stride can be skipped if a smaller stride divides it,
-        // because the remainder by the smaller stride is the same afterwards.
+        // A stride can be skipped if a smaller stride divides it. For example, `id % 1000 % 10` is
+        // equal to `id % 10`.
         let is_needed = |place: usize| {
             strides[place + 1..]
                 .iter()

@@ -36,9 +36,9 @@ impl<'a> DecoderAt<'a> {
     /// Returns the formats whose ids this text looks like. Meant for texts that are no id, and for
     /// which [`near_ids`](DecoderAt::near_ids) has no suggestion.
     ///
-    /// A text looks like an id in three cases: it has hyphenated groups like ids of another salt,
-    /// only its check digits are wrong, or it is one letter shorter or longer than a likely id. The
-    /// third case counts only if no format fits in the first two.
+    /// A text looks like an id in three cases: it has the hyphenated groups of an id that was made
+    /// with another salt, only its check digits are wrong, or it is one letter shorter or longer
+    /// than a likely id. The third case counts only if no format fits in the first two.
     pub fn shaped_like(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let text = trim(text);
         if text.len() > TEXT_LEN_MAX {
@@ -83,8 +83,8 @@ impl<'a> DecoderAt<'a> {
         text.len() <= TEXT_LEN_MAX && !self.fitting(&[text], filter).is_empty()
     }
 
-    /// Returns the formats of which a text may be an id with an error. Either any of `texts` looks
-    /// like an id with another salt, or the first text is an id with wrong check digits.
+    /// Returns the formats for which one of `texts` looks like an id with another salt, or for
+    /// which the first of `texts` is an id with wrong check digits.
     fn fitting(&self, texts: &[&str], filter: DecodeFilter<'_>) -> Vec<Shape<'a>> {
         let shape = |format: &'a Format| {
             let mut accepted = format

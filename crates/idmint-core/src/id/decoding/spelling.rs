@@ -9,9 +9,10 @@ use crate::id::format::Format;
 pub(super) const BITS_OF_OTHER_ENCODING: f64 = 5.0;
 
 /// The evidence, in bits, against an id that looks like a UUID of version 3, 4, 5, 7 or 8 by
-/// chance, although the ids of its format are not UUIDs. The bits of the version and the variant
-/// match by chance (6 bits), and one in 2^7 texts that look like such a UUID is something else (7
-/// bits). UUIDs of the versions 1, 2 and 6 have a time, which is evidence enough.
+/// chance, although the ids of its format are not UUIDs. The evidence is 6 bits, because the
+/// version and the variant match by chance, plus 7 bits, because only one in 2^7 texts that look
+/// like such a UUID is something else. UUIDs of the versions 1, 2 and 6 have a time, which is
+/// evidence enough.
 const BITS_OF_RANDOM_VERSION: f64 = 13.0;
 
 /// The evidence, in bits, against an id in UUID notation that looks like a UUID of version 7 or 8,
@@ -65,8 +66,8 @@ impl Spelling {
         format.encodings.iter().enumerate().map(spelling).collect()
     }
 
-    /// `true` for the canonical encoding, and for an encoding that writes ids of other kinds as
-    /// UUIDs. A text in UUID notation says nothing about its format.
+    /// `true` for the canonical encoding, and for an encoding that writes ids in UUID notation
+    /// although they are not UUIDs. UUID notation alone says nothing about the format.
     pub(super) fn is_usual(self) -> bool {
         self.is_usual
     }

@@ -1,4 +1,4 @@
-//! The codecs, each of which writes numbers as text in its own way, in one enum.
+//! An enum of all codecs. Each codec writes numbers as text in its own way.
 
 use super::did::Did;
 use super::hashids::Hashids;
@@ -92,8 +92,8 @@ impl Codec {
         }
     }
 
-    /// Returns the table of all two-letter text endings. Returns `None` for codecs in which
-    /// consecutive numbers mostly differ in more than their last two letters.
+    /// Returns the table of all two-letter text endings. Returns `None` for codecs in which the
+    /// texts of consecutive numbers mostly differ in more than their last two letters.
     pub(crate) fn endings(&self) -> Option<Endings<'_>> {
         match self {
             Self::Positional(codec) => codec.endings(),

@@ -9,8 +9,8 @@ const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz234567";
 const LETTER_BITS: usize = 5;
 const CHECKSUM_BITS: usize = 32;
 
-/// A codec for texts of the form `did:METHOD:LETTERS`. The letters are the base32 of the CRC-32
-/// checksum of the number's bytes, followed by these bytes.
+/// A codec for texts of the form `did:METHOD:LETTERS`. The letters are the base32 of two parts: the
+/// CRC-32 checksum of the number's bytes, and then the bytes themselves.
 ///
 /// The number is written in as many big-endian bytes as the greatest value needs. If the bits of
 /// the checksum and the bytes do not fill whole letters, zero bits are added in front. Source: SIQ
@@ -137,7 +137,7 @@ impl Did {
     }
 }
 
-/// Returns the greatest number that has at most `bits` bits, and at most 128 bits.
+/// Returns the greatest number that fits into `bits` bits, or `u128::MAX` if `bits` is 128 or more.
 fn greatest_of(bits: usize) -> u128 {
     u32::try_from(bits)
         .ok()

@@ -21,8 +21,8 @@ impl Encoding {
     /// two, and of the greatest number. It also covers the blocklist.
     ///
     /// Two encodings of one layout have the same digest if they write every number as the same
-    /// text, even if their definitions differ. The salt cannot be read from the digest. Like from
-    /// ids, it can be found only by trying possible salts.
+    /// text, even if their definitions differ. The salt cannot be read from the digest. As with
+    /// ids, the salt can be found only by trying possible salts.
     ///
     /// ```
     /// use idmint_core::id::{Encoding, EncodingDefinition, EncodingKind};

@@ -345,7 +345,7 @@ impl Encoding {
     }
 
     /// Returns the letters of the digits in ascending order. Returns `None` if texts of this
-    /// encoding are not simply the number in these digits.
+    /// encoding are not plain numbers in these digits, such as Sqids and base64.
     pub(in crate::id) fn digit_letters(&self) -> Option<&str> {
         let Codec::Positional(positional) = &self.codec else {
             return None;

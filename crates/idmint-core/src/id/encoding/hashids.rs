@@ -16,10 +16,11 @@ const SEPARATORS: &str = "cfhistuCFHISTU";
 /// A codec that writes one number in letters whose order depends on a salt. Texts are padded to a
 /// minimum length, and may be split into hyphenated groups.
 ///
-/// The first letter of a text selects one of several shuffled alphabets, of which there is one for
-/// each digit. The number's digits in that alphabet follow. If the text would be too short, a guard
-/// letter is added in front, then another one at the end, and then padding outside the guards.
-/// Source: <https://hashids.org>, the reference implementation in JavaScript, which stops at 2^53.
+/// The first letter of a text selects a shuffled alphabet. There is one such alphabet for each
+/// possible first letter. The number's digits in that alphabet follow. If the text would be too
+/// short, a guard letter is added in front, then another one at the end, and then padding outside
+/// the guards. Source: <https://hashids.org>, the reference implementation in JavaScript, which
+/// stops at 2^53.
 #[derive(Debug, Clone)]
 pub(super) struct Hashids {
     alphabet: Alphabet,
@@ -183,7 +184,7 @@ impl Hashids {
         if can_be_padded || self.fixed_len().is_some() || text.len() > TEXT_LEN_MAX {
             return self.read(text).ok();
         }
-        // The first letter is determined by the number, whose digits follow it.
+        // The number determines the first letter. The other letters are the digits of the number.
         let (first, digits) = text.as_bytes().split_first()?;
         let place = usize::from(self.first_places.of_letter(*first)?);
         let number = self

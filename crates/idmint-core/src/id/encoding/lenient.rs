@@ -75,8 +75,8 @@ fn missing_hyphens(text: &str, groups: &[usize]) -> usize {
 /// Appends the letters to `out` with a hyphen between groups. Hyphens that are missing in `letters`
 /// are added.
 ///
-/// Returns `None` if a hyphen is elsewhere, or if the number of letters differs from that of the
-/// groups.
+/// Returns `None` if a hyphen is in another position, or if the groups do not add up to the number
+/// of letters.
 fn push_grouped(out: &mut String, letters: &str, groups: &[usize]) -> Option<()> {
     if groups.is_empty() {
         out.push_str(letters);

@@ -299,8 +299,8 @@ fn shuffle(letters: &mut [u8]) {
 struct Blocklist {
     /// The words, in one list for each possible first letter in lower case.
     by_first: Vec<Vec<Vec<u8>>>,
-    /// For each lower-case first letter, a bit mask of the second letters that its words have. The
-    /// bit of a second letter is given by its lowest five bits.
+    /// For each lower-case first letter, a bit mask of the second letters of its words. The lowest
+    /// five bits of a second letter are the position of its bit in the mask.
     seconds: Vec<u32>,
 }
 

@@ -138,7 +138,8 @@ impl FormatDefinition {
         let refused = |error: toml::de::Error| {
             FormatError::new(name, Cause::Toml(error.to_string().trim_end().to_owned()))
         };
-        // The parse error would quote the value of `encodings`, including the salts in it.
+        // Check this here, because the parse error would quote the value of `encodings`, including
+        // the salts in it.
         if table
             .get("encodings")
             .is_some_and(|encodings| !encodings.is_array())

@@ -75,7 +75,7 @@ pub struct Format {
     pub rule: Rule,
     /// The unit of the time field, or `None` if the format has none.
     pub tick: Option<Tick>,
-    /// The instant at which tick 0 begins, so that the time field is 0.
+    /// The instant at which tick 0 begins.
     pub epoch: UnixTime,
     /// The layouts of the ids: a single one, or one for each word of the suffix code.
     pub variants: Vec<Variant>,
@@ -88,7 +88,7 @@ pub struct Format {
     /// The smallest worker number that may be used for minting.
     pub first_worker: u32,
     /// The greatest worker number that may be used for minting. Greater numbers are left to another
-    /// generator. `None` if all worker numbers up to the greatest of the layout may be used.
+    /// generator. `None` if only the layout limits the worker number.
     pub last_worker: Option<u32>,
     /// The number of lanes (worker numbers) of a node, or `None` if the service's configuration
     /// decides.
@@ -103,18 +103,18 @@ pub struct Format {
     pub exclude: Option<PathBuf>,
     /// The guarantee about the order of ids in a random format.
     pub monotonic: Monotonic,
-    /// A label for people that explains a worker number, by worker number.
+    /// Labels that explain worker numbers to people, by worker number.
     pub labels: BTreeMap<u128, String>,
-    /// The exclusive upper bound for minted ids, or [`Format::UNBOUNDED`]. Greater ids are decoded
-    /// but never minted.
+    /// The exclusive upper bound for minted ids, or [`Format::UNBOUNDED`]. Ids from this bound on
+    /// are decoded but never minted.
     pub mint_below: u128,
     /// The earliest plausible time of an id, such as the year in which the format was published.
     /// Never earlier than the epoch.
     pub plausible_from: UnixTime,
-    /// The longest time by which a decoded time may be in the future and still be plausible.
+    /// The maximum duration by which the time of an id may be in the future and still be plausible.
     pub plausible_ahead: Duration,
-    /// The rarity of this format's ids compared with those of well-known formats, in bits. For
-    /// example, 8 means that they are 256 times rarer.
+    /// The rarity of this format's ids compared with ids of well-known formats, in bits. For
+    /// example, 8 means that ids of this format are 256 times rarer.
     ///
     /// Only decoding uses this number.
     pub rarity: u8,

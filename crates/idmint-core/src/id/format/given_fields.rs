@@ -351,9 +351,9 @@ impl Format {
         if self.time_of(count) == Some(given) {
             return Ok(count);
         }
-        // Decoding writes instants with a fixed number of fractional digits. Such an instant may
-        // lie before the start of its tick, so compare it with the start of the next tick truncated
-        // to these digits.
+        // Decoding truncates instants to a fixed number of fractional digits. A truncated instant
+        // may lie before the start of its tick, so compare it with the truncated start of the next
+        // tick.
         let unit = 10_i128.pow(9 - u32::from(tick.second_digits()));
         let next = self.time_of(count + 1).filter(|_| count < most);
         if next.is_some_and(|next| next.nanos() - next.nanos().rem_euclid(unit) == given.nanos()) {

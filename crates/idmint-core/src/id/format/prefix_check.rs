@@ -15,10 +15,9 @@ const LEN_MAX: usize = 64;
 /// Checks the prefixes and types in the definition of a format, and returns them. `has_types` is
 /// `true` if the layout already encodes types.
 ///
-/// If the canonical texts have a fixed length, different ids have different texts, because equal
-/// texts would need prefixes of equal length. If the texts vary in length, each prefix must end in
-/// a character that the texts do not contain. A prefix can then end only at the last such
-/// character.
+/// If the canonical texts have a fixed length, the length of a text shows where its prefix ends. If
+/// they vary in length, each prefix must end in a character that canonical texts do not contain,
+/// such as `_`. A prefix then ends at the last such character.
 pub(super) fn check_prefixes(
     definition: &FormatDefinition,
     encodings: &[Encoding],

@@ -186,11 +186,11 @@ impl Prefixes {
         }
     }
 
-    /// Returns the canonical text with its prefix that `text` stands for if it is read leniently.
+    /// Reads `text` leniently, and returns the prefix and canonical text that the caller meant.
     /// `Encoding::lenient_text` lists the permitted differences.
     ///
-    /// Types are read in any letter case and written in lower case. Other prefixes are read in any
-    /// case only if the letters of the text after the prefix have a single case.
+    /// Types are read in any letter case and written in lower case. Listed prefixes are read in any
+    /// case only if canonical texts have letters of a single case.
     pub(in crate::id) fn lenient_text(&self, text: &str, canonical: &Encoding) -> Option<String> {
         match self {
             Prefixes::Types { .. } => {

@@ -135,7 +135,7 @@ impl FormatDefinition {
 
 /// Checks that at least one id of a format with time is below `mint_below`.
 ///
-/// The check assumes the greatest values for all fields other than the time. If a field comes
+/// The check assumes the greatest values for all fields except the time. If a field comes
 /// before the time, its greatest value alone may exceed `mint_below`.
 pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
     let least = format.greatest_without_time();
@@ -180,8 +180,8 @@ pub(super) fn check_chained(
     )
 }
 
-/// Checks that no field to the left of the suffix code changes the bits of the code word. The word
-/// is read directly from the bits of the id.
+/// Checks that no field to the left of the suffix code changes the bits of the code word, because
+/// the word is read directly from the bits of the id.
 pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
     let word = layout
         .field_of(FieldKind::Qualifier)

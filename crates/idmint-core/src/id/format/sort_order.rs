@@ -37,8 +37,7 @@ impl Format {
         }
     }
 
-    /// Returns `true` if, of two ids with different times, the one with the later time is always
-    /// the greater number.
+    /// Returns `true` if an id with a later time is always a greater number.
     pub fn leads_with_time(&self) -> bool {
         self.variants[0].layout.time_leads()
     }

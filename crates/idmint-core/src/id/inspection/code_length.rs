@@ -48,9 +48,10 @@ pub(super) fn count_each<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, us
     counts
 }
 
-/// Returns the code length in bits of numbers whose greatest one takes `bits_of_greatest` bits. The
-/// shortest of three descriptions counts: numbers anywhere between the least and the greatest,
-/// numbers mostly near the greatest, or a few distinct numbers that repeat.
+/// Returns the code length in bits of a list of numbers. `bits_of_greatest` is the code length of
+/// the greatest number. The shortest of three descriptions counts: the numbers are anywhere between
+/// the least and the greatest, most numbers are near the greatest, or a few distinct numbers
+/// repeat.
 pub(super) fn bits_of_span(numbers: &[u128], bits_of_greatest: f64) -> f64 {
     let counts = count_each(numbers.iter().copied());
     let different: Vec<u128> = counts.keys().copied().collect();
@@ -75,8 +76,9 @@ fn bits_below_greatest(sorted: &[u128]) -> f64 {
     anywhere.min(bits_of_sizes(below.map(|number| greatest - number)))
 }
 
-/// Returns the code length in bits of numbers that are each written as their number of bits and
-/// then these bits. Small numbers take few bits in this way.
+/// Returns the code length in bits of numbers that are each written as a length and bits. For
+/// example, 5 (binary 101) is written as the length 3 and the bits 01, because the first bit is
+/// always 1. Small numbers take few bits in this way.
 fn bits_of_sizes(numbers: impl Iterator<Item = u128>) -> f64 {
     let sizes = count_each(numbers.map(|number| u128::BITS - number.leading_zeros()));
     let below_size =
@@ -85,9 +87,9 @@ fn bits_of_sizes(numbers: impl Iterator<Item = u128>) -> f64 {
 }
 
 /// Returns the code length in bits of numbers up to `max`. The shortest of several descriptions
-/// counts: the numbers are unrelated, a few distinct numbers repeat, they are close together, all
-/// are small, most are small, or those with the same key are close together. Each item of `keys` is
-/// a list with one key for each number, such as the tick of each id.
+/// counts: the numbers are unrelated, a few distinct numbers repeat, all numbers are close
+/// together, all are small, most are small, or the numbers with the same key are close together.
+/// Each item of `keys` is a list with one key for each number, such as the tick of each id.
 pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64 {
     let (width, count) = (log2_of_values(max), len_of(values));
     let of_few = |values: &[u128]| {
@@ -119,7 +121,7 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
         of_few(values),
         of_close(values),
         from_zero(values),
-        // For counters, most of whose values are small.
+        // This description fits counters, because most of their values are small.
         bits_of_sizes(values.iter().copied()),
     ]
     .into_iter();
@@ -129,8 +131,9 @@ pub(super) fn bits_of_field(values: &[u128], max: u128, keys: &[&[u128]]) -> f64
             .fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the code length in bits of numbers up to `most` that are written bit by bit. Each bit
-/// position is either constant, or is 1 in some share of the numbers.
+/// Returns the code length in bits of numbers up to `most`, if each bit position is described by
+/// itself. A position at which all numbers have the same bit takes 1 bit. Any other position takes
+/// at most one bit for each number, and less if ones are rare or frequent.
 pub(super) fn bits_of_bits(numbers: &[u128], most: u128) -> f64 {
     let width = u128::BITS - most.leading_zeros();
     let ones = (0..width).map(|bit| {
@@ -150,9 +153,10 @@ pub(super) fn bits_of_bits(numbers: &[u128], most: u128) -> f64 {
     bits_of_places(ones.map(cost))
 }
 
-/// Returns the code length in bits of texts that are written position by position. At each
-/// position, the letter is either the same in all texts, or each letter occurs in some share of the
-/// texts. `letters` is the number of possible letters.
+/// Returns the code length in bits of texts, if each position is described by itself. A position at
+/// which all texts have the same letter takes the bits of that letter once. Any other position
+/// takes fewer bits if few different letters occur there. `letters` is the number of possible
+/// letters.
 pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
     let (mut of_len, bits_of_letter): (BTreeMap<usize, Vec<&[u8]>>, f64) =
         (BTreeMap::new(), f64::from(letters).log2());
@@ -179,8 +183,9 @@ pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
     bits_of_lens + of_len.iter().map(of_texts).sum::<f64>()
 }
 
-/// Returns the code length in bits of all positions. It is the sum of the bits for each position's
-/// content, and the bits that say which positions are constant, either as a set or as runs.
+/// Returns the code length in bits of all positions. Each item of `places` has a flag that is
+/// `true` if the position is constant, and the bits for its content. The result also includes the
+/// bits that say which positions are constant, either as a set or as runs.
 fn bits_of_places(places: impl Iterator<Item = (bool, f64)>) -> f64 {
     let places: Vec<_> = places.collect();
     let (len, constant) = (

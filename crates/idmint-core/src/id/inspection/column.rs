@@ -14,8 +14,8 @@ use crate::time::UnixTime;
 /// The maximum length in bytes of a text that the sample stores. A longer text is not an id.
 const SAMPLED_LEN_MAX: usize = 256;
 
-/// The minimum evidence, in bits, that a column has lost its last digits. With 20 bits, one random
-/// column in 2^20 looks like that by chance.
+/// The minimum evidence, in bits, that the numbers of a column have lost their last digits. With 20
+/// bits, one random column in 2^20 looks like that by chance.
 const ROUNDED_BITS_MIN: u64 = 20;
 
 /// The maximum number of distinct worker numbers that are stored for each format.
@@ -62,8 +62,8 @@ pub struct IdColumn {
     /// The evidence, in bits, that the large numbers were rounded to floating-point numbers. It is
     /// valid only if `rounded` equals `large`.
     rounded_bits: u64,
-    /// The line numbers of the first lines that are not blank. If a format can read none of these
-    /// lines, they are its first lines that are not ids.
+    /// The line numbers of the first lines that are not blank. If a later line is the first id of a
+    /// format, these lines become the first entries of its `none_at`.
     first_lines: Vec<u64>,
 }
 
@@ -156,7 +156,7 @@ impl IdColumn {
         Some(fingerprint)
     }
 
-    /// Returns the notes that only all lines together allow, such as a note about lost digits.
+    /// Returns the notes that depend on all lines of the column, such as a note about lost digits.
     pub(super) fn notes(&self) -> Vec<Note> {
         let is_rounded =
             self.large > 0 && self.large == self.rounded && self.rounded_bits >= ROUNDED_BITS_MIN;
@@ -227,7 +227,7 @@ impl ReadLines {
         }
     }
 
-    /// `true` if the column's first line that is not blank is not an id, like the heading of a
+    /// `true` if the first line that is not blank is not an id, so it may be the heading of the
     /// column. `first_line` is the number of that line.
     pub(super) fn is_headed(&self, first_line: Option<u64>) -> bool {
         self.none_at

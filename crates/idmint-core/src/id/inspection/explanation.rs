@@ -13,7 +13,7 @@
 //! | the numbers, bit by bit | any other layout |
 //! | the fields, with a time of any epoch | the same layout with an unknown epoch |
 //! | the time, and any bits after it | a time with random bits |
-//! | the fields of another format with constants | ids of that format in an encoding that the format does not have |
+//! | the fields of another format with constants | ids of the other format in an encoding that it does not have |
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ const BITS_OF_UNKNOWN_EPOCH: [f64; 2] = [4.0, 8.0];
 /// probability is one in 2^3.
 const BITS_OF_UNKNOWN_REST: f64 = 3.0;
 
-/// The cost of assuming that the texts are ids of another format in an encoding that this format
-/// does not have, in bits. The probability is one in 2^8.
+/// The cost of assuming that the texts are ids of another format, in an encoding that the other
+/// format does not have, in bits. The probability is one in 2^8.
 const BITS_OF_FOREIGN_ENCODING: f64 = 8.0;
 
 /// The cost of writing down one letter of a prefix, in bits.
@@ -177,8 +177,8 @@ impl<'a> Fields<'a> {
 
     /// Returns the number of bits for the times of all ids, computed in two ways. The first number
     /// assumes that the epoch is known and writes the newest time as its age. The second number
-    /// writes the newest time as any time that fits the field. Returns `None` for a format without
-    /// time.
+    /// assumes that the newest time may be any value of the time field. Returns `None` for a format
+    /// without time.
     fn times(&self, now: UnixNanos) -> Option<(f64, f64)> {
         let format = self.format;
         let most = format.variants[0].layout.greatest_of(FieldKind::Time)?;
@@ -191,7 +191,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the number of bits for the variant of each id, plus the number of bits for all
-    /// fields other than the time.
+    /// fields except the time.
     fn bits(&self) -> f64 {
         let variants = count_each(self.parts.iter().map(|(variant, _)| *variant));
         let of_variants = bits_of_shares(variants.values().copied());
@@ -240,7 +240,7 @@ impl<'a> Fields<'a> {
         of_variants + of_fields.sum::<f64>()
     }
 
-    /// Returns the number of bits for all fields other than the time, assuming that their values
+    /// Returns the number of bits for all fields except the time, assuming that their values
     /// are random.
     fn bits_of_any_rest(&self) -> f64 {
         let of_one = |(_, parts): &(usize, Parts<'_>)| {
@@ -276,8 +276,8 @@ impl<'a> Fields<'a> {
 /// Groups the fields of an id into numbers, and leaves out constants and the time. Each number is a
 /// list of field indices.
 ///
-/// Adjacent worker and shard fields form one number, because the minting program may have divided
-/// the two fields elsewhere.
+/// Adjacent worker and shard fields form one number, because the program that minted the ids may
+/// have divided their bits at another position.
 fn numbers_in(fields: &[Field]) -> Vec<Vec<usize>> {
     let is_origin = |field: &Field| matches!(field.kind, FieldKind::Worker | FieldKind::Shard);
     let mut numbers: Vec<Vec<usize>> = Vec::new();

@@ -20,17 +20,17 @@ const TOLD_BITS: f64 = 10.0;
 /// times as likely.
 const CERTAIN_BITS: f64 = 20.0;
 
-/// The minimum rarity of a format that is found only in its canonical encoding, unless the caller
+/// A format of at least this rarity is found only in its canonical encoding, unless the caller
 /// names the format.
 const RARITY_OF_ANY: u8 = 32;
 
-/// One line in this number of lines may be something other than an id. A heading does not count.
+/// One line in this number of lines may be something other than an id. For example, 5 of 100 lines
+/// may be something else. A heading does not count.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
 /// The maximum number of bits for each line by which a rival explanation may be shorter, if the
-/// lines are clearly ids when each is read by itself. If the ids also have the constants of another
-/// format, as the suffixes of TypeIDs have those of a UUID, that format saves six bits for each
-/// line.
+/// lines are clearly ids when each is read by itself. For comparison, the suffixes of TypeIDs have
+/// the constants of a UUID, so a UUID format saves six bits for each line.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
 /// The minimum number of distinct lines for a finding that relies on lines that are clear by
@@ -49,7 +49,7 @@ pub struct Verdict<'a> {
     pub blank: u64,
     /// The format that was found for the column, or the reason why no format was found.
     pub finding: Finding<'a>,
-    /// The notes that only all lines together allow, such as a note about lost digits.
+    /// The notes that depend on all lines of the column, such as a note about lost digits.
     pub notes: Vec<Note>,
 }
 
@@ -102,8 +102,8 @@ named! {
         /// The lines are clearly ids, but of several formats. The candidates are these formats,
         /// each with the number of its lines.
         MixedFormats = "mixed_formats",
-        /// A format that is not known explains the column about equally well, such as plain
-        /// numbers, another layout or another epoch.
+        /// An explanation without a known format is about equally good, such as plain numbers, an
+        /// unknown layout or an unknown epoch.
         NoBetterThanChance = "no_better_than_chance",
     }
 }
@@ -143,7 +143,7 @@ struct Explained<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    /// Returns the format as which each row of the column can be decoded. Returns `None` if no
+    /// Returns the format with which each row of the column can be decoded. Returns `None` if no
     /// format was found, or if the caller named the format.
     pub fn format_of_rows(&self) -> Option<&'a Format> {
         match &self.finding {

@@ -133,8 +133,8 @@ pub struct Field {
     /// The number of bits by which the field's value is shifted left in the id, or `None` if the
     /// stride is not a power of two.
     pub(in crate::id) shift: Option<u32>,
-    /// The amount that one unit of the field adds to its number. Fields of the same name together
-    /// hold one number. A field whose name is unique has scale 1.
+    /// Fields of the same name together hold one number. The scale is the amount that one unit of
+    /// this field adds to that number. A field whose name is unique has scale 1.
     pub scale: u128,
     /// The only value that the field can have, or `None` if the field is not constant.
     pub constant: Option<u128>,
@@ -172,8 +172,8 @@ impl Field {
         value
     }
 
-    /// Returns the amount that `value` in this field adds to its number. Fields of the same name
-    /// together hold one number.
+    /// Returns `value` multiplied by the scale of this field. Fields of the same name together hold
+    /// one number, which is the sum of these products.
     #[inline]
     pub(super) fn share(&self, value: u128) -> u128 {
         if self.scale == 1 {

@@ -54,8 +54,8 @@ impl Layout {
 
     /// Returns `true` if a later time always gives a greater id.
     ///
-    /// This holds if only constants come before the time field, and only constants are between the
-    /// fields that hold the time.
+    /// This holds if only constants come before the time field. If several fields hold the time,
+    /// only constants may be between them, and a field with a greater scale must come first.
     pub fn time_leads(&self) -> bool {
         let varying = self.fields.iter().filter(|field| field.constant.is_none());
         let shares: Vec<_> = varying

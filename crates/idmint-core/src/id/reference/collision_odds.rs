@@ -7,8 +7,8 @@ use crate::id::layout::FieldKind;
 
 /// The number of ids after which a collision has a given probability, for a random format.
 ///
-/// The number covers the ids of one tick, or of one part of a tick if ids contain the part. In a
-/// format without time, the number covers all ids.
+/// The number counts the ids of one tick. If ids contain the part of the tick, the number counts
+/// the ids of one part. In a format without time, the number counts all ids.
 ///
 /// Source: the birthday problem. For n ids drawn from N equally likely ones, p = 1 - exp(-n (n - 1)
 /// / 2N). The numbers are rounded to three significant digits.
@@ -22,8 +22,7 @@ use crate::id::layout::FieldKind;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollisionOdds {
-    /// The number of random bits in an id, as an integer or with one decimal place in decimal
-    /// digits.
+    /// The number of random bits in an id as text, such as `74` or `71.5`.
     pub random_bits: String,
     /// The number of ids at which a collision has a probability of one in a million, in decimal
     /// digits.

@@ -99,7 +99,7 @@ pub enum Stored<'a> {
     Number,
     /// A UUID in the database's own UUID type. Applications bind it as text in this encoding.
     Uuid(&'a Encoding),
-    /// The id's number as this number of big-endian bytes.
+    /// The id's number in big-endian bytes. The value is the count of bytes.
     Bytes(usize),
     /// The id's text in this encoding.
     Text(&'a Encoding),

@@ -4,8 +4,8 @@
 //! In an ordered format, all ids of one response have the same timestamp. The response is drawn in
 //! chunks. The range of random numbers is divided into as many equal parts as the response has ids.
 //! A chunk with the ids `from` to `to` draws its random numbers from the parts `from` to `to`
-//! together, and sorts them. The probability of a collision with ids of other responses is
-//! therefore the same as without an order:
+//! together, and sorts them. Every random number is thus equally likely, so a collision with ids of
+//! other responses is as unlikely as without an order:
 //!
 //! ```text
 //!   random numbers   0 |------ chunk 1 ------|------ chunk 2 ------|-- chunk 3 --| 2^80
@@ -147,9 +147,9 @@ impl RandomMinter {
         })
     }
 
-    /// Takes the part of a tick that the next response gets. In the mode `clock`, this is the part
-    /// that contains the current time, or a later one. Otherwise the first response of a tick gets
-    /// a random part.
+    /// Takes the part of a tick for the next response. In the mode `clock`, this is the part that
+    /// contains the current time, or the part after the last taken one if that is later. Otherwise
+    /// the first response of a tick gets a random part, and each later response gets the next part.
     fn part(&self, parts: &TickParts) -> Result<TickPart, Rejection> {
         let now = self.clock.now().into();
         let tick = self.format.ticks_at(now)?;
@@ -205,8 +205,8 @@ impl RandomMinter {
     ) {
         while !ids.is_empty() {
             if *until_clock_read == 0 {
-                // The batch was already granted. If the format ends in the middle of the batch, the
-                // remaining ids therefore keep the last tick.
+                // The batch was already granted, so it must be completed. If the format has ended
+                // in the meantime, the remaining ids keep the last tick.
                 *base = self.base().unwrap_or(*base);
                 *until_clock_read = IDS_PER_CLOCK_READ;
             }
@@ -217,7 +217,7 @@ impl RandomMinter {
         }
     }
 
-    /// Draws the random fields of each id anew, and writes `base` plus these fields into `ids`.
+    /// Fills `ids`. Each id is `base` plus newly drawn random fields.
     fn draw(&self, base: u128, ids: &mut [u128], words: &mut Words) {
         match u64::try_from(self.bits) {
             Ok(bits) if self.ranges.is_empty() => {

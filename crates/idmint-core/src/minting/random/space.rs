@@ -5,7 +5,7 @@ use crate::id::{Field, FieldKind, Layout};
 /// The random fields of a layout as digits of a single number. The most significant field is the
 /// most significant digit.
 ///
-/// Of two ids that differ only in random fields, the one with the greater number is the greater id.
+/// If two ids differ only in random fields, the id with the greater number is the greater id.
 #[derive(Debug)]
 pub(super) struct RandomSpace {
     /// The random fields as digits, least significant first.

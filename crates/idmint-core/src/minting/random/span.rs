@@ -19,7 +19,8 @@ impl Span {
     }
 
     /// Divides the range into `of` parts of nearly equal size. Returns the parts with the indices
-    /// `from` (inclusive) to `to` (exclusive) as one range.
+    /// `from` (inclusive) to `to` (exclusive) as one range. For example, `parts(1, 3, 4)` of the
+    /// numbers 0 to 99 is the range 25 to 74.
     ///
     /// # Panics
     /// Panics if the range has at most `of` numbers, because some parts could then be empty.

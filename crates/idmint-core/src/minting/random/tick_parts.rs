@@ -1,4 +1,4 @@
-//! Gives each response of a process its own part of a tick, so that the responses are in order.
+//! Gives each response its own part of a tick, so that a later response has greater ids.
 
 use crate::id::Monotonic;
 use crate::sync::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// Bounds: a part lasts at least one nanosecond, so 64 bits suffice for more than 500 years.
 #[derive(Debug)]
 pub(super) struct TickParts {
-    /// The tick in which part 0 is, in ticks since the epoch.
+    /// The tick that contains part 0, in ticks since the epoch.
     base_tick: u128,
     /// The first part that no response has taken.
     /// Written by: `take`, by compare-exchange.

@@ -12,8 +12,8 @@ use rand::{RngExt, SeedableRng};
 pub enum Randomness {
     /// A ChaCha12 generator in each thread, whose seed comes from the kernel.
     Thread,
-    /// One generator with a fixed seed for all threads, which repeats the same ids in every run.
-    /// For tests.
+    /// One generator for all threads. Its seed is fixed, so every run produces the same ids. For
+    /// tests.
     Seeded(Arc<Mutex<Words>>),
 }
 
@@ -28,7 +28,7 @@ impl Randomness {
     }
 
     /// Calls `draw` with exclusive access to the random words of this source. The words are looked
-    /// up once, no matter how many `draw` takes.
+    /// up only once, even if `draw` takes many of them.
     pub(super) fn with_words<T>(&self, draw: impl FnOnce(&mut Words) -> T) -> T {
         match self {
             Randomness::Thread => WORDS.with_borrow_mut(draw),
@@ -95,8 +95,7 @@ impl Words {
 
 impl fmt::Debug for Words {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ids will consist of the words that are not used yet, so debug output must not contain
-        // them.
+        // Future ids will contain the unused words, so debug output must not show them.
         out.debug_struct("Words").finish_non_exhaustive()
     }
 }

@@ -9,9 +9,9 @@ use crate::time::UnixNanos;
 
 /// Reads sorted ids of another generator from lines of text, and collects their ticks.
 ///
-/// All lines must be in one encoding. If several encodings can read every line, the ticks of the
-/// ids in each of these encodings are excluded. The memory use depends on the number of ticks, not
-/// of ids.
+/// All lines must be in one encoding. If several encodings can read every line, the ids are read in
+/// each of these encodings, and all of their ticks are excluded. The memory use depends on the
+/// number of ticks, not of ids.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -81,11 +81,11 @@ impl ExcludedIds {
     /// Creates a reader to which no line has been passed yet.
     ///
     /// `workers` are the worker numbers with which this node may mint, or `None` for any worker
-    /// number. Earlier ticks than `from` are not collected, so every session must begin at or after
+    /// number. Ticks before `from` are not collected, so every session must begin at or after
     /// `from`.
     pub fn of(format: Arc<Format>, workers: Option<Vec<u32>>, from: UnixNanos) -> ExcludedIds {
-        // If the epoch is in the future, the tick of `from` is negative. Use 0 in this case, so
-        // that the ticks of all ids are collected.
+        // If the epoch is after `from`, the tick of `from` is negative. Use 0 in this case, so that
+        // the ticks of all ids are collected.
         let from_tick = format
             .tick
             .map_or(0, |tick| tick.count(format.epoch, from.into()));
@@ -229,8 +229,8 @@ impl ExcludedTicks {
     /// excluded ticks.
     ///
     /// # Panics
-    /// Panics if the session begins at `start` before the instant from which excluded ticks are
-    /// kept.
+    /// Panics if `start`, the start of the session, is before the instant from which excluded ticks
+    /// are kept.
     pub(in crate::minting) fn of_lane(
         &self,
         worker: u32,

@@ -8,7 +8,7 @@ use super::stamps::StampLine;
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::UnixNanos;
 
-/// The ticks that one sequencer must skip, and the two bounds that limit which stamps it hands out.
+/// The ticks that one sequencer must skip, and two upper bounds for the stamps that it hands out.
 #[derive(Debug)]
 pub(super) struct Exclusion {
     /// The ranges of excluded ticks, counted since the epoch. The ranges ascend, and no two are

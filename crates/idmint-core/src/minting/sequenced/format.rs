@@ -21,7 +21,7 @@ pub(in crate::minting) struct SequencedFormat {
     excluded: OnceLock<ExcludedTicks>,
 }
 
-/// Says for how long this node has its worker numbers, and holds the current minter.
+/// The period for which this node has its worker numbers, and the current minter.
 #[derive(Debug)]
 enum Holding {
     /// The node has the same worker numbers from the first session until the process exits.
@@ -84,7 +84,7 @@ impl SequencedFormat {
         }
     }
 
-    /// Returns the worker numbers of the slot that has the most of them.
+    /// Returns the worker numbers of the slot that has the most worker numbers.
     pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
         match &self.holding {
             Holding::ForGood { lanes, .. } => lanes,
@@ -93,7 +93,7 @@ impl SequencedFormat {
     }
 
     /// Returns a reader for the ids of another generator. It collects the ticks that sessions must
-    /// skip, and every session must begin at or after `from`.
+    /// skip. It ignores ticks before `from`, so every session must begin at or after `from`.
     pub(in crate::minting) fn excluded_ids(&self, from: UnixNanos) -> ExcludedIds {
         let workers = match &self.holding {
             Holding::ForGood { lanes, .. } => Some(lanes.workers().to_vec()),
@@ -193,8 +193,8 @@ impl SequencedFormat {
     }
 }
 
-/// A thread's own reference to a minter. Each thread counts its references separately, because
-/// threads that mint concurrently would contend for a shared count.
+/// A thread's own reference to a minter. Each thread has its own reference count, because
+/// concurrent threads would contend for a shared count.
 pub(in crate::minting) type KeptMinter = Rc<Arc<SequencedMinter>>;
 
 thread_local! {

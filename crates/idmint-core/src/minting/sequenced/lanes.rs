@@ -29,7 +29,8 @@ pub enum LaneCount {
 }
 
 /// The worker numbers of this node in one format. Lane `lane` of the node has the worker number
-/// `first_worker + lane x slots + slot`.
+/// `first_worker + lane x slots + slot`. For example, with four slots and a `first_worker` of 0,
+/// the lanes of slot 1 are 1, 5, 9 and so on.
 ///
 /// Nodes in different slots have different worker numbers, even if they have different numbers of
 /// lanes.
@@ -194,7 +195,7 @@ impl SlotLanes {
         })
     }
 
-    /// Returns the worker numbers of the slot that has the most of them.
+    /// Returns the worker numbers of the slot that has the most worker numbers.
     pub(in crate::minting) fn most(&self) -> &Lanes {
         &self.most
     }

@@ -13,8 +13,8 @@ use crate::minting::session_start::SessionStart;
 use crate::time::{Tick, UnixNanos};
 
 /// Formats with ticks of this length or longer have no lead: their ids are never ahead of the
-/// clock. A lead has at least one tick. With long ticks, users would notice that the times of ids
-/// are in the future.
+/// clock. A lead is at least one tick, and with such long ticks users would notice that the times
+/// of ids are in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
 /// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
@@ -22,7 +22,7 @@ const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 pub(in crate::minting) struct SequencedMinter {
     /// The amounts that the fields add to an id, for each variant of the format.
     shapes: Vec<Shape>,
-    /// The greatest number of ids that one request can be granted, for each variant of the format.
+    /// The maximum number of ids that one request can get, for each variant of the format.
     counts_max: Vec<u64>,
     /// The worker numbers. Lane `n` has the worker number at index `n`.
     numbers: Lanes,
@@ -209,9 +209,10 @@ impl SequencedMinter {
 
     /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately.
     ///
-    /// If no lane has enough ids to send immediately, the request gets ids of the lane that is free
-    /// first, and waits. A request that is larger than one lane can ever send immediately, or would
-    /// wait longer than `wait_max`, is spread over all lanes.
+    /// If no lane has enough ids to send immediately, the request waits for the first lane that has
+    /// enough. If a batch may contain ids of several lanes, two kinds of requests are spread over
+    /// all lanes instead: a request that is larger than one lane can ever send immediately, and a
+    /// request that would wait longer than `wait_max`.
     #[inline]
     pub(in crate::minting) fn reserve(
         &self,
@@ -225,8 +226,8 @@ impl SequencedMinter {
         }
     }
 
-    /// Reserves the ids of a request for which no lane has enough ids to send immediately. The
-    /// first lane has enough at `due`.
+    /// Reserves the ids of a request for which no lane has enough ids to send immediately. `due` is
+    /// the earliest instant at which a lane has enough.
     fn reserve_late(
         &self,
         due: UnixNanos,
@@ -242,8 +243,8 @@ impl SequencedMinter {
             return self.spread(request, moment, counters);
         }
         if due.since(moment.now) <= self.wait_max {
-            // Another thread may reserve these stamps in the meantime. In that case try the lane
-            // that is now free first, at most once for each lane.
+            // Another thread may reserve these stamps in the meantime. In that case, choose a lane
+            // again and retry. The number of lanes limits the retries.
             for _ in 0..=self.lanes.len() {
                 let lane = self.first_to_answer(request, moment);
                 match self.lanes[lane].sequencers[request.variant()].reserve(
@@ -284,7 +285,7 @@ impl SequencedMinter {
         }
     }
 
-    /// Returns the greatest number of ids that a request for this variant can be granted.
+    /// Returns the maximum number of ids that one request for this variant can get.
     pub(in crate::minting) fn count_max(&self, variant: usize) -> u64 {
         self.counts_max[variant]
     }
@@ -295,7 +296,7 @@ impl SequencedMinter {
     }
 
     /// Reserves the ids of a request on the lowest lane whose ids can be sent immediately. If there
-    /// is no such lane, the error has the earliest instant at which one has enough ids.
+    /// is no such lane, the error contains the earliest instant at which a lane has enough ids.
     #[inline]
     fn reserve_at_once(
         &self,
@@ -450,9 +451,10 @@ impl SequencedMinter {
 /// Divides `count` stamps among all lanes, and returns for each lane the stamp at which its share
 /// ends.
 ///
-/// A row consists of the `together` stamps of a lane that become free at the same time. The stamps
-/// of all rows but the last are taken completely. In the last row, lower lanes are used first.
-/// `free` has the first free stamp of each lane.
+/// `free` contains the first free stamp of each lane. The stamps of a lane are divided into rows of
+/// `together` stamps, which become free at the same time. Row 0 of every lane begins at stamp 0.
+/// All rows but the last are taken completely. In the last row, lower lanes are used first. For
+/// example, with `free = [3, 0]`, `together = 10` and `count = 15`, the shares end at `[10, 8]`.
 fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
     let all_before = |row: u64| {
         let end = row.saturating_mul(together);

@@ -31,8 +31,8 @@ pub(crate) struct Sequencer {
     lead_ticks: u64,
     /// Determines the sequence at which the first run of each tick begins.
     spread: Spread,
-    /// The excluded ticks, or `None` if no tick is excluded. They are looked at only when a run
-    /// reaches the ceiling, so that sequencers without excluded ticks are not slower.
+    /// The excluded ticks, or `None` if no tick is excluded. They are checked only when a run
+    /// reaches the ceiling, so that other sequencers are not slower.
     exclusion: Option<Box<Exclusion>>,
     state: CachePadded<StampState>,
 }
@@ -93,8 +93,8 @@ pub(crate) enum Shortage {
     },
     /// The run would end after the last stamp that the format can mint.
     Ended,
-    /// The format has not begun yet. It begins with its first whole tick after a floor or
-    /// `start_after`, which is later than the start of the session.
+    /// The format has not begun yet. It begins with its first whole tick after a floor or after
+    /// `start_after`, and this tick is later than the start of the session.
     NotOpen {
         /// The instant at which the format's first whole tick begins.
         opens_at: UnixNanos,
@@ -178,7 +178,7 @@ impl Sequencer {
         &self.line
     }
 
-    /// Reserves `count` consecutive stamps, at least one, whose ids can be sent after at most
+    /// Reserves `count` consecutive stamps (at least one). Their ids can be sent after at most
     /// `wait_max`.
     ///
     /// The run begins at the first free stamp. The first run of the current tick may begin a few
@@ -300,8 +300,8 @@ impl Sequencer {
     ///
     /// # Errors
     /// Returns [`Shortage::Ended`] if the format has no such stamps left. Returns
-    /// [`Shortage::Sequence`] with the due time of a position as soon as that position would have
-    /// to wait longer than `wait_max`.
+    /// [`Shortage::Sequence`] at the first position that would have to wait longer than `wait_max`,
+    /// with the due time of that position.
     fn place_around(
         &self,
         exclusion: &Exclusion,
@@ -419,8 +419,8 @@ impl Sequencer {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// Returns the instant of the first stamp if a floor or a `start_after` makes it later than the
-    /// start of the session. Returns `None` otherwise.
+    /// Returns the instant of the first stamp if a floor or a `start_after` makes this instant
+    /// later than the start of the session. Otherwise returns `None`.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
         let is_later = self.first > self.line.first_stamp_at(self.start.at);
         is_later.then(|| self.line.tick_start(self.first / self.line.per_tick()))
@@ -455,7 +455,7 @@ impl Sequencer {
         assert!(ceiling >= before, "a horizon is never lowered");
     }
 
-    /// `true` if stamps at or above the hint `refill` have been handed out.
+    /// `true` if a stamp at or above the hint `refill` was handed out.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
         // If `next` is still the first stamp, no stamp was handed out, even if the first stamp is
@@ -478,9 +478,9 @@ impl Sequencer {
     /// contains `moment.now`.
     ///
     /// As soon as the clock reaches a tick, all stamps of that tick and of the lead after the tick
-    /// are free. Before the clock reaches the start, no stamps are free. While a session that began
-    /// ahead of its clock is catching up, stamps become free one by one: the stamps that the
-    /// catch-up has passed, and the stamps of the lead.
+    /// are free. Before the clock reaches the start, no stamps are free. There is one exception:
+    /// while a session that began ahead of its clock is catching up, stamps become free one by one.
+    /// They are free up to the instant that the session has reached plus the lead.
     #[inline]
     fn free_until(&self, tick: u64, moment: &Moment) -> u64 {
         let by_clock = if moment.now < self.line.base() {
@@ -516,8 +516,8 @@ impl Sequencer {
 /// The start of a session, and the clock time at which the session began. If the session began
 /// ahead of its clock, it advances at half speed until the clock has caught up.
 ///
-/// At full speed, a process that is killed and restarted again and again would get ever further
-/// ahead of its clock.
+/// At full speed, each restart of a process that is killed again and again would put the process
+/// further ahead of its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CatchUp {
     start: UnixNanos,
@@ -526,8 +526,8 @@ pub(crate) struct CatchUp {
     caught_up_at: UnixNanos,
 }
 
-/// The clock time of one request, which is read only once, and the instant that a session ahead of
-/// its clock has reached.
+/// The clock time of one request, and the instant that the session has reached if it is ahead of
+/// its clock. The clock is read only once for each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// The clock time, which is an estimate of the true time.
@@ -587,8 +587,8 @@ impl Moment {
 /// Determines the sequence at which the first run of a tick begins. It is one of the first `N`
 /// sequences, and depends only on the tick.
 ///
-/// `N` is a power of two, 1 to 2^30. Neighbouring ticks, and ticks with a constant distance, begin
-/// at sequences that are far apart.
+/// `N` is a power of two, 1 to 2^30. Neighbouring ticks, and ticks at a constant distance (such as
+/// every tenth tick), begin at sequences that are far apart.
 ///
 /// Source: multiplicative hashing with the golden ratio, D. Knuth, The Art of Computer Programming,
 /// volume 3, section 6.4.

@@ -1,7 +1,7 @@
 //! Model checks of the sequencer. They explore every interleaving of a few threads, and every order
 //! in which a thread may see the writes of other threads.
 //!
-//! [`explore`] asserts that the situation of interest occurs, and counts how often.
+//! [`explore`] asserts that each model reaches the situation that it tests, and counts how often.
 
 use std::ops::Range;
 

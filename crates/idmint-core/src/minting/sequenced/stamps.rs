@@ -16,14 +16,14 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// Units: stamps and ticks relative to the start, instants in nanoseconds since 1970.
 ///
 /// Relative stamps suffice for at least ten years, which is checked when the format is compiled. A
-/// greater bound than 64 bits can hold is replaced by the greatest stamp, which is never minted.
-/// Instants end in the year 2554, like the clock.
+/// bound that does not fit into 64 bits is replaced by the greatest stamp, which is never minted.
+/// Instants end in the year 2554, like the time of the clock.
 #[derive(Debug, Clone)]
 pub(crate) struct StampLine {
     /// The instant from which relative ticks are counted. It is never before the epoch.
     base: UnixNanos,
-    /// The time by which `base` is after the beginning of its tick, in units of `1 / parts`
-    /// nanoseconds.
+    /// The time from the beginning of the tick that contains `base` to `base` itself, in units of
+    /// `1 / parts` nanoseconds.
     phase: u64,
     /// The tick that contains `base`, counted since the epoch. It may exceed 64 bits, although only
     /// ticks of at most 64 bits can be minted.
@@ -72,7 +72,7 @@ impl StampLine {
         self.base
     }
 
-    /// Returns the tick of a relative stamp, counted since the epoch, and its sequence.
+    /// Returns the tick (counted since the epoch) and the sequence of a relative stamp.
     pub(crate) fn tick_and_sequence(&self, stamp: u64) -> (u64, u64) {
         let (tick, sequence) = (stamp / self.per_tick, stamp % self.per_tick);
         let tick = u64::try_from(self.base_tick + u128::from(tick));
@@ -82,8 +82,8 @@ impl StampLine {
         )
     }
 
-    /// Returns the relative stamp at which `tick` begins, or zero if the tick begins before the
-    /// start of the line. `tick` is counted since the epoch.
+    /// Returns the relative stamp at which `tick` begins, or zero if `tick` is before the tick that
+    /// contains `base`. `tick` is counted since the epoch.
     pub(crate) fn stamp_of_tick(&self, tick: u128) -> u64 {
         bounded(
             tick.saturating_sub(self.base_tick)
@@ -92,7 +92,7 @@ impl StampLine {
     }
 
     /// Returns the first relative stamp of the first tick that begins at or after `instant`.
-    /// Returns zero if that tick begins before the start of the line.
+    /// Returns zero if that tick is before the tick that contains `base`.
     pub(crate) fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
         let before_base = u128::from(self.base.get().saturating_sub(instant.get()))
             * u128::from(self.tick.parts());
@@ -103,7 +103,8 @@ impl StampLine {
         bounded(ticks.saturating_mul(u128::from(self.per_tick)))
     }
 
-    /// Returns the number of the tick that contains `instant`, relative to the start of the line.
+    /// Returns the number of the tick that contains `instant`. The tick that contains `base` has
+    /// the number 0.
     #[inline]
     pub(crate) fn tick_at(&self, instant: UnixNanos) -> u64 {
         let (tick, _) = divided(self.scaled(instant), self.tick.nanos());
@@ -114,8 +115,8 @@ impl StampLine {
     /// Returns the first relative stamp whose instant is not before `instant`.
     ///
     /// If `instant` is a horizon, the result is both the exclusive end of the usable stamps and the
-    /// first stamp after a restart. Both use the same rounding, so they never overlap, whatever the
-    /// length of a tick is.
+    /// first stamp after a restart. Both use the same rounding, so the stamps before and after the
+    /// restart never overlap, whatever the length of a tick is.
     pub(crate) fn first_stamp_at(&self, instant: UnixNanos) -> u64 {
         // The product of 64 bits (nanoseconds), 20 bits (parts) and 32 bits (stamps) fits into 128
         // bits.
@@ -160,7 +161,7 @@ impl StampLine {
     }
 
     /// Returns the instant that is `units` units of `1 / parts` nanoseconds after `base`, rounded
-    /// up to a nanosecond. Returns the last possible instant if that is earlier.
+    /// up to a nanosecond. The result is at most the last possible instant.
     #[inline]
     fn unscaled(&self, units: u128) -> UnixNanos {
         let (nanos, part) = divided(units, self.tick.parts());
@@ -171,8 +172,8 @@ impl StampLine {
     }
 }
 
-/// Converts a number to 64 bits. A number that does not fit becomes the greatest one, which is
-/// never reached if it is used as a bound.
+/// Converts a number to 64 bits. A number that does not fit becomes `u64::MAX`. As a bound,
+/// `u64::MAX` is never reached.
 #[inline]
 fn bounded(number: u128) -> u64 {
     u64::try_from(number.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
@@ -199,8 +200,8 @@ pub(in crate::minting) struct Shape {
     pub(in crate::minting) steps: Steps,
 }
 
-/// The distances between neighbouring ids of a tick and between neighbouring ticks, as amounts that
-/// are added to an id.
+/// The amounts by which an id increases from one tick to the next, and from one sequence to the
+/// next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::minting) struct Steps {
     pub(in crate::minting) time_stride: u128,
@@ -252,8 +253,8 @@ impl Run {
         self.count
     }
 
-    /// Removes the next ids from the run, as far as they are in one tick, and returns them. Returns
-    /// at most `limit` ids, which must be at least one. Returns `None` if the run is empty.
+    /// Removes and returns the next ids of the run, up to the end of the current tick. Returns at
+    /// most `limit` ids, which must be at least one. Returns `None` if the run is empty.
     pub(crate) fn take_progression(&mut self, limit: u64) -> Option<Progression> {
         if self.count == 0 {
             return None;
@@ -294,9 +295,8 @@ impl Run {
 /// Runs of several worker numbers in one batch. Their ids are read tick by tick, and within a tick
 /// in the order of the worker numbers.
 ///
-/// If the time comes before the worker number in the layout, and the worker number before the
-/// sequence, the ids increase from the first to the last. See
-/// [`Format::has_lanes_in_order`](crate::id::Format::has_lanes_in_order).
+/// The ids ascend if the layout has the time before the worker number, and the worker number before
+/// the sequence. See [`Format::has_lanes_in_order`](crate::id::Format::has_lanes_in_order).
 #[derive(Debug)]
 pub(in crate::minting) struct LaneRuns {
     /// The runs, ordered by worker number and then by stamp.
@@ -309,13 +309,13 @@ impl LaneRuns {
         LaneRuns { runs }
     }
 
-    /// Returns the ids of each run that have not been read yet.
+    /// Returns the runs, each with only the ids that have not been read yet.
     pub(in crate::minting) fn left(&self) -> impl Iterator<Item = Run> {
         self.runs.iter().copied()
     }
 
-    /// Removes the next ids, as far as they have the same tick and worker number, and returns them.
-    /// Returns at most `limit` ids, which must be at least one. Returns `None` if no ids are left.
+    /// Removes and returns the next ids that have the same tick and worker number. Returns at most
+    /// `limit` ids, which must be at least one. Returns `None` if no ids are left.
     pub(in crate::minting) fn take_progression(&mut self, limit: u64) -> Option<Progression> {
         let left = self.runs.iter_mut().filter(|run| run.count > 0);
         // If several runs are in the same tick, `min_by_key` returns the first one, which has the

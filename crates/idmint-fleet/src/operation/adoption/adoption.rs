@@ -141,8 +141,8 @@ impl Adoption {
         let fleet = agreed.fleet.to_string();
         self.note(folder, AdoptionProgress::FloorRaised(fleet.clone()))?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
-        // Nodes refuse records while `lacks_records` is set. An adoption writes records all the
-        // same, because it brings missing ones back.
+        // Nodes neither read nor write records while `lacks_records` is set. An adoption does both
+        // anyway, because it brings back missing records.
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta {
             lacks_records: false,
             ..agreed.meta()
@@ -346,8 +346,9 @@ impl Adoption {
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Raises the floor to the folder's horizon, so that no slot is used below it, unless the slot
-    /// `far` alone takes over that horizon. Adds the folder's formats to the fleet.
+    /// Adds the folder's formats to the fleet, and raises the floor to the folder's horizon, so
+    /// that no slot is used below it. If the slot `far` alone takes over that horizon, the floor is
+    /// not raised to it.
     fn raise_floor(
         &self,
         folder: &AdoptedFolder,
@@ -368,8 +369,8 @@ impl Adoption {
                     );
                     return Ok(agreed);
                 }
-                // The next read shows whether the write was done, even if it was refused or got no
-                // response.
+                // The next iteration reads the agreement again, which shows whether the write was
+                // done.
                 Agreement::ToWrite(transaction) => match self.coordinator.commit(&transaction) {
                     Ok(_) | Err(CoordinatorError::NoAnswer(_)) => {}
                     Err(error) => return Err(error.into()),
@@ -432,9 +433,9 @@ impl Adoption {
     }
 }
 
-/// Returns the time since which recorded request keys are adopted. The time is computed only from
-/// the last append of each ledger. If it were computed from all appends, it could be later, but not
-/// earlier.
+/// Returns the time since which request keys must have been recorded to be adopted. The time is
+/// computed only from the last append of each ledger. Computing it from all appends could only make
+/// it later, so no key that is needed is left out.
 fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
     let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {

@@ -29,7 +29,8 @@ pub enum AdoptionError {
         /// The differences, sorted by key. There is at least one. `now` is the value in the folder.
         differences: Vec<Difference>,
     },
-    /// The node was far ahead of the clock, and more than one slot would have to rest until then.
+    /// The node's horizon is far ahead of the clock. After an adoption, several slots or the
+    /// fleet's only slot would stay unused until that time.
     #[error(
         "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that adopts it would \
          stand still until then. Set this clock right if it is behind; else adopt the folder then, or by a fleet in another \
@@ -40,7 +41,7 @@ pub enum AdoptionError {
         horizon: UnixNanos,
         /// The clock reading of this machine.
         now: UnixNanos,
-        /// The reason why more than one slot is affected.
+        /// The reason why it does not suffice to leave one of several slots unused.
         why: String,
     },
     /// The fleet's agreement contradicts the configuration, or cannot be read.

@@ -8,10 +8,10 @@
 //!                             └ write_note               └ the floor, then write_note └ adopt     └ write_note
 //! ```
 //!
-//! If a run is interrupted at any point, the next run continues. It repeats each step unless the
-//! step is already done, and no step undoes an earlier one. Two rules keep ids unique. The folder
-//! mints nothing once its horizon has been read. The floor applies to all slots, because the worker
-//! numbers that a single node used may belong to other slots in a fleet.
+//! If a run is interrupted at any point, the next run continues. It skips the steps that are
+//! already done, and no step undoes an earlier one. Two rules keep ids unique. First, no node mints
+//! in the folder once the folder's horizon has been read. Second, the floor applies to all slots,
+//! because the worker numbers of the single node may belong to any slot of the fleet.
 
 mod adoption;
 mod adoption_error;

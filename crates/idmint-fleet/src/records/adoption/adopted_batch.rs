@@ -12,8 +12,8 @@ use idmint_records::ledger::{EventId, KeyHash};
 use idmint_storage::{DoneRequest, WrittenDay};
 use idmint_storage::{FailureKind, StoreError};
 
-/// A batch of rows to write to the fleet. Each row is written after the rows that were put before
-/// it, or in the same transaction.
+/// A batch of rows to write to the fleet. The rows are written in the order in which they were
+/// added, several of them in one transaction.
 pub(super) struct AdoptedBatch<'a> {
     store: &'a SharedStore,
     /// `true` to check the rows without writing them.
@@ -60,9 +60,9 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
-    /// If `is_new` is `true`, adds those rows of a record that the fleet lacks to the batch.
-    /// Returns the first key with a difference, or `None` if there is no difference. A key differs
-    /// if the fleet has another value, or if the fleet lacks it and `is_new` is `false`.
+    /// Compares the rows of a record with those of the fleet. If `is_new` is `true`, adds the rows
+    /// that the fleet lacks to the batch. If `is_new` is `false`, a missing row counts as a
+    /// difference. Returns the first key whose row differs, or `None` if there is no difference.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`], and [`StoreError`] if the fleet cannot be
@@ -196,8 +196,8 @@ fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
     })
 }
 
-/// Groups request keys by the day on which they were recorded. Each day also has the event whose id
-/// becomes part of the name of that day's list.
+/// Groups request keys by the day on which they were recorded. Each group also has an event, whose
+/// id becomes part of the key under which the day's list is stored.
 fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> {
     let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
     for done in requests {

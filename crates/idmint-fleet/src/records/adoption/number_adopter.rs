@@ -51,8 +51,8 @@ impl RecordAdopter {
             };
             count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
             count.requests += u64::try_from(given.len()).expect("a page is short");
-            // The fleet may have divided the same numbers into other rows, so compare the numbers
-            // themselves.
+            // The fleet may store the same numbers in other rows, for example two rows instead of
+            // one. So compare the numbers and not the rows.
             let (old, new) =
                 given.split_at(given.partition_point(|given| Some(given.last) <= known));
             let is_alike = self.store.given_from(series, from, old.len())? == old;

@@ -197,7 +197,7 @@ impl RecordAdopter {
         Ok(count)
     }
 
-    /// Adds those requests that the fleet lacks to the batch. Returns the number of all `requests`.
+    /// Adds the requests that the fleet lacks to the batch. Returns the length of `requests`.
     fn adopt_requests(
         &self,
         ledger: LedgerId,
@@ -222,7 +222,7 @@ impl RecordAdopter {
             match there {
                 None => batch.put_request(*done, revision)?,
                 Some(there) if there == *done => {}
-                // A caller reused the key after more than a day.
+                // A caller used the key again more than a day later, so keep the later request.
                 Some(there) if done.recorded < remembered_since(there.recorded) => {}
                 Some(there) if there.recorded < remembered_since(done.recorded) => {
                     batch.put_request(*done, revision)?

@@ -48,8 +48,9 @@ impl ChainChoice {
                 .into_iter()
                 .flatten()
                 .filter(|commit| commit.continues(head));
-            // An earlier restore may have lost a commit, after which the ledger continued with
-            // another one. The commit of the later era is then the current one.
+            // Two journalled commits can follow the same event: one that an earlier restore lost,
+            // and one that was appended after that restore. Choose the second one, whose era is
+            // later.
             let Some(commit) =
                 candidates.max_by_key(|commit| (commit.era, commit.recorded, commit.last))
             else {

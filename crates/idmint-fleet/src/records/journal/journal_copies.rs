@@ -76,7 +76,7 @@ pub struct JournalledFleet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JournalledAnchor {
     pub(super) anchor: Anchor,
-    /// The latest era of the fleet under which any journal lists the anchor.
+    /// The latest era in which any journal has the anchor.
     pub(super) era: FleetEra,
     /// Other anchors of the same journalled row that are within reach of this anchor. Anchors may
     /// be that close to each other if a report kept its id.
@@ -131,7 +131,7 @@ pub enum JournalError {
 
 /// The reason why a file is not indexed.
 enum NotIndexed {
-    /// The file has this key of another namespace.
+    /// The file contains this key, which belongs to another namespace.
     Stray(String),
     /// A later version of this program wrote the file.
     LaterVersion,
@@ -182,10 +182,10 @@ impl JournalCopies {
         Ok(copies)
     }
 
-    /// Keeps only the rows of the fleet that had one of these names, and returns the facts about
-    /// this fleet that the journals contain. A node may have been part of other fleets before. If
-    /// `names` is empty because the store has no fleet any more, the fleet is that of the last row
-    /// in the first journal that has rows.
+    /// Keeps only the rows of the fleet that had one of these names, and returns the facts that the
+    /// journals contain about this fleet. Other rows can exist if a node was part of another fleet
+    /// before. If `names` is empty because the store has no fleet any more, the last row of the
+    /// first journal that has rows determines the fleet.
     ///
     /// # Errors
     /// Returns [`JournalError::OtherFleet`] if a journal has rows of other fleets only.
@@ -286,8 +286,8 @@ impl JournalCopies {
         origins: &mut Vec<u128>,
     ) -> Result<(), NotIndexed> {
         let (mut at, mut era, mut rows) = (0, None, 0);
-        // While the current part of the file cannot be used: the start of that part, and `true` if
-        // the part has whole records.
+        // `Some` while the current part of the file cannot be used. Contains the start of that
+        // part, and `true` if the part has a whole record.
         let mut unused: Option<(usize, bool)> = None;
         let first_damaged = self.damaged.len();
         let damaged_part = |from: usize, to: usize, rows_before| DamagedPart {
@@ -307,8 +307,8 @@ impl JournalCopies {
                 at += 1;
                 continue;
             };
-            // The unusable part is at most as long as the record of an era. Rows are longer. So the
-            // part may have been such a record, and the era of the following rows is unknown.
+            // An unusable part of at most `ERA_LEN` bytes may have been the record of an era,
+            // because the record of a row is longer. The era of the following rows is then unknown.
             if unused.is_some_and(|(from, _)| at - from <= ERA_LEN) {
                 era = None;
             }

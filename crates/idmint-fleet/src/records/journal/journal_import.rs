@@ -255,8 +255,8 @@ impl<'a> JournalImport<'a> {
         Ok(count(put_now))
     }
 
-    /// Adds to `done.lost` those of the journalled commits `others` that the coordinator does not
-    /// have. `head` is the ledger with its last event.
+    /// Looks up the journalled commits `others` in the coordinator, and adds the missing ones to
+    /// `done.lost`. `head` is the ledger with its last event.
     fn report_lost(
         &self,
         others: &[JournalledCommit],
@@ -393,9 +393,9 @@ fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
     done.collect()
 }
 
-/// Adds the journalled anchors (first reports of conjunctions) that `there` lacks to `there`,
-/// beginning with the latest era. Returns the anchors that cannot be added, because another anchor
-/// is within their reach and was not in the same journalled row.
+/// Adds missing journalled anchors (first reports of conjunctions) to `there`, beginning with the
+/// latest era. Returns the anchors that cannot be added. An anchor cannot be added if another
+/// anchor is within its reach, unless both anchors were in the same journalled row.
 fn missing(journalled: &[JournalledAnchor], there: &mut Vec<Anchor>) -> Vec<Anchor> {
     let mut lost = Vec::new();
     let eras: BTreeSet<FleetEra> = journalled.iter().map(|journalled| journalled.era).collect();

@@ -22,7 +22,7 @@ pub(super) struct JournalledCommit {
     pub(super) last: EventId,
     pub(super) last_place: u64,
     pub(super) recorded: EventTime,
-    /// The latest era of the fleet under which any journal lists the commit.
+    /// The latest era in which any journal has the commit.
     pub(super) era: FleetEra,
     pub(super) row: RowPlace,
 }
@@ -41,9 +41,8 @@ impl JournalledCommit {
         }
     }
 
-    /// `true` if the commit directly follows `head`, the last event of its ledger with its
-    /// position. If `head` is `None` because the ledger has no event yet, `true` for the first
-    /// commit of the ledger.
+    /// `true` if the commit directly follows `head`, which is the last event of the ledger and its
+    /// position. If `head` is `None`, the ledger is empty, and only its first commit can follow.
     pub(super) fn continues(&self, head: Option<(EventId, u64)>) -> bool {
         match head {
             None => self.first_place == 1,

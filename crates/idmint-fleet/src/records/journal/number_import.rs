@@ -76,8 +76,8 @@ impl JournalImport<'_> {
         Ok(summary)
     }
 
-    /// Adds to `done.lost_numbers` those of the journalled numbers `others` that the coordinator
-    /// does not have. `last` is the last number of the series in the coordinator.
+    /// Looks up the journalled numbers `others` in the coordinator, and adds the missing ones to
+    /// `done.lost_numbers`. `last` is the last number of the series in the coordinator.
     fn report_lost_numbers(
         &self,
         others: &[GivenNumbers],
@@ -167,8 +167,9 @@ fn choose(
             journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
         let candidates = journalled.iter().enumerate().skip(from);
         let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
-        // An earlier restore may have lost numbers, after which the series issued the same numbers
-        // to other requests. The entry of the later era is then the current one.
+        // Two entries can begin with the same number: one that an earlier restore lost, and one
+        // that was issued to another request after that restore. Choose the second one, whose era
+        // is later.
         let latest = candidates
             .filter(|(_, other)| continues(other))
             .max_by_key(|(_, other)| (other.era, other.given.recorded, other.given.last));

@@ -102,7 +102,7 @@ pub(super) fn begin(folder: &Path, bounds: JournalBounds) -> io::Result<File> {
             .mode(FILE_MODE)
             .open(path)
         {
-            // Another process with this folder has created the segment with this number first.
+            // Another process that uses this folder has just created the segment with this number.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             begun => return begun,
         }

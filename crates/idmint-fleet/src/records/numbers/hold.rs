@@ -17,15 +17,16 @@ use idmint_core::time::UnixNanos;
 use idmint_records::ledger::SeriesName;
 use idmint_storage::{FailureKind, StoreError};
 
-/// The interval at which a hold in force is read, to notice that another node has ended it.
+/// The interval at which the hold is read again while numbers are held, because another node may
+/// end the hold.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A hold, identified by the floor of the fence that set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::records) struct Hold(UnixNanos);
 
-/// Returns the write with which a fence that sets the floor `floor` holds the numbers of all
-/// series. If `is_held` is `false`, the write ends the hold of an earlier fence instead.
+/// Returns the write that holds the numbers of all series. `floor` is the floor that the fence
+/// sets. If `is_held` is `false`, the write ends the hold of an earlier fence instead.
 pub(crate) fn hold_numbers(key: Key, floor: UnixNanos, is_held: bool) -> Write {
     if !is_held {
         return Write::Delete(key);
@@ -54,8 +55,8 @@ impl Hold {
         ]
     }
 
-    /// `true` if the series is held: there is a hold, and neither row in `ended` ends it. The keys
-    /// of these rows are [`keys`](Self::keys).
+    /// `true` if the series is held, which means that `hold` exists and neither row in `ended` ends
+    /// it. [`keys`](Self::keys) returns the keys of these three rows.
     ///
     /// # Errors
     /// Returns [`StoreError`] if a row is damaged.

@@ -320,7 +320,8 @@ fn remove_wrong(keys: &Keys, wrong: &GivenNumbers, transaction: &mut Transaction
         keys.number_key(&wrong.series, wrong.mark.key),
     ];
     for key in rows {
-        // etcd refuses a transaction that writes a key twice. A row that is written is replaced.
+        // etcd refuses a transaction that writes a key twice. A row that the transaction already
+        // writes need not be deleted, because the write replaces it.
         if !transaction.write.iter().any(|write| *write.key() == key) {
             transaction.write.push(Write::Delete(key));
         }

@@ -145,8 +145,9 @@ impl<B: AsRef<[u8]>> Document<B> {
         })
     }
 
-    /// Converts the refusal of one of the [sent_reports](Document::sent_reports) to an error with
-    /// the line and the keyword of its cause. `encoding` is used to write ids in the error message.
+    /// Converts the refusal of one of the [sent_reports](Document::sent_reports) to an error that
+    /// contains the line and the keyword of the cause. `encoding` is used to write ids in the error
+    /// message.
     pub fn explain(
         &self,
         GroupRefusal { index, error }: &GroupRefusal,
@@ -168,7 +169,7 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// order of the messages.
     ///
     /// A message that already contains a conjunction id (an attached id) is not changed. Grouping
-    /// the [sent_reports](Document::sent_reports) has then checked that this id is correct.
+    /// the [sent_reports](Document::sent_reports) has already checked that this id is correct.
     ///
     /// # Panics
     /// Panics if `sent_reports` or `ids` does not have exactly one item for each message.

@@ -1,4 +1,4 @@
-//! A Conjunction Data Message, and the draft of one while it is read. All forms (KVN, XML and JSON)
+//! A Conjunction Data Message, and its draft while it is being read. All forms (KVN, XML and JSON)
 //! share this code.
 
 use super::error::{CdmError, quote};
@@ -75,8 +75,8 @@ impl Message {
     }
 
     /// Returns the attached id, which is the conjunction id that idmint wrote into the message
-    /// earlier. It is taken from the comment, or else from the keyword. The keyword is ignored if
-    /// its value is not an id of idmint.
+    /// earlier. It is taken from the comment, or else from the keyword CONJUNCTION_ID. The keyword
+    /// is ignored if its value is not an id of idmint.
     ///
     /// The encoding with the index `encoding` is tried first for the id in the comment.
     ///
@@ -98,9 +98,9 @@ impl Message {
         }
     }
 
-    /// Returns the value of the keyword if it is an id of idmint. An id of another originator may
-    /// also parse as an id of the format, but it is unlikely to name the two objects of this
-    /// message.
+    /// Returns the value of the keyword CONJUNCTION_ID if it is an id of idmint. An id of another
+    /// originator may also parse as an id of the format, but it is unlikely to name the two objects
+    /// of this message.
     fn own_keyword(&self, minter: &GroupedMinter) -> Option<(u128, &ExistingId)> {
         let keyword = self.conjunction_id.as_ref()?;
         let encodings = minter.format().encodings.iter();
@@ -216,7 +216,7 @@ struct ObjectDraft {
     begun: Option<u64>,
 }
 
-/// A message of which some values were not read yet.
+/// A message that is still being read, so some values may be missing.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     rule: ReadRule<'a>,
@@ -293,7 +293,7 @@ impl<'a> Draft<'a> {
         self.current.is_some()
     }
 
-    /// Ends the block of an object. Only some forms mark that end.
+    /// Ends the block of an object. Only some forms mark the end of a block.
     pub(super) fn end_object(&mut self) {
         self.current = None;
     }

@@ -19,8 +19,8 @@ pub struct CdmError {
     pub keyword: Option<String>,
     /// The reason as one word, which programs can match on.
     pub reason: &'static str,
-    /// The bound of the id format that the report violates, or `None` if the error is not about a
-    /// bound.
+    /// The violated bound, such as the greatest catalogue number of the id format. `None` if the
+    /// error is not about a bound.
     pub limit: Option<String>,
     message: String,
 }

@@ -31,8 +31,8 @@ struct Open<'a> {
     /// The place to insert a comment with the id: after the last header comment read so far, or
     /// after the first line of the message if there is none.
     comment: Insertion,
-    /// The place to insert a keyword with the id: before the first keyword after the header, and
-    /// therefore after the comments in between.
+    /// The place to insert a keyword with the id: before the first keyword after the header.
+    /// Comments between the header and this keyword come before the id.
     keyword: Option<Insertion>,
     is_in_header: bool,
 }

@@ -63,8 +63,8 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// Converts byte offsets to line numbers. The offsets must be requested in ascending order, so that
-/// each byte is looked at only once.
+/// Converts byte offsets to line numbers. Offsets must be passed in ascending order. Each byte is
+/// therefore read only once.
 #[derive(Debug, Default)]
 pub(super) struct LineCounter {
     at: usize,

@@ -34,8 +34,8 @@ impl Origin {
         begin: 0,
     };
 
-    /// Returns the length in bytes that `part`, a part of the converted text, has in the original
-    /// document.
+    /// Returns the length in bytes of `part` in the original document. `part` is a part of the
+    /// converted text.
     pub(super) fn len_of(self, part: &str) -> usize {
         match self.charset {
             None => part.len(),

@@ -59,7 +59,7 @@ impl CdmVersion {
     }
 
     /// Returns a warning for the sender of the message, or `None` if the version is known. The
-    /// warning has less than 100 bytes of visible ASCII and spaces.
+    /// warning is shorter than 100 bytes, and contains only visible ASCII characters and spaces.
     pub fn warning(&self) -> Option<String> {
         match self {
             CdmVersion::V1 | CdmVersion::V2 => None,

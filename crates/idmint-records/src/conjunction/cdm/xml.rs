@@ -370,8 +370,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Checks an XML declaration. It must be at the beginning of the document, and must say XML 1.0
-    /// and the encoding of the document.
+    /// Checks an XML declaration. It must be at the beginning of the document, and must say XML
+    /// 1.0. If it names an encoding, that must be the encoding of the document.
     fn check_declaration(&mut self, decl: &BytesDecl<'_>) -> Result<(), CdmError> {
         if self.at != 0 {
             return Err(self.refuse("an XML declaration must come once, first in the document"));

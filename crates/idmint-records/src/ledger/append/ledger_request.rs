@@ -62,8 +62,8 @@ pub enum ImportPart {
     /// More parts will follow. Until the last part, only parts of the import can be appended.
     More,
     /// More parts will follow, and the import must already have begun. If the ledger is not being
-    /// imported, this part is refused. So this part never begins an import by mistake. An import
-    /// would block other events.
+    /// imported, this part is refused. It therefore never begins an import by mistake, which would
+    /// block other events.
     Further,
     /// The last part of the import. After this part, other events can be appended again.
     Last,

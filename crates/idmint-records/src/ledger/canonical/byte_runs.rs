@@ -4,8 +4,8 @@
 const EACH: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Returns the number of bytes at the beginning of a JSON string that can be copied unchanged. The
-/// closing quote, an escape or a control character ends these bytes.
+/// Returns the number of bytes at the beginning of a JSON string that can be copied unchanged.
+/// These bytes end before the closing quote, an escape or a control character.
 pub(in crate::ledger) fn plain_len(bytes: &[u8]) -> usize {
     let stops = |word| below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
     run_len(bytes, stops, |byte| matches!(byte, ..0x20 | b'"' | b'\\'))
@@ -40,7 +40,7 @@ fn run_len(
 }
 
 /// Sets the high bit of every byte in `word` that is less than `bound`. Only the lowest set bit is
-/// reliable, because the subtraction may borrow from the bytes above it.
+/// reliable, because the subtraction in one byte may borrow from the bytes above it.
 fn below(word: u64, bound: u64) -> u64 {
     word.wrapping_sub(EACH * bound) & !word & HIGH
 }

@@ -176,8 +176,8 @@ impl CanonicalJson {
         Ok(())
     }
 
-    /// Sorts the members from index `first` on by their keys. Their text must be the end of the
-    /// output.
+    /// Sorts the members from index `first` on by their keys. The text of these members must be at
+    /// the end of the output.
     fn sort(&mut self, first: usize, out: &mut [u8]) -> Result<(), EventError> {
         let members = &mut self.members[first..];
         let start = members[0].start;
@@ -200,7 +200,7 @@ impl CanonicalJson {
         Ok(())
     }
 
-    /// Removes the members of objects that were left open because of an error.
+    /// Removes the members of objects that an error left incomplete.
     pub(in crate::ledger) fn clear(&mut self) {
         self.members.clear();
     }

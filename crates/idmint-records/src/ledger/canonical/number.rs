@@ -5,7 +5,8 @@ use super::scanner::Scanner;
 use crate::ledger::event_error::{EventError, clip};
 use idmint_core::id::Rejection;
 
-/// The maximum number of decimal digits that a conversion to a double and back never changes.
+/// A number of at most this many decimal digits is never changed by a conversion to a double and
+/// back.
 const DIGITS_KEPT: usize = 15;
 
 /// A number as it was written, split into its parts.

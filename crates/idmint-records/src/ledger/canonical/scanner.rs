@@ -9,8 +9,8 @@ pub(in crate::ledger) const DEPTH_MAX: usize = 64;
 /// A JSON text, and the position up to which it was read.
 #[derive(Debug)]
 pub(in crate::ledger) struct Scanner<'a> {
-    /// The JSON text, which is known to be valid UTF-8. So strings in it need no check of their
-    /// own.
+    /// The JSON text, which is known to be valid UTF-8. Strings in the text are therefore not
+    /// checked again.
     pub(in crate::ledger) bytes: &'a [u8],
     pub(in crate::ledger) at: usize,
 }
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the error for finding another token than `wanted` at the current position.
+    /// Returns the error for a text that does not have `wanted` at the current position.
     #[cold]
     pub(in crate::ledger) fn unexpected(&self, wanted: &str) -> EventError {
         let rest = &self.bytes[self.at..];

@@ -134,8 +134,8 @@ fn push_escaped(c: char, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns the bytes of the text that a canonical string stands for. `canonical` is the string
-/// without its quotes.
+/// Removes the escapes from a canonical string, and returns the bytes of its text. `canonical` is
+/// the string without its quotes.
 pub(in crate::ledger) fn unescape(canonical: &[u8]) -> impl Iterator<Item = u8> {
     let mut rest = canonical.iter().copied();
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! An event of a ledger, whether it is already recorded or not.
+//! An event of a ledger, which may or may not be recorded yet.
 
 use sha2::{Digest, Sha256};
 

@@ -103,8 +103,8 @@ impl NumberRequest {
         }
     }
 
-    /// Lets a request that begins a series replace the first number `wrong`, which must be the only
-    /// number of the series.
+    /// Makes this request replace the first number `wrong` of the series. The request must begin
+    /// the series, and `wrong` must be the only number of the series so far.
     #[must_use]
     pub fn instead_of(self, wrong: u64) -> NumberRequest {
         NumberRequest {
@@ -215,8 +215,8 @@ pub struct NumberPlan {
     pub before: Option<SeriesHead>,
     /// The numbers to store, with the request that gets them.
     pub given: GivenNumbers,
-    /// The wrong first number of the series, which the store removes with its request. `None`
-    /// unless the plan corrects the first number.
+    /// The wrong first number of the series, which the store removes together with the request that
+    /// got it. `None` unless the plan corrects the first number.
     pub replaces: Option<GivenNumbers>,
 }
 

@@ -25,13 +25,15 @@ pub enum NumberKind {
     },
 }
 
-/// The kind (`gapless` or `blocks`) for each pattern of series names. A store keeps the kinds of
-/// the last start, because a series with numbers cannot change its kind.
+/// The kind (`gapless` or `blocks`) for each pattern of series names. A store keeps the kinds that
+/// were configured at the last start, because the kind of a series cannot change after its first
+/// number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NumberKinds(pub BTreeMap<String, String>);
 
 impl NumberKinds {
-    /// Returns the kind of a series, as the most specific pattern determines it.
+    /// Returns the kind for the most specific pattern that matches the series, or `gapless` if no
+    /// pattern matches.
     pub fn of(&self, series: &SeriesName) -> &str {
         let matching = self.0.iter().filter_map(|(pattern, kind)| {
             let pattern = SeriesPattern::from_text(pattern)?;
@@ -98,7 +100,7 @@ pub struct NumberRulesError {
     other: String,
 }
 
-/// The result of reading a text as a number that a rule writes.
+/// The number that a text stands for according to one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberReading {
     /// The name of the rule that writes numbers in this form.
@@ -139,7 +141,8 @@ impl NumberRules {
 
     /// Returns the rules for series without gaps under which different series write the same texts.
     /// The pattern of such a rule matches several series, and its template adds text, but not the
-    /// name of the series.
+    /// name of the series. For example, with the pattern `acme-*` and the template `INV-{n}`, every
+    /// series writes the number 1 as `INV-1`.
     pub fn with_equal_texts(&self) -> impl Iterator<Item = &NumberRule> {
         self.0.iter().filter(|rule| {
             rule.kind == NumberKind::Gapless
@@ -174,7 +177,7 @@ impl NumberRules {
         NumberKinds(kinds.collect())
     }
 
-    /// Returns the text of a number in a series, according to the rule for the series.
+    /// Writes a number of a series as text, according to the rule for the series.
     pub fn text(&self, series: &SeriesName, number: u64) -> String {
         self.of(series.as_str())
             .map_or_else(|| number.to_string(), |rule| rule.text(series, number))

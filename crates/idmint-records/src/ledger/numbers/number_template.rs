@@ -44,8 +44,8 @@ pub enum TemplateError {
     /// The text is too long or empty, or contains a character that is not visible ASCII.
     #[error("must be 1 to {LEN_MAX} visible characters of ASCII")]
     Letters,
-    /// The content of a pair of braces is neither a number nor a series placeholder, or a brace has
-    /// no counterpart.
+    /// A pair of braces is neither the placeholder for the number nor the one for the series, or a
+    /// brace has no counterpart.
     #[error(
         "may have {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, and {{series}} in braces, and no other braces"
     )]

@@ -5,7 +5,7 @@ use std::fmt;
 /// The maximum length of a name, in bytes.
 const LEN_MAX: usize = 64;
 
-/// The name of a series: 1 to 64 of `A-Za-z0-9._-`.
+/// The name of a series: 1 to 64 characters of `A-Za-z0-9._-`.
 ///
 /// The names `.` and `..` are excluded, because programs remove them from a URL.
 ///
@@ -126,7 +126,7 @@ impl SeriesPattern {
         }
     }
 
-    /// Returns a name that sorts before all names that match, with no possible name in between.
+    /// Returns the last name that sorts before all names that match. For `acme-*`, this is `acme`.
     /// Returns `None` if no name sorts before them.
     pub fn name_before(&self) -> Option<SeriesName> {
         let (last, rest) = self.prefix.as_bytes().split_last()?;

@@ -90,8 +90,8 @@ pub enum VoidRefusal {
 }
 
 impl VoidRequest {
-    /// Checks that this request gives the same reason as the stored record of the void number, and
-    /// returns that record again.
+    /// Returns the stored record `void` of the number again, if its reason is the same as in this
+    /// request.
     ///
     /// # Errors
     /// Returns [`VoidRefusal::AlreadyVoid`] if the reasons differ.

@@ -213,7 +213,7 @@ impl StorageBackend for CheckedPages {
         let pages = len / PAGE_BYTES;
         self.file.set_len_in_blocks(self.layout.blocks_for(pages))?;
         let mut sums = self.sums();
-        // The engine expects zeros in pages that were truncated, if the file grows again.
+        // If the file grows again, the engine expects zeros in the pages that were cut off.
         for page in pages..sums.len.min(pages.next_multiple_of(GROUP_LEN)) {
             *sums.sum_to_change(self, page)? = NEVER_WRITTEN;
         }

@@ -1,13 +1,13 @@
-//! The log of a database, which contains the commits that the engine has not synced yet. Because of
-//! the log, a commit needs only one write and one sync.
+//! The log of a database, which contains the commits that the engine has not synced yet. With the
+//! log, a commit needs only one write and one sync.
 //!
 //! Commits are numbered and follow each other in the log. After the last commit there is a note
 //! that the commit was synced. The next commit overwrites that note.
 //!
 //! The note itself is not synced, so it proves nothing after a power loss. As long as the machine
-//! runs, the note separates two cases: an acknowledged commit that was damaged later, and a commit
-//! that was never finished. Once the engine has synced, the log starts again at its first block and
-//! overwrites the old commits.
+//! keeps running, the note distinguishes an acknowledged commit that was damaged later from a
+//! commit that was never finished. Once the engine has synced, the log starts again at its first
+//! block and overwrites the old commits.
 
 use std::io;
 use std::sync::Arc;

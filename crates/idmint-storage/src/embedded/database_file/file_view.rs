@@ -11,8 +11,8 @@ use crate::embedded::block_file::{BLOCK_LEN, Block, blocks};
 /// [`BLOCK_LEN`], the size of a block in bytes, as a `u64` for file lengths.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The content of the file `base`, in which the blocks written to this view replace the original
-/// ones. The written blocks exist only in memory.
+/// The content of the file `base`, except for the blocks that were written to this view. The
+/// written blocks exist only in memory.
 pub(super) struct FileView {
     base: Arc<dyn StorageBackend>,
     base_len: u64,

@@ -65,8 +65,8 @@ pub(crate) enum CopyFault {
     /// The bytes are an intact horizon that another version of this program wrote.
     #[error("version {0} is unknown to this program, which knows version {VERSION_ADOPTED}")]
     UnknownVersion(u32),
-    /// The copy is intact but old. The latest pass must have written this copy before the other
-    /// one, so that write was lost.
+    /// The copy is intact, but the other copy has a later pass. That pass wrote this copy first, so
+    /// its write to this copy was lost.
     #[error("holds pass {found} instead of pass {expected}")]
     WriteLost {
         /// The number of the pass that should have written the copy.

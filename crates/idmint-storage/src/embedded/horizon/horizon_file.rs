@@ -324,7 +324,7 @@ impl<F: BlockFile> HorizonFile<F> {
 }
 
 /// Returns the highest horizon in any intact copy of the file, whichever slot the copy belongs to.
-/// A start with an operator's floor needs this horizon.
+/// A start with an operator's floor must not set the new horizon below this one.
 ///
 /// Returns `None` if no copy can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
@@ -361,7 +361,8 @@ fn readable_copies(path: &Path) -> Vec<HorizonRecord> {
 /// damage if one copy is bad.
 struct Choice {
     newest: HorizonRecord,
-    /// The copy to write first. The other copy is certainly on disk.
+    /// The copy to write first. If this write fails, the other copy is still intact, because it is
+    /// certainly on disk.
     write_first: WhichCopy,
     damage: Option<Damage>,
 }

@@ -24,8 +24,8 @@ const ENOSPC: i32 = 28;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The process ends during the operation, because of a kill or a power loss. All operations
-    /// fail until [`SimulatedDisk::restart_process`] or [`SimulatedDisk::power_on`] is called,
-    /// which decides between the two.
+    /// fail until the test calls [`SimulatedDisk::restart_process`] (it was a kill) or
+    /// [`SimulatedDisk::power_on`] (it was a power loss).
     Halt,
     /// The operation fails with this error number (5 is `EIO`, 28 is `ENOSPC`). A write may be
     /// partly done.
@@ -46,7 +46,7 @@ pub struct SimulatedDisk {
     each_sync: Option<Pause>,
 }
 
-/// A function that returns after the time that a sync of the simulated disk should take.
+/// A function that each sync of the simulated disk calls. The sync is slow if the function is slow.
 type Pause = Box<dyn Fn() + Send + Sync>;
 
 /// A gate that each sync has to pass before it begins.

@@ -241,7 +241,8 @@ type Row<'a> = (
     AccessGuard<'a, &'static [u8]>,
 );
 
-/// Parses a row with `read`. If `read` returns `None`, the row is damaged, which is an error.
+/// Parses a row with `read`. Returns an error if `read` returns `None`, because the row is then
+/// damaged or written by a later version.
 fn read<T>(
     (name, bytes): &Row<'_>,
     read: impl FnOnce(append_row::AppendName, &[u8]) -> Option<T>,

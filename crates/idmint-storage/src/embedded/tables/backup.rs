@@ -41,8 +41,8 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
     }
     let copy = Database::create(&path, Arc::default())?;
     database.attempt(|engine| {
-        // Continue the commit numbers in the copy. If the copy is restored later, and then replaced
-        // by an even older file, the lower number in that file shows it.
+        // Continue the commit numbers in the copy. If an even older file later replaces the
+        // restored copy, the lower commit number in that file reveals it.
         let last = engine.last_commit()?;
         let from = engine.begin_read()?;
         Ok(copy.attempt(|engine| {

@@ -193,8 +193,8 @@ impl Database {
         Database::over(Arc::new(disk), LOG_LEN, "simulated")
     }
 
-    /// Opens a database in `file`, which need not be on a disk. If `file` is empty, a database with
-    /// a log of `log_len` blocks is created. Each reopen uses the same `file`.
+    /// Opens a database in `file`, for example on a simulated disk. If `file` is empty, a database
+    /// with a log of `log_len` blocks is created. Each reopen uses the same `file`.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn over(
         file: Arc<dyn BlockFile>,

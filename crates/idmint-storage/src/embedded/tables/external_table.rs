@@ -16,7 +16,7 @@ type Name<'a> = (&'a str, i64, u64, u64);
 /// that has this id.
 type NameOfId<'a> = (&'a str, &'a str, i64, u64, u64);
 
-/// Maps each anchor of a conjunction that has external ids to those ids.
+/// Maps the anchor of each conjunction with external ids to these ids.
 pub(super) const EXTERNALS: TableDefinition<'_, Name<'_>, &[u8]> =
     TableDefinition::new("externals");
 

@@ -167,9 +167,8 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Checks that every row is intact, including its name. This is necessary because the engine
-    /// does not verify a page on each read. If the name of a row had changed, the row would look as
-    /// if it never existed.
+    /// Checks that every row is intact, including its name. Otherwise, a format whose row has a
+    /// damaged name would look new, and any definition of it would be accepted.
     fn check_all(&self) -> Result<Result<(), DatabaseError>, redb::Error> {
         for row in self.table.iter()? {
             let (row, kept) = row?;

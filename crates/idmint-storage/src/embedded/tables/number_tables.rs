@@ -178,7 +178,8 @@ pub(super) fn head_of(
         .transpose()
 }
 
-/// Removes wrong first numbers and the keys of their requests. Returns `true`.
+/// Removes wrong first numbers and the keys of their requests. Always returns `true`, so that a
+/// check and this call can be joined with `&&`.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],

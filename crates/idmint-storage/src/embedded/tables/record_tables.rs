@@ -1,10 +1,10 @@
 //! The tables of the records: appends, anchors and numbers, and the indexes of requests and of
 //! anchors by time.
 //!
-//! Decisions depend only on the tables of appends, anchors and numbers, so the indexes cannot
-//! contradict them. The last row of a ledger has its last event, and the row of an append contains
-//! the idempotency key of its request. The table of requests only locates the row of a key. The
-//! response to a repeated request is read from that row, which must contain the same key.
+//! Decisions are based on the tables of appends, anchors and numbers. The indexes only help to find
+//! rows in these tables. The last row of a ledger has its last event, and the row of an append
+//! contains the idempotency key of its request. The table of requests only locates the row of a
+//! key. The response to a repeated request is read from that row, which must contain the same key.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The table of request keys. It is ordered by the day on which each key was recorded, and then by
 //! key.
 //!
-//! With this order, expired rows are together and are found without a search. Rows that are written
-//! at the same time also share only a few pages. A row has 28 bytes: the time of recording, the
-//! last event of the request's append, and a CRC-32C. The CRC-32C covers the row name and the other
-//! fields.
+//! With this order, expired rows are at the beginning of the table and are found without a search.
+//! Rows that are written at the same time are on only a few pages. A row has 28 bytes: the time of
+//! recording, the last event of the request's append, and a CRC-32C. The CRC-32C covers the row
+//! name and the other fields.
 
 use redb::{ReadableTable, Table, TableDefinition};
 

@@ -95,8 +95,8 @@ pub(crate) fn first_of(name: AppendName, bytes: &[u8]) -> Option<EventId> {
     Some(entry_of(entries.first()?)?.id)
 }
 
-/// Returns the last event of a ledger whose last row has this name. Returns `None` if the row is
-/// damaged, or if more chunks have to follow.
+/// Returns the last event of a ledger, given the name and the bytes of the ledger's last row.
+/// Returns `None` if the row is damaged, or is a chunk that more chunks must follow.
 pub(crate) fn head_of(name: AppendName, bytes: &[u8]) -> Option<Head> {
     let (extent, append, entries) = split(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;

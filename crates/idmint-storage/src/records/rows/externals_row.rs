@@ -1,8 +1,8 @@
 //! The row with the external ids of an anchor. An external id is an id that another originator gave
 //! to the anchor's conjunction.
 //!
-//! The row begins with the version in 1 byte (always 1). Then follow the ids, each after its length
-//! in 2 bytes. The row ends with a CRC-32C over everything before it.
+//! The row begins with the version in 1 byte (always 1). Then follow the ids, each preceded by its
+//! length in 2 bytes. The row ends with a CRC-32C over everything before it.
 
 use idmint_records::conjunction::ExternalId;
 

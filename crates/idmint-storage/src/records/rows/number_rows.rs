@@ -2,7 +2,7 @@
 //!
 //! A row of issued numbers is named by the series and the last of these numbers. A row of a void
 //! number is named by the series and the number, and a row of a request key by the series and the
-//! hash of the key. All integers are big-endian. Every text follows its length in 2 bytes:
+//! hash of the key. All integers are big-endian. Every text is preceded by its length in 2 bytes:
 //!
 //! ```text
 //! given   version 1; first number, 8 bytes; microseconds since 1970, 8; hash of the key, 16;
@@ -172,8 +172,8 @@ impl<'a> Rest<'a> {
         str::from_utf8(text).ok()
     }
 
-    /// Decodes the name of the caller. The inner `None` means that the caller is unknown. Returns
-    /// `None` if the row is damaged.
+    /// Decodes the name of the caller. Returns `Some(None)` if the caller is unknown, and `None` if
+    /// the row is damaged.
     fn caller(&mut self) -> Option<Option<String>> {
         match self.array()? {
             [0] => Some(None),

@@ -8,8 +8,8 @@ pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
     groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
 }
 
-/// Moves the letters at the beginning of `out` apart so that they fill `out`, with a hyphen between
-/// every two groups.
+/// Splits the letters at the beginning of `out` into groups, and inserts a hyphen between every two
+/// groups. The result fills `out`.
 pub(in crate::id::encoding) fn spread(groups: &[usize], out: &mut [u8]) {
     let mut letters_end: usize = groups.iter().sum();
     let mut group_end = out.len();

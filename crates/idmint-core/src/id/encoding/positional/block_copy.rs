@@ -62,9 +62,8 @@ impl<'a> Endings<'a> {
             .filter(|step| (1..=self.letters.len() / 8).contains(step))
     }
 
-    /// Returns the endings of the ids that follow `value` and whose texts have the same beginning
-    /// as the text of `value`. `step` is the distance between neighbouring endings. At most `most`
-    /// endings are returned.
+    /// Returns at most `most` endings, for the ids after `value` whose texts have the same
+    /// beginning as the text of `value`. `step` is the distance between neighbouring endings.
     fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
         let (_, own) = split(
             value,

@@ -28,7 +28,7 @@ pub(crate) struct Positional {
     pairs: Pairs,
     radix: Radix,
     padding: Padding,
-    /// The number of zero bits that are added on the right of the number, fewer than one digit has.
+    /// The number of zero bits that are added on the right of the number to fill its last digit.
     filler_bits: u32,
     /// The letter pairs whose last `filler_bits` bits are zero, or `None` if there are no filler
     /// bits.

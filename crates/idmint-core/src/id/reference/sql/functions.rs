@@ -33,7 +33,7 @@ enum Column {
     Number,
     /// Ids are stored as UUIDs.
     Uuid,
-    /// A number of bytes, or in SQLite their hexadecimal digits.
+    /// Ids are stored as this many bytes, or in SQLite as the hexadecimal digits of these bytes.
     Bytes(usize),
 }
 
@@ -257,12 +257,12 @@ impl Functions<'_> {
         }
     }
 
-    /// Returns the smallest number that the fields other than the time add to an id.
+    /// Returns the smallest id of tick 0, in which the time field is 0.
     fn rest_least(&self) -> u128 {
         self.format.least()
     }
 
-    /// Returns the greatest number that the fields other than the time add to an id.
+    /// Returns the greatest id of tick 0, in which the time field is 0.
     fn rest_greatest(&self) -> u128 {
         let of_field = |field: &Field| match field.kind {
             FieldKind::Time => 0,

@@ -69,7 +69,7 @@ struct NumberedLog {
     mark: Arc<CommitMark>,
     /// The number of the last commit, whether or not it is in the tables.
     last: u64,
-    /// The number of the last commit that the tables store.
+    /// The commit number that the table `COMMITS` stores.
     noted: u64,
 }
 
@@ -217,8 +217,8 @@ impl Engine {
 
     /// Changes the tables through `change`, and then commits the change together with `rows`, which
     /// are encoded as in [`logged_rows`]. If `change` returns `false`, nothing is committed. The
-    /// commit is synced in the tables when this method returns, because the log can contain only
-    /// new rows. The log is then empty.
+    /// commit is not added to the log, because the log can contain only new rows. When this method
+    /// returns, the tables are synced and the log is empty.
     pub(in crate::embedded::tables) fn commit_synced(
         &self,
         rows: &[u8],

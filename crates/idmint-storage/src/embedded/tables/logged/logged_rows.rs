@@ -270,8 +270,8 @@ fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
     }
 }
 
-/// A row and the bytes that follow it. The row is `None` if its checksum is right but it cannot be
-/// decoded. The whole value is `None` if the bytes are not a valid row.
+/// A row and the bytes that follow it. `Some((None, rest))` is a row that cannot be decoded
+/// although its checksum is right. `None` means that the bytes are not a valid row.
 type Split<'a> = Option<(Option<Row<'a>>, &'a [u8])>;
 
 fn split_append(bytes: &[u8]) -> Split<'_> {

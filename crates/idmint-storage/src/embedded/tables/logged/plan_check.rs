@@ -1,5 +1,5 @@
-//! Checks whether plans may be written. The data that a plan is based on must be unchanged, both in
-//! the tables and after the earlier plans of the same commit.
+//! Checks whether plans may be written. Neither the tables nor the earlier plans of the same commit
+//! may have changed the data that a plan is based on.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
