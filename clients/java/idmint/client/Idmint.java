@@ -29,6 +29,7 @@ import java.util.UUID;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -709,7 +710,9 @@ public final class Idmint implements AutoCloseable {
 
     /** Requests to any address that answers. */
     private static final class Requests {
-        private final HttpClient http;
+        private final HttpClient.Builder builder = HttpClient.newBuilder();
+        /** Null until the first request, and after the client has ended because it could not start a thread. */
+        private volatile HttpClient http;
         private final List<Address> addresses;
         private final String token;
         private final long timeoutNanos;
@@ -730,8 +733,28 @@ public final class Idmint implements AutoCloseable {
             }
             timeoutNanos = options.timeout.toNanos();
             // HttpClient follows no redirects by default.
-            var builder = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1);
-            http = (options.caFile == null ? builder : builder.sslContext(trusting(options.caFile))).build();
+            builder.version(HttpClient.Version.HTTP_1_1);
+            if (options.caFile != null) {
+                builder.sslContext(trusting(options.caFile));
+            }
+        }
+
+        private synchronized HttpClient http() {
+            if (http == null) {
+                http = builder.build();
+            }
+            return http;
+        }
+
+        /** Whether an HttpClient fails every request from now on, because it could not start a thread. */
+        private static boolean hasEnded(Throwable failure) {
+            for (var cause = failure; cause != null; cause = cause.getCause()) {
+                if (cause instanceof OutOfMemoryError || cause instanceof RejectedExecutionException
+                        || String.valueOf(cause.getMessage()).contains("selector manager closed")) {
+                    return true;
+                }
+            }
+            return false;
         }
 
         private static SSLContext trusting(Path caFile) {
@@ -825,7 +848,7 @@ public final class Idmint implements AutoCloseable {
             headers.forEach(request::header);
             HttpResponse<byte[]> response;
             try {
-                var sent = http.sendAsync(request.build(), head -> new Limited());
+                var sent = http().sendAsync(request.build(), head -> new Limited());
                 try {
                     response = sent.get(share, TimeUnit.NANOSECONDS);
                 } finally {
@@ -837,11 +860,16 @@ public final class Idmint implements AutoCloseable {
                     var message = url + " is not trusted; set Options.caFile to the certificate of its authority";
                     throw new Failure(Kind.REFUSED, message, false, cause);
                 }
+                if (hasEnded(cause)) {
+                    http = null;
+                    throw new Failure(Kind.UNAVAILABLE, "no thread can be started", true, cause);
+                }
                 boolean isSent = !(cause instanceof ConnectException || cause.getCause() instanceof UnresolvedAddressException);
                 throw new Failure(Kind.UNAVAILABLE, url + " does not answer: " + cause, isSent, cause);
             } catch (TimeoutException late) {
                 throw new Failure(Kind.UNAVAILABLE, url + " does not answer within " + Duration.ofNanos(share), true, late);
-            } catch (OutOfMemoryError none) {
+            } catch (OutOfMemoryError | RejectedExecutionException none) {
+                http = null;
                 throw new Failure(Kind.UNAVAILABLE, "no thread can be started", false, none);
             } catch (InterruptedException interrupted) {
                 throw interrupted(true, interrupted);

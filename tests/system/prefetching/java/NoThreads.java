@@ -42,7 +42,7 @@ class NoThreads {
             for (var thread : threads) {
                 thread.join();
             }
-            while (true) {
+            for (int attempt = 0; ; attempt++) {
                 try {
                     if (ids.next() <= last) {
                         throw new AssertionError("an old id");
@@ -50,6 +50,9 @@ class NoThreads {
                     break;
                 } catch (Idmint.Failure failed) {
                     // The next attempt follows after a pause.
+                    if (attempt == 10_000) {
+                        throw failed;
+                    }
                     Thread.sleep(10);
                 }
             }
