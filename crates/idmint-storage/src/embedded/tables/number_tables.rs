@@ -178,19 +178,18 @@ pub(super) fn head_of(
         .transpose()
 }
 
-/// Removes wrong first numbers and the keys of their requests. Always returns `true`, so that a
-/// check and this call can be joined with `&&`.
+/// Removes wrong first numbers and the keys of their requests.
 pub(super) fn remove(
     transaction: &WriteTransaction,
     wrong: &[&GivenNumbers],
-) -> Result<bool, redb::Error> {
+) -> Result<(), redb::Error> {
     let mut numbers = transaction.open_table(NUMBERS)?;
     let mut keys = transaction.open_table(NUMBER_KEYS)?;
     for given in wrong {
         numbers.remove(number_rows::name_of(given))?;
         keys.remove((given.series.as_str(), given.mark.key.0))?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn given_of(name: NumberName<'_>, row: &[u8]) -> Result<GivenNumbers, redb::Error> {

@@ -93,7 +93,11 @@ impl RecordStore for RecordTables {
                 return engine.commit_logged(&rows, all_hold);
             }
             engine.commit_synced(&rows, |transaction| {
-                Ok(all_hold(transaction)? && number_tables::remove(transaction, &replaced)?)
+                let may_write = all_hold(transaction)?;
+                if may_write {
+                    number_tables::remove(transaction, &replaced)?;
+                }
+                Ok(may_write)
             })
         });
         if is_written.map_err(StoreError::from)? {
