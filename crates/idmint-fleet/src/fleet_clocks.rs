@@ -33,8 +33,8 @@ use idmint_core::time::UnixNanos;
 /// wrong.
 const CLOCKS_MIN: usize = 3;
 
-/// How long a record of unknown age counts, measured from the first read that returned it. A record
-/// that is not replaced within this time may belong to a node that has ended.
+/// The time for which a record of unknown age counts after the first read that returned it. A
+/// record that is not replaced within this time may belong to a node that has ended.
 const SILENT_AFTER: Duration = RENEW_EVERY.saturating_mul(2);
 
 /// The difference between a clock and the median of the fleet's clocks, as far as the records prove

@@ -24,8 +24,8 @@ use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Wai
 /// than the clock that measures the sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How far ahead the floor of the fleet must be to be logged. No node with a correct clock founds
-/// or fences a fleet so far ahead.
+/// A floor of the fleet that is further ahead is logged. No node with a correct clock founds or
+/// fences a fleet so far ahead.
 const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// A thread that leases a slot. The thread begins and ends the mint's sessions, which are the

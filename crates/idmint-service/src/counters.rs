@@ -40,7 +40,7 @@ pub enum DecodeOutcome {
 /// The counters and histograms of everything except the minters.
 pub struct ServiceCounters {
     registry: Registry,
-    /// How long responses were held until their ids were due.
+    /// The time for which responses were held until their ids were due.
     pub mint_wait_seconds: Histogram,
     /// The number of starts that found no record of earlier ids, so that only the clock keeps ids
     /// unique.

@@ -321,9 +321,9 @@ struct Reservation<'a> {
     series: &'a SeriesName,
     /// The lowest and the highest number that the series may issue.
     bounds: NumberBounds,
-    /// How many numbers the caller requests.
+    /// The number of numbers that the caller requests.
     count: NonZeroU32,
-    /// How many numbers to reserve at once. If `count` is larger, `count` numbers are reserved.
+    /// The number of numbers to reserve at once. If `count` is larger, reserve `count` numbers.
     reserve: NonZeroU32,
 }
 

@@ -62,8 +62,8 @@ pub struct ServiceParts {
     pub decoding: Decoding,
     /// Says whether reports are matched with stored conjunctions.
     pub conjunctions: Conjunctions,
-    /// Where ids are placed in messages. If `None`, the version of each message determines the
-    /// place.
+    /// The form in which ids are written into messages. If `None`, the version of each message
+    /// decides.
     pub note: Option<NoteForm>,
     /// The limits of one request.
     pub limits: RequestLimits,
@@ -84,8 +84,8 @@ pub enum Conjunctions {
     Pure,
     /// Reports are matched with stored conjunctions.
     Stored {
-        /// How long a conjunction is kept after its time of closest approach. If `None`, it is kept
-        /// forever.
+        /// The time for which a conjunction is kept after its time of closest approach. If `None`,
+        /// it is kept forever.
         retention: Option<Duration>,
     },
 }

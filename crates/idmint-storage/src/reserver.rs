@@ -34,15 +34,16 @@ pub trait Reserver: Debug + Send + Sync {
 /// Counts that a [`Reserver`] keeps since the start of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReserverCounts {
-    /// How often the horizon (the end of the reserved time) was raised durably.
+    /// The number of times that the horizon (the end of the reserved time) was raised durably.
     pub extended: u64,
-    /// How often the disk refused to raise the horizon. The process ends after the first failure.
+    /// The number of times that the disk refused to raise the horizon. The process ends after the
+    /// first failure.
     pub failed: u64,
-    /// How often another node took over the slot that this node had leased.
+    /// The number of times that another node took over the slot that this node had leased.
     pub fenced: u64,
     /// `true` while the coordinator lacks data that it had acknowledged to this node.
     pub is_regressed: bool,
-    /// How far the clock is certainly ahead of the median of the fleet's clocks, in seconds.
+    /// A lower bound for the lead of the clock over the median of the fleet's clocks, in seconds.
     /// Negative if the clock is behind.
     pub peer_skew_seconds: f64,
     /// The number of requests to the coordinator with each outcome, in the order of

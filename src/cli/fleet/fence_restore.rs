@@ -40,7 +40,7 @@ struct Restored {
 }
 
 impl FenceRestore {
-    /// Restores the records of the journals, raises the floor of the fleet, gives the fleet a new
+    /// Raises the floor of the fleet, restores the records of the journals, gives the fleet a new
     /// name, and prints the result.
     ///
     /// # Errors

@@ -50,8 +50,8 @@ pub struct Clock {
     watched: Mutex<Watched>,
     /// `true` if the clock does not run by itself, so that only [`Clock::let_pass_to`] advances it.
     stands: bool,
-    /// How far the estimate is ahead of the other clocks in the fleet, in nanoseconds. 0 if the
-    /// fleet does not contradict the estimate.
+    /// The lead of the estimate over the other clocks in the fleet, in nanoseconds. 0 if the fleet
+    /// does not contradict the estimate.
     /// Written by: `refute`, by the thread that compares the clocks.
     /// Read by: the threads that would store the estimate permanently.
     /// Ordering: Relaxed, because no other memory depends on the value, which is a few seconds old

@@ -19,7 +19,7 @@ const LATE_MAX: Duration = Duration::from_secs(2);
 pub struct FleetProblem {
     /// The description of the problem.
     pub what: String,
-    /// What the operator should do.
+    /// The remedy, for the operator.
     pub advice: String,
 }
 

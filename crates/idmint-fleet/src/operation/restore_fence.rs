@@ -42,8 +42,8 @@ use idmint_storage::{FailureKind, FormatsError, KeptFormat, SlotShare};
 /// planned if other writes come first. After that, the command gives up.
 const SENT_MAX: u32 = 10;
 
-/// How far a horizon must be above the highest one that a correct clock allows, so that it counts
-/// as the horizon of a wrong clock.
+/// The minimum distance above the highest horizon that a correct clock allows. A horizon at least
+/// this far above counts as the horizon of a wrong clock.
 pub(super) const FAR: Duration = Duration::from_hours(1);
 
 /// The configuration that a fence needs.
@@ -51,7 +51,7 @@ pub(super) const FAR: Duration = Duration::from_hours(1);
 pub struct FenceRule {
     /// The slots of the fleet.
     pub share: SlotShare,
-    /// How far ahead of the clock nodes with an unknown horizon may have minted.
+    /// The limits within which nodes with an unknown horizon may have minted.
     pub unseen: UnseenNodes,
     /// The facts about the fleet that the given journals contain.
     pub journals: JournalledFleet,

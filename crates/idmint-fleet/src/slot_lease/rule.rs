@@ -22,9 +22,9 @@ pub struct LeaseRule {
 /// The limits on how far a node's clock may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockLimits {
-    /// How far a slot's horizon may be ahead of the clock when the node takes the slot.
+    /// The maximum lead of a slot's horizon over the clock when the node takes the slot.
     pub max_ahead: Duration,
-    /// How far the clock may differ from the median of the fleet's clocks.
+    /// The maximum difference between the clock and the median of the fleet's clocks.
     pub skew_max: Duration,
 }
 

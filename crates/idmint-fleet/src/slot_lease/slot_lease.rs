@@ -20,8 +20,8 @@ use idmint_core::time::UnixNanos;
 /// The maximum time before the slots are read again while this node waits for a slot.
 pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// How long a node that wants to found the fleet waits before it reads the announcements of other
-/// such nodes.
+/// The delay before a node that wants to found the fleet reads the announcements of other such
+/// nodes.
 pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
 
 /// The maximum number of times that a release is sent without a response. After that, the slot is

@@ -7,9 +7,9 @@ use idmint_core::time::UnixNanos;
 /// The limits on how far ahead a node may mint, if only its configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenNodes {
-    /// How far ahead of its own clock the node reserves time.
+    /// The time that a node reserves ahead of its clock.
     pub window: Duration,
-    /// How far the node's clock may be ahead of this machine's clock.
+    /// The maximum lead of a node's clock over this machine's clock.
     pub ahead_max: Duration,
 }
 
@@ -23,7 +23,7 @@ impl UnseenNodes {
     }
 }
 
-/// What the operator knows about a namespace that has no fleet.
+/// The operator's knowledge about a namespace that has no fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Founding {
     /// The operator has confirmed that no node has ever minted in the namespace.

@@ -35,7 +35,7 @@ pub struct Load {
     pub bodies: Arc<PendingBodies>,
     /// The number of open connections.
     pub connections: IntGauge,
-    /// How often callers were turned away, by reason.
+    /// The number of refused requests and connections, by reason.
     pub counts: Arc<ShedCounts>,
 }
 

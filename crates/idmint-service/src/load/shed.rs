@@ -61,7 +61,7 @@ impl Shed {
     }
 }
 
-/// How often callers were turned away, by reason.
+/// The number of refused requests and connections, by reason.
 #[derive(Debug, Default)]
 pub struct ShedCounts {
     /// The counts, indexed by the position of the reason in [`Shed::ALL`].

@@ -26,7 +26,7 @@ use idmint_records::ledger::EventTime;
 /// single request may have more.
 const ROUND_LEN_MAX: usize = 50_000;
 
-/// How long the thread waits for a request before it does background work.
+/// The time without a request after which the thread does background work.
 const IDLE_MIN: Duration = Duration::from_millis(100);
 
 /// The interval at which the thread tries to write again after a failed write.

@@ -28,7 +28,7 @@ use idmint_records::ledger::{
 /// lookup takes about a millisecond.
 const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 
-/// How long a caller waits for the reply. After that, the outcome is reported as unknown.
+/// The maximum wait of a caller for the reply. After that, the outcome is reported as unknown.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
 /// A handle to the writer thread that writes records durably.

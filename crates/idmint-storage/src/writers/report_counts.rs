@@ -17,7 +17,7 @@ use idmint_records::conjunction::{Pair, ReportCount, Seen, Tca};
 /// reports of further conjunctions are not counted.
 const WAITING_MAX: usize = 20_000;
 
-/// How long counts are collected before they are written.
+/// The interval at which collected counts are written.
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 
 /// The report counts that are not stored yet, by conjunction.

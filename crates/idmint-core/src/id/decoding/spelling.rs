@@ -31,7 +31,7 @@ const CLEAR_BITS_OF_OTHERS: f64 = 12.0;
 const VERSION_SHIFT: u32 = 76;
 const VARIANT_SHIFT: u32 = 62;
 
-/// How usual it is to write ids of a format in one of its encodings.
+/// One encoding of a format, with properties that show how usual its texts are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spelling {
     is_canonical: bool,

@@ -44,9 +44,9 @@ pub struct Adoption {
     pub formats: Vec<KeptFormat>,
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
-    /// How far ahead of the clock a node may have minted without leaving a record.
+    /// The maximum lead over the clock at which a node may have minted without leaving a record.
     pub ahead_max: Duration,
-    /// What the operator knows about the namespace, if it has no fleet yet.
+    /// The operator's knowledge about the namespace, if it has no fleet yet.
     pub founding: Founding,
 }
 

@@ -24,7 +24,7 @@ pub enum AdoptionError {
     FormatDiffers {
         /// The name of the format, or `format/encoding`.
         name: String,
-        /// Where the other definition is: in the fleet or the configuration.
+        /// The source of the other definition: the fleet or the configuration.
         place: &'static str,
         /// The differences, sorted by key. There is at least one. `now` is the value in the folder.
         differences: Vec<Difference>,

@@ -49,8 +49,8 @@ impl<'a> Outcomes<'a> {
 pub struct ReadRule<'a> {
     /// The rules for converting designators to catalogue numbers.
     pub objects: &'a ObjectRules,
-    /// How the conjunction id is written into a message of CCSDS 508.0. If `None`, the version of
-    /// the message decides.
+    /// The form in which the conjunction id is written into a message of CCSDS 508.0. If `None`,
+    /// the version of the message decides.
     pub note: Option<NoteForm>,
     /// `true` if invalid messages are left out. Otherwise, one invalid message refuses the whole
     /// document.

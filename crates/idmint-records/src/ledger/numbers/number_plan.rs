@@ -41,7 +41,7 @@ impl Default for NumberBounds {
 pub struct NumberRequest {
     /// The series. It begins when its first number is given.
     pub series: SeriesName,
-    /// How many numbers are requested.
+    /// The number of requested numbers.
     pub count: NonZeroU32,
     /// The first and last number that the series can give. If the request must begin the series,
     /// the range starts at the requested first number.
@@ -273,9 +273,9 @@ pub enum NumberRefusal {
         series: SeriesName,
         /// The last number that the series can give.
         max: u64,
-        /// How many numbers the series has left.
+        /// The number of numbers that the series has left.
         left: u64,
-        /// How many numbers the request asks for.
+        /// The number of requested numbers.
         count: u32,
     },
     /// The store was restored from a backup, and may lack numbers of the series. The series gives

@@ -19,8 +19,8 @@ pub enum NumberKind {
     /// The series has few gaps. Numbers are reserved in advance and given from memory. If a process
     /// ends, the unused numbers of its reservation become a gap.
     Blocks {
-        /// How many numbers are reserved at a time. This is also the maximum size of a gap, unless
-        /// a single request asks for more numbers.
+        /// The number of numbers in a reservation. This is also the maximum size of a gap, unless a
+        /// single request asks for more numbers.
         reserve: NonZeroU32,
     },
 }
