@@ -162,7 +162,7 @@ problems! {
     SeriesBegun = 409 "series-begun": "The series has begun already",
         cause: "This series has already begun, with another number or under another key. No number was given.",
         safe_action: "GET /numbers/{series} shows its numbers. To start at a stated number, begin a series with \
-            another name.",
+            another name. A wrong first number can be replaced while it is the only one (instead_of).",
         dangerous_action: "Taking numbers and making them void to advance the series: each of them remains for ever.";
     AlreadyVoid = 409 "already-void": "The number is void for another reason",
         cause: "A number is made void only once, and keeps its reason and time.",

@@ -231,7 +231,8 @@ pub enum NumberRefusal {
     },
     /// The request is valid only as the first one of its series, but the series has already begun.
     #[error(
-        "the series {series} cannot begin with {first}: it has begun, its last number is {last}"
+        "the series {series} cannot begin with {first}: it has begun, its last number is {last}; only a wrong first number \
+         can be replaced, with `instead_of`"
     )]
     HasBegun {
         /// The name of the series.
