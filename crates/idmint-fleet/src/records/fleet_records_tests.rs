@@ -13,8 +13,11 @@ use crate::coordinator::{
 use crate::records::known_fleet::{AgreedMeta, OwnKey};
 use idmint_records::conjunction::{Pair, Tca};
 use idmint_records::ledger::{AppendPlan, KeyHash};
-use idmint_storage::samples::{NOW, anchor, anchor_of, append, create, links, near, plan};
-use idmint_storage::{ConjunctionStore, LedgerStore, RequestStore};
+use idmint_storage::samples::{
+    NOW, anchor, anchor_of, append, begin, correction_plan, create, links, near, plan, series,
+    void_plan,
+};
+use idmint_storage::{ConjunctionStore, LedgerStore, NumberStore, RequestStore};
 
 /// What happens to a transaction in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -521,4 +524,34 @@ fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
         seconds(101),
         "what a later version writes is left out"
     );
+}
+
+#[test]
+fn a_first_number_that_another_node_made_void_is_not_replaced() {
+    // The control is a number that is not void.
+    for is_void in [false, true] {
+        let memory = Arc::new(MemoryCoordinator::default());
+        let [one, other] = [(), ()].map(|()| node(Arc::clone(&memory) as Arc<dyn Coordinator>));
+        let acme = series("acme");
+        let wrong = begin(&one, &acme, 47_110, "wrong");
+        let correction = correction_plan(&wrong, 4_711, "right");
+        if is_void {
+            other
+                .write(&[void_plan(&acme, 47_110, "cancelled")])
+                .unwrap();
+        }
+        let written = one.write(&[correction]);
+        assert_eq!(
+            matches!(written, Err(WriteError::Stale)),
+            is_void,
+            "{written:?}"
+        );
+        let last = other.series_head(&acme).unwrap().map(|head| head.last);
+        let kept = other.given_to(&[(acme, wrong.mark.key)]).unwrap();
+        let expected = if is_void { (47_110, 1) } else { (4_711, 0) };
+        assert_eq!(
+            (last, kept.iter().flatten().count()),
+            (Some(expected.0), expected.1)
+        );
+    }
 }
