@@ -1,10 +1,12 @@
 //! The adoption note: a file next to the horizon that names the fleet adopting the node.
 //!
 //! ```text
-//! {"v":1,"namespace":"default","endpoints":["http://etcd-0:2379"],"progress":"begun"}
-//! {"v":1, …,"progress":{"floor_raised":"0123456789abcdef0123456789abcdef"}}
-//! {"v":1, …,"progress":{"done":"0123456789abcdef0123456789abcdef"}}
+//! {"v":2,"namespace":"default","endpoints":["http://etcd-0:2379"],"progress":"begun"}
+//! {"v":2, …,"progress":{"floor_raised":"0123456789abcdef0123456789abcdef"},"origin":"fedcba…"}
+//! {"v":2, …,"progress":{"done":"0123456789abcdef0123456789abcdef"},"origin":"fedcba…"}
 //! ```
+//!
+//! Version 1 lacks `origin`.
 //!
 //! No node can start on a folder that has an adoption note. The note is written before the horizon
 //! is marked, and it is never removed.
@@ -18,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::file_system::{MachineFiles, create_file};
 use crate::failure::{FailureKind, StoreError};
 
-/// The only version of the note's format.
-const VERSION: u32 = 1;
+/// The version of a new note. All versions up to this one can be read.
+const VERSION: u32 = 2;
 
 /// The fleet that adopts a node, and the progress of the adoption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +35,10 @@ pub struct AdoptionNote {
     pub endpoints: Vec<String>,
     /// The progress of the adoption.
     pub progress: AdoptionProgress,
+    /// The first name of the fleet, which no fence changes. `None` if the adoption has only begun,
+    /// or in a note of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// The progress of an adoption. The text in a variant is the id of the fleet.
@@ -89,13 +95,20 @@ impl AdoptionNote {
             namespace,
             endpoints,
             progress: AdoptionProgress::Begun,
+            origin: None,
         }
     }
 
-    /// Returns this note with `progress` as the new progress.
+    /// Returns this note with `progress` as the new progress in the fleet whose first name is
+    /// `origin`.
     #[must_use]
-    pub fn at(self, progress: AdoptionProgress) -> AdoptionNote {
-        AdoptionNote { progress, ..self }
+    pub fn at(self, progress: AdoptionProgress, origin: Option<String>) -> AdoptionNote {
+        AdoptionNote {
+            version: VERSION,
+            progress,
+            origin,
+            ..self
+        }
     }
 
     /// Reads the note at `path`. Returns `None` if there is no note, so no fleet is adopting the
@@ -161,9 +174,9 @@ mod tests {
         for progress in [
             AdoptionProgress::Begun,
             AdoptionProgress::FloorRaised(fleet.clone()),
-            AdoptionProgress::Done(fleet),
+            AdoptionProgress::Done(fleet.clone()),
         ] {
-            let note = begun.clone().at(progress);
+            let note = begun.clone().at(progress, Some(fleet.clone()));
             note.write(&path).expect("the folder is writable");
             assert_eq!(AdoptionNote::read(&path).expect("it is whole"), Some(note));
         }
@@ -171,17 +184,23 @@ mod tests {
         for wrong in [
             "",
             "{}",
-            &text.replace("\"v\":1", "\"w\":1"),
+            &text.replace("\"v\":2", "\"w\":2"),
             &text.replace("done", "over"),
         ] {
             fs::write(&path, wrong).expect("the folder is writable");
             let error = AdoptionNote::read(&path).expect_err("it is no note");
             assert_eq!(error.failure_kind(), FailureKind::Damaged, "{wrong:?}");
         }
-        fs::write(&path, text.replace("\"v\":1", "\"v\":2,\"more\":0"))
+        fs::write(&path, text.replace("\"v\":2", "\"v\":3,\"more\":0"))
             .expect("the folder is writable");
         let error = AdoptionNote::read(&path).expect_err("it is of a later version");
         assert_eq!(error.failure_kind(), FailureKind::Disagrees);
         assert!(error.to_string().contains("the version that wrote it"));
+        let first = text.replace("\"v\":2", "\"v\":1");
+        let first = first.replace(&format!(",\"origin\":\"{fleet}\""), "");
+        fs::write(&path, first).expect("the folder is writable");
+        let note = AdoptionNote::read(&path).expect("version 1 is read");
+        let note = note.expect("it is there");
+        assert_eq!((note.version, note.origin), (1, None));
     }
 }

@@ -261,7 +261,7 @@ mod tests {
 
     fn adopt(root: &Path, namespace: &str, progress: AdoptionProgress) {
         let note = AdoptionNote::begun(namespace.to_owned(), vec!["http://etcd-0:2379".to_owned()])
-            .at(progress);
+            .at(progress, None);
         AdoptedFolder::open(root)
             .expect("a node has kept something")
             .write_note(note)

@@ -114,7 +114,8 @@ impl Adoption {
             Some(progress @ (AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_))) => {
                 // An earlier run may have stopped after writing the note but before marking the
                 // horizon.
-                self.note(folder, progress)?;
+                let origin = folder.note().and_then(|note| note.origin.clone());
+                self.note(folder, progress, origin)?;
                 tell(AdoptionStep::Resumed);
             }
             None => {
@@ -138,8 +139,9 @@ impl Adoption {
             tell(AdoptionStep::SlotRests(slot, horizon));
         }
         let agreed = self.raise_floor(folder, far, &layout, &keys, entropy)?;
-        let fleet = agreed.fleet.to_string();
-        self.note(folder, AdoptionProgress::FloorRaised(fleet.clone()))?;
+        let (fleet, origin) = (agreed.fleet.to_string(), Some(agreed.origin.to_string()));
+        let raised = AdoptionProgress::FloorRaised(fleet.clone());
+        self.note(folder, raised, origin.clone())?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
         // Nodes neither read nor write records while `lacks_records` is set. An adoption does both
         // anyway, because it brings back missing records.
@@ -151,7 +153,7 @@ impl Adoption {
         let records = self.adopt_records(folder, &adopter, &mut |so_far| {
             tell(AdoptionStep::Records(*so_far))
         })?;
-        self.note(folder, AdoptionProgress::Done(fleet))?;
+        self.note(folder, AdoptionProgress::Done(fleet), origin)?;
         Ok(Adopted::Done {
             floor: agreed.floor,
             records,
@@ -193,6 +195,7 @@ impl Adoption {
             namespace,
             endpoints,
             progress,
+            origin,
             ..
         }) = folder.note()
         else {
@@ -209,11 +212,13 @@ impl Adoption {
         if is_here && is_same {
             return Ok(Some(progress.clone()));
         }
+        // After a wipe, a fence knows the fleet's first name from the journals, but not all the
+        // names in between.
         let was_before = |fleet: &String| {
             meta.is_some_and(|meta| {
-                meta.former
-                    .iter()
-                    .any(|former| former.to_string() == *fleet)
+                let mut former = meta.former.iter().map(Nonce::to_string);
+                origin.as_ref() == Some(&meta.origin().to_string())
+                    || former.any(|former| former == *fleet)
             })
         };
         match progress {
@@ -384,12 +389,13 @@ impl Adoption {
         &self,
         folder: &mut AdoptedFolder,
         progress: AdoptionProgress,
+        origin: Option<String>,
     ) -> Result<(), AdoptionError> {
         let note = folder
             .note()
             .expect("it was written when the adoption began")
             .clone();
-        Ok(folder.write_note(note.at(progress))?)
+        Ok(folder.write_note(note.at(progress, origin))?)
     }
 
     /// Adopts all records. If the adopter is on trial, only checks that they can be adopted.

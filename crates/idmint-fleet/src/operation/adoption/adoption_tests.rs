@@ -630,6 +630,48 @@ fn a_folder_goes_to_one_fleet_alone() {
     assert_all_is_there(&node, &store);
 }
 
+/// Fences as an operator does whose journals show this first name of the fleet.
+fn fence(store: &MemoryCoordinator, origin: Option<Nonce>) {
+    let rule = FenceRule {
+        share: share(8),
+        unseen: UnseenNodes {
+            window: Duration::from_secs(60),
+            ahead_max: Duration::ZERO,
+        },
+        journals: crate::JournalledFleet {
+            origin,
+            ..crate::JournalledFleet::default()
+        },
+        formats: Vec::new(),
+        holds_numbers: false,
+        is_clock_trusted: true,
+    };
+    fence_restored(store, &keys(), &rule, &[], CLOCK, &mut Entropy::of_kernel())
+        .expect("memory answers");
+}
+
+#[test]
+fn after_a_wipe_the_fleet_adopts_again_although_its_name_at_the_adoption_is_forgotten() {
+    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
+    let (node, store) = half_adopted(&founded);
+    let adoption = adoption(Arc::clone(&store) as Arc<dyn Coordinator>);
+    let nothing = MemoryCoordinator::default();
+    // The adoption ends under the name that this fence gives.
+    fence(&store, None);
+    run(&adoption, &node).expect("nothing is in the way");
+    // The control: journals of another fleet.
+    for (origin, is_adopted) in [(2, false), (1, true)] {
+        store.restore(&nothing);
+        fence(&store, Some(Nonce::new(origin)));
+        match run(&adoption, &node) {
+            Ok((Adopted::Done { .. }, _)) => assert!(is_adopted),
+            Err(AdoptionError::OtherFleet { .. }) => assert!(!is_adopted),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_all_is_there(&node, &store);
+}
+
 #[test]
 fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name() {
     let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
@@ -640,28 +682,7 @@ fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name()
     );
     run(&adoption, &node).expect("nothing is in the way");
     store.restore(&half);
-    let rule = FenceRule {
-        share: share(8),
-        unseen: UnseenNodes {
-            window: Duration::from_secs(60),
-            ahead_max: Duration::ZERO,
-        },
-        journals: crate::JournalledFleet::default(),
-        formats: Vec::new(),
-        holds_numbers: false,
-        is_clock_trusted: true,
-    };
-    for _ in 0..2 {
-        fence_restored(
-            &*store,
-            &keys(),
-            &rule,
-            &[],
-            CLOCK,
-            &mut Entropy::of_kernel(),
-        )
-        .expect("memory answers");
-    }
+    (0..2).for_each(|_| fence(&store, None));
     let (done, steps) = run(&adoption, &node).expect("it was adopted under a former name");
     let Adopted::Done { records, .. } = done else {
         panic!("{done:?}")
