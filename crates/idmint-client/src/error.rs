@@ -34,7 +34,7 @@ pub enum ClientError {
     Untrusted {
         /// The URL of the request.
         url: String,
-        /// The reason.
+        /// The reason why the certificate was rejected.
         #[source]
         cause: rustls::Error,
     },
@@ -211,8 +211,8 @@ pub(super) fn find_cause<'a, E: Error + 'static>(
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // For these two types, `source` returns the cause of the inner error. The inner error
-        // itself would be skipped.
+        // `source` of these two types skips the wrapped error and returns that error's cause. The
+        // wrapped error is therefore visited here.
         let transport = error.downcast_ref::<TransportError>();
         let io = error
             .downcast_ref::<io::Error>()

@@ -1,4 +1,4 @@
-//! `GET /health/ready`.
+//! The readiness request, `GET /health/ready`.
 
 use super::error::ClientError;
 use super::http_client::Client;

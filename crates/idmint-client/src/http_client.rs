@@ -115,7 +115,7 @@ fn base_of(given: String) -> Result<String, ClientError> {
     match url {
         Ok(url) if is_good(&url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
         _ => {
-            // The text may contain a password before the last `@`.
+            // The text before the last `@` is hidden, because it may contain a password.
             let host = given.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
             Err(ClientError::NotAnAddress(host.unwrap_or(given)))
         }

@@ -50,12 +50,9 @@ impl Client {
         request.send().await?.json()
     }
 
-    /// Resumes series that issue no numbers after a restore. `series` is the name of one series and
-    /// its next number. If it is `None`, all such series continue at their stored numbers.
-    /// Repeating the request changes nothing.
-    ///
-    /// # Errors
-    /// Returns [`ClientError`] if the request fails.
+    /// Resumes series that issue no numbers because of a restore. `series` is the name of one
+    /// series and the number that it issues next. `None` resumes all such series, each at its
+    /// stored number. Repeating the request changes nothing.
     pub async fn resume_numbers(
         &self,
         series: Option<(&SeriesName, u64)>,

@@ -1,4 +1,5 @@
-//! Compares this node's slots and formats with the fleet's agreement.
+//! Compares this node's slots and formats with the fleet's agreement, which contains the slots, the
+//! floor and the formats of all nodes of the fleet.
 
 use super::fleet_keys::FleetKeys;
 use super::nonce::Nonce;
@@ -20,25 +21,28 @@ pub(super) struct OwnLayout {
 /// The parts of the fleet's agreement that this node relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Agreed {
-    /// The revision that last wrote the agreement. Every write about a slot compares this revision.
+    /// The store revision that last wrote the agreement. Every transaction that writes a slot
+    /// compares this revision, so the transaction fails if the agreement has changed.
     pub(super) revision: Revision,
-    /// The fleet's current name. Every fence changes the name.
+    /// The fleet's current name. Each fence, the operation after a restore, gives the fleet a new
+    /// name.
     pub(super) fleet: Nonce,
-    /// The fleet's first name, which no fence changes.
+    /// The fleet's first name, which stays the same through all fences.
     pub(super) origin: Nonce,
-    /// The count of fences so far.
+    /// The number of fences so far.
     pub(super) fences: u32,
     /// The floor: no slot is used below this instant.
     pub(super) floor: UnixNanos,
-    /// The instant up to which adopted nodes have minted. No later fence may set a lower floor.
-    /// `None` if there is no such bound.
+    /// The instant up to which adopted single nodes have minted. No later fence may set a floor
+    /// below this instant. `None` if no adoption has set such a bound.
     pub(super) least: Option<StoredInstant>,
-    /// `true` if nodes neither read nor write records until the next fence.
+    /// `true` if the last fence found that records are missing. Until the next fence, nodes neither
+    /// read nor write records.
     pub(super) lacks_records: bool,
 }
 
 impl Agreed {
-    /// Returns the parts of the agreement that the record store uses.
+    /// Returns the parts of the agreement that the record store needs.
     pub(super) fn meta(&self) -> AgreedMeta {
         AgreedMeta {
             revision: self.revision,
@@ -62,14 +66,15 @@ impl Agreed {
 pub(super) enum Agreement {
     /// The fleet's agreement includes everything that this node mints.
     Agreed(Agreed),
-    /// The agreement must be changed first, by committing this transaction. Either the fleet lacks
-    /// some of this node's formats, the fleet's floor is too low, or the fleet does not exist yet.
+    /// The agreement must be changed first, by committing this transaction. There are three
+    /// possible reasons. The fleet lacks some of this node's formats, its floor is too low, or the
+    /// fleet does not exist yet.
     ToWrite(Transaction),
 }
 
 impl OwnLayout {
     /// Compares this node's slots and formats with the fleet's agreement. If no fleet exists yet,
-    /// the new fleet is named `fleet` and has the floor `floor`.
+    /// the new fleet is named `fleet` and mints from the instant `floor` on.
     ///
     /// # Errors
     /// Returns [`FormatsError`] if this node may not mint in this fleet.
@@ -83,12 +88,9 @@ impl OwnLayout {
         self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
     }
 
-    /// Compares like [`compare`](Self::compare), and also requires that no slot is ever used below
-    /// `least`, not even after later fences. If necessary, the returned transaction records `least`
-    /// and raises the floor to it.
-    ///
-    /// # Errors
-    /// Returns the errors of [`compare`](Self::compare).
+    /// Compares like [`compare`](Self::compare), and also ensures that no slot is used below
+    /// `least`, now or after any later fence. If the stored agreement does not ensure that yet, the
+    /// returned transaction records `least` and raises the floor to it.
     pub(super) fn compare_above(
         &self,
         least: UnixNanos,
@@ -138,10 +140,7 @@ impl OwnLayout {
     }
 }
 
-/// Compares the slots in this node's configuration with those of the fleet.
-///
-/// # Errors
-/// Returns [`FormatsError`] if the configured slots differ from those of the fleet.
+/// Compares the configured slots with the slots of the fleet.
 pub(super) fn compare_share(share: SlotShare, meta: &FleetMeta) -> Result<(), FormatsError> {
     let slots = share.slots();
     if meta.slots != slots {

@@ -353,7 +353,8 @@ mod tests {
         assert_eq!(clocks.skew_of(at(30), NOON), None);
     }
 
-    /// Process 1 took slot 2 after slot 1, when its clock was set right.
+    /// A process that took several slots one after the other has only one clock, which its latest
+    /// horizon shows. The horizons of its former slots must not count as the clocks of other nodes.
     #[test]
     fn a_process_that_has_held_several_slots_counts_once_by_its_latest_horizon() {
         let skew = |horizons: &[KeyValue], holders: &[KeyValue]| {
@@ -438,14 +439,15 @@ mod tests {
             clocks.skew_of(at(15), at(15)),
             Some(Skew::Ahead(seconds(10)))
         );
-        // No read succeeded for half a minute, and these records were in transit all that time.
+        // For half a minute no read succeeded, so these records may have been in transit all that
+        // time.
         show(
             &mut clocks,
             at(45),
             &[horizon(0, 10, at(17)), horizon(1, 11, at(17))],
         );
         assert_eq!(clocks.skew_of(at(45), at(45)), Some(Skew::None));
-        // The response of a read that is older than the last one changes nothing.
+        // A read that returns older records than an earlier read changes nothing.
         show(
             &mut clocks,
             at(46),

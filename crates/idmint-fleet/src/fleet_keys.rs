@@ -1,4 +1,4 @@
-//! The keys under which a fleet stores its slots in the coordinator.
+//! The keys under which a fleet stores its slots and its agreement in the coordinator.
 
 use super::nonce::Nonce;
 use super::slot_lease::NodeName;
@@ -29,7 +29,8 @@ impl FleetKeys {
         format!("{}meta", self.prefix)
     }
 
-    /// Returns the key of the hold on numbers, which a fence sets if numbers may be lost.
+    /// Returns the key of the hold on numbers. A fence writes this key if numbers may be lost, and
+    /// no series issues numbers while the key exists.
     pub(super) fn number_hold(&self) -> Key {
         format!("{}number-hold", self.prefix)
     }
@@ -58,8 +59,8 @@ impl FleetKeys {
         format!("{}knows/", self.prefix)
     }
 
-    /// Returns the key of a slot's horizon. The horizon never moves back, and the key is never
-    /// deleted.
+    /// Returns the key of a slot's horizon, the time up to which the slot may be used. The horizon
+    /// never moves back, and the key is never deleted.
     pub(super) fn horizon(&self, slot: u32) -> Key {
         format!("{}{slot:05}", self.horizons())
     }
@@ -70,8 +71,9 @@ impl FleetKeys {
         format!("{}{instance}", self.founders())
     }
 
-    /// Returns the ranges that a node reads before it founds the fleet: `meta`, in case the fleet
-    /// was already founded, and the announcements of all nodes that want to found it.
+    /// Returns the ranges that a node reads before it founds the fleet. They are the key of the
+    /// agreement, in case another node has founded the fleet, and the announcements of all nodes
+    /// that want to found it.
     pub(super) fn founding(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }
@@ -81,8 +83,8 @@ impl FleetKeys {
         key.strip_prefix(&self.horizons())?.parse().ok()
     }
 
-    /// Returns the ranges that a node reads before it takes a slot: `meta`, all horizons, all
-    /// holders, and the keys of nodes without a slot.
+    /// Returns the ranges that a node reads before it takes a slot: the fleet's agreement, all
+    /// horizons, all holders, and the keys of nodes without a slot.
     pub fn all_slots(&self) -> Vec<Range> {
         vec![
             Range::one(self.meta()),
@@ -105,8 +107,8 @@ impl FleetKeys {
         vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 
-    /// Returns the ranges that show why the renewal of a slot was refused: `meta`, the slot's
-    /// horizon and the slot's holder.
+    /// Returns the ranges that show why the renewal of a slot was refused: the fleet's agreement,
+    /// the slot's horizon and the slot's holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
         vec![
             Range::one(self.meta()),

@@ -17,11 +17,12 @@ use idmint_core::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLa
 use idmint_core::time::UnixNanos;
 use idmint_storage::FormatsError;
 
-/// The retry delay that callers are told while this node has no slot but may take one at any time.
+/// The delay after which refused callers should retry while this node has no slot. The node may
+/// take a slot at any time.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A renewal is not overdue until this much time has passed since the previous one. Callers do not
-/// wait for a renewal that is overdue.
+/// A renewal becomes overdue at the earliest this long after the previous one. While it is overdue,
+/// callers are refused instead of waiting for it.
 const OVERDUE: Duration = Duration::from_secs(2);
 
 /// The slots that one process leases one after the other, with the sessions that mint in them.
@@ -35,8 +36,8 @@ pub(super) struct LeasedSlots {
     pub(super) has_minted: bool,
     /// This node's knowledge of the fleet. Reads and writes of records use it and extend it.
     pub(super) known: Arc<KnownFleet>,
-    /// The number of inconsistent responses that `known` had counted when the last request was
-    /// sent.
+    /// The value of [`KnownFleet::doubts`] when the last request was sent: the number of
+    /// inconsistent responses until then.
     pub(super) doubts: u64,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct HeldSlot {
 pub(super) enum Event {
     /// Nothing to report.
     None,
-    /// This node founded a fleet whose floor is this instant.
+    /// This node founded a fleet, which mints from this instant on.
     Founded(UnixNanos),
     /// This node has no slot yet, for this reason.
     Waiting(Refusal),
@@ -68,7 +69,7 @@ pub(super) enum Event {
     Fenced(u32),
     /// The coordinator has lost acknowledged data.
     Regressed(Regression),
-    /// This node may not mint in this fleet.
+    /// This node may not mint in this fleet, because its slots or formats differ from the fleet's.
     Disagrees(FormatsError),
 }
 
@@ -150,8 +151,9 @@ impl LeasedSlots {
         event
     }
 
-    /// Passes the result of the last response on to the readers and writers of records, if the
-    /// response is conclusive.
+    /// Passes the result of the last response on to the readers and writers of records: the agreed
+    /// state of the fleet, or the loss of acknowledged data. A response that shows neither is not
+    /// passed on.
     fn tell_known(&self) {
         self.known.hold(self.lease.own_key());
         if self.lease.is_regressed() {
@@ -277,8 +279,8 @@ impl LeasedSlots {
         self.mint.end(reason);
     }
 
-    /// Adjusts this node's clock after the wall clock was set by a larger step than a single node
-    /// would accept.
+    /// Adjusts this node's clock after the wall clock was set by a step that is too large for a
+    /// single node to accept.
     ///
     /// Before the first slot is taken, the clock is adjusted in either direction. That is safe
     /// because the clocks of other nodes are read before this node mints. Later the clock only

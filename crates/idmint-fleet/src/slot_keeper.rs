@@ -82,9 +82,10 @@ impl SlotCounts {
 impl SlotKeeper {
     /// Starts the thread, which looks for a slot, and begins and ends the sessions of `mint`.
     ///
-    /// `known` is updated once this node agrees with its fleet. `kept` is the high water that
-    /// earlier processes of this node have stored, and the thread keeps it up to date.
-    /// `count_founding` is called if this node founds the fleet.
+    /// `known` is updated once this node agrees with its fleet. `kept` is the file with the node's
+    /// high water, the highest values that the coordinator has acknowledged to earlier processes.
+    /// The thread keeps the file up to date. `count_founding` is called if this node founds the
+    /// fleet.
     pub fn start(
         mint: Arc<Mint>,
         coordinator: Arc<dyn Coordinator>,

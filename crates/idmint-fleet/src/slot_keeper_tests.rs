@@ -634,7 +634,8 @@ async fn a_node_whose_coordinator_was_restored_mints_nothing_until_it_is_fenced(
         .expect_err("nothing is minted")
         .to_string();
     assert!(refusal.contains("idmint fleet fence-restore"), "{refusal}");
-    // Writes by others raise the revision to its former value and beyond.
+    // Writes by other clients raise the store's revision to its former value and beyond. The node
+    // must still refuse, although the revision alone no longer shows the restore.
     for _ in 0..100 {
         let write = vec![Write::put("/another".to_owned(), Vec::new())];
         coordinator

@@ -14,21 +14,22 @@ use tracing::{info, warn};
 /// The pause after a failed `accept`, before the next attempt.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// The maximum number of connections accepted from the backlog while draining. No backlog is
-/// longer, and the bound ends the loop even if new connections keep arriving.
+/// The maximum number of connections that draining accepts from the kernel's backlog. Backlogs are
+/// shorter than this. The bound ends the loop even if new connections keep arriving.
 const BACKLOG_MAX: usize = 8_192;
 
 /// A listener that keeps accepting after any error of `accept`.
 pub(super) struct Acceptor {
     listener: TcpListener,
-    /// A spare descriptor, released briefly when no other descriptor is left. Without the spare
-    /// one, a connection could not even be refused, and its caller would wait in the backlog until
-    /// it timed out.
+    /// A file that is kept open only to hold a spare descriptor. When no other descriptor is left,
+    /// the file is closed for a moment, so that one connection can be accepted and refused. Without
+    /// the spare descriptor, the caller of that connection would wait in the backlog until it timed
+    /// out.
     spare_descriptor: Option<File>,
     /// `true` while `accept` keeps failing. A shortage of descriptors is therefore logged once when
     /// it begins and once when it ends, not for each connection.
     is_short: bool,
-    /// The response sent to a caller that gets the spare descriptor.
+    /// The response to a connection that is accepted with the spare descriptor.
     refusal: &'static [u8],
 }
 
@@ -36,8 +37,8 @@ pub(super) struct Acceptor {
 pub(super) enum Arrival {
     /// A connection to serve.
     Connection(TcpStream, IpAddr),
-    /// A connection that uses the spare descriptor. Its refusal is already written, and the caller
-    /// of `next` closes the connection at once.
+    /// A connection that was accepted with the spare descriptor. The refusal is already written, so
+    /// the caller of `next` closes the connection at once and thereby frees the descriptor.
     Refused(std::net::TcpStream),
 }
 

@@ -20,8 +20,8 @@ pub struct Callers {
 }
 
 impl Callers {
-    /// Returns callers with these resource limits. `X-Forwarded-For` is trusted in requests from
-    /// these networks.
+    /// Returns the settings of all callers: their resource limits, and the networks of the trusted
+    /// proxies. `X-Forwarded-For` is read only in requests from these networks.
     pub fn new(load: Load, trusted_proxies: impl IntoIterator<Item = IpNet>) -> Self {
         Self {
             load,
@@ -47,8 +47,8 @@ impl Callers {
     }
 
     /// Returns the budget owner of a request, or `None` if the owner is the peer of the connection.
-    /// A probe uses the memory that is set aside for probes. The owner of any other request is the
-    /// caller that a trusted proxy reports.
+    /// A health probe uses the memory that is set aside for probes. A request through a trusted
+    /// proxy uses the budget of the caller that the proxy reports.
     pub(super) fn other_owner(
         &self,
         peer: IpAddr,
@@ -77,8 +77,8 @@ impl Callers {
         forwarded.unwrap_or(peer)
     }
 
-    /// Reserves memory for a connection. If too little of the general memory is free, uses the
-    /// memory set aside for new connections.
+    /// Reserves memory for a connection. If too little of the main budget is free, uses the memory
+    /// that is set aside for new connections.
     ///
     /// # Errors
     /// Returns [`Shed::Memory`] if there is too little memory. Nothing is reserved then.

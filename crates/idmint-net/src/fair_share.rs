@@ -331,7 +331,8 @@ mod tests {
         }
     }
 
-    /// Runs the spawned tasks until all of them have ended, and returns the recorded polls.
+    /// Runs the tasks that `spawn_all` spawns until all of them have ended, and returns the
+    /// recorded polls.
     async fn told_by(
         spawn_all: impl FnOnce(&FairShare, &Rc<RefCell<Vec<(u8, usize)>>>),
     ) -> Vec<(u8, usize)> {

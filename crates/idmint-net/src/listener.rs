@@ -23,7 +23,7 @@ use super::table::{OpenConnection, OpenConnections};
 use super::tls::{self, TLS_LEN, Tls};
 use idmint_service::{MemoryReservation, Shed};
 
-/// The outcome of serving.
+/// The result of [`serve`], which returns once the service has drained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// The number of connections that were closed before they had finished. Requests on them may

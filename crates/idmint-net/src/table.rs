@@ -42,8 +42,8 @@ struct Table {
     /// The number of evicted connections that are not closed yet.
     leaving: usize,
     /// The longest-idle connections of the last scan, as pairs of the connection's number and the
-    /// time at which it became idle. The one that has been idle longest is at the end. A connection
-    /// that became idle after the scan has been idle for less time than all of these.
+    /// time at which it became idle. The longest-idle connection is last. A connection that became
+    /// idle after the scan has been idle for less time than all of these.
     idle_longest: Vec<(u64, u64)>,
 }
 
@@ -185,7 +185,8 @@ impl Table {
         })
     }
 
-    /// Removes and returns the next remembered connection that has been idle since the scan.
+    /// Removes and returns the longest-idle remembered connection that is still idle, and has been
+    /// since the scan.
     fn next_idle_longest(&mut self) -> Option<(u64, u64)> {
         while let Some((number, since)) = self.idle_longest.pop() {
             if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {

@@ -44,7 +44,7 @@ pub enum UnknownFormat {
 }
 
 impl UnknownFormat {
-    /// Returns the error that `names` does not contain `name`.
+    /// Returns the error for a name that is not among `names`.
     pub fn among<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> UnknownFormat {
         UnknownFormat::NotThere {
             name: name.to_owned(),

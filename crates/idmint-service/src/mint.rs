@@ -109,8 +109,8 @@ impl Service {
     #[inline]
     fn release(self: &Arc<Self>, granted: Granted) -> MaybeReady<Batch> {
         let Granted { batch, due, refill } = granted;
-        // With a standing clock, as in tests, reserve time only when a request needs it. Every run
-        // then reserves time at the same points.
+        // If the clock stands still, as in tests, time is reserved only when a request needs it.
+        // Every run of a test then reserves time at the same points.
         let is_early = refill && !self.clock().is_standing();
         if let Some(reserver) = self.reserver().filter(|_| is_early) {
             reserver.refill();

@@ -343,9 +343,9 @@ impl Reservation<'_> {
         }
     }
 
-    /// Reserves `size` numbers. If fewer numbers are left in the series, reserves all of them. But
-    /// if they and the `rest` unused numbers together are not enough for the request, returns an
-    /// error.
+    /// Reserves `size` numbers, or all numbers of the series that are left if there are fewer.
+    /// Returns an error if the `rest` unused numbers and the numbers that are left are together too
+    /// few for the request.
     async fn reserve(&self, size: u64, rest: u64) -> Result<Range<u64>, RecordError> {
         let left = match self.ask(size).await {
             Err(RecordError::Number(NumberRefusal::SeriesEnded { left, .. })) => left,
@@ -383,9 +383,9 @@ fn len(numbers: &Range<u64>) -> u64 {
     numbers.end - numbers.start
 }
 
-/// Returns the name after which to continue a list of the series that match `among`. It is not
-/// before `behind`, the last name listed so far. Returns `None` if no series after `behind` can
-/// match.
+/// Returns the name after which a list of the series that match `among` continues. That name is
+/// `behind`, the last name listed so far, or a later name. Returns `None` if no series after
+/// `behind` can match.
 fn next_start(
     among: Option<&[SeriesPattern]>,
     behind: Option<SeriesName>,
@@ -530,7 +530,8 @@ mod tests {
             }
         }
         assert_eq!(bench.take(0, &session, 1).await, 2..3, "its reserve stays");
-        // Another session begins anew, so there is room again.
+        // A new session drops the reserved numbers of the previous one, so there is room for
+        // another series.
         let other = bench.session();
         assert_eq!(bench.take_of("more-0", 0, Some(&other), 1).await, 9..10);
         assert_eq!(bench.take_of("more-0", 1, Some(&other), 1).await, 19..20);

@@ -60,7 +60,7 @@ pub struct ServiceParts {
     pub formats: Formats,
     /// The decoder of ids.
     pub decoding: Decoding,
-    /// Says whether reports are matched with stored conjunctions.
+    /// The way in which conjunction reports get their ids.
     pub conjunctions: Conjunctions,
     /// The form in which ids are written into messages. If `None`, the version of each message
     /// decides.
@@ -77,7 +77,7 @@ pub struct ServiceParts {
     pub load: Load,
 }
 
-/// Says how conjunction reports get their ids.
+/// The way in which conjunction reports get their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conjunctions {
     /// The id of each report is computed from the report's own time. No conjunctions are stored.
@@ -247,13 +247,13 @@ impl Service {
         &self.parts.decoding
     }
 
-    /// Returns how conjunction reports get their ids.
+    /// Returns the way in which conjunction reports get their ids.
     pub fn conjunctions(&self) -> Conjunctions {
         self.parts.conjunctions
     }
 
-    /// Returns where ids are placed in messages. If `None`, the version of each message determines
-    /// the place.
+    /// Returns the place of ids in messages. If `None`, the version of each message determines the
+    /// place.
     pub fn note(&self) -> Option<NoteForm> {
         self.parts.note
     }

@@ -11,7 +11,7 @@ use crate::service::{Home, Service};
 /// The number of lanes that a single node has.
 const LANES: u128 = 8;
 
-/// What happened in a run.
+/// The result of [`mint_among_excluded_ids`].
 #[derive(Debug)]
 pub struct Excluded {
     /// The number of ids of the other generator.

@@ -81,8 +81,8 @@ impl Sequenced {
             .unwrap_or_else(|_| panic!("{text:?} is no id of {}", self.order))
     }
 
-    /// Returns the id with this tick, worker and sequence, without the bits that are equal in all
-    /// ids.
+    /// Returns the id with this tick, worker and sequence, without the lowest bits, which are the
+    /// same in all ids of the format.
     pub fn id(&self, unix_ms: u128, worker: u128, sequence: u128) -> u128 {
         let tick = (unix_ms - self.epoch_unix_ms) * self.ticks_per_second / 1_000;
         tick * self.time_stride + worker * self.worker_stride + sequence * self.step
@@ -161,7 +161,7 @@ impl Received {
     }
 }
 
-/// Asserts that no two of all ids are equal. Returns the number of ids of each format.
+/// Asserts that no id occurs twice among all callers. Returns the number of ids of each format.
 #[track_caller]
 pub fn assert_no_id_twice(all: Vec<Received>) -> [u128; SEQUENCED.len()] {
     let mut counts = [0; SEQUENCED.len()];

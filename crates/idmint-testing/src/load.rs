@@ -28,7 +28,7 @@ pub struct Load {
     stop: Arc<AtomicBool>,
 }
 
-/// What one caller received on one connection.
+/// The results of one caller on one connection.
 pub struct Minted {
     pub received: Received,
     pub end: End,
@@ -197,15 +197,15 @@ impl Minted {
 pub struct Killed {
     /// The number of distinct ids of each format.
     pub ids: [u128; SEQUENCED.len()],
-    /// How long each start took until the service was ready, in ascending order.
+    /// The time that each start took until the service was ready, in ascending order.
     pub ready_after: Vec<Duration>,
     /// The maximum time by which an id was ahead of the wall clock in the last round, in
     /// milliseconds.
     pub ahead_ms_at_the_end: u128,
 }
 
-/// Starts a service, and kills it while callers mint. Does this for several rounds. The ids of each
-/// caller must increase through all rounds.
+/// Starts a service and kills it while callers mint, for several rounds. Asserts that the ids of
+/// each caller increase through all rounds.
 pub fn kill_under_load(home: &Home, rounds: u32, load_max: Duration) -> Killed {
     let mut callers = fresh_callers();
     let mut ready_after = Vec::new();

@@ -66,7 +66,7 @@ impl Drop for StopAtTheEnd<'_> {
     }
 }
 
-/// A group of callers, and what they have received.
+/// A group of callers, and the numbers that they have received.
 pub struct Callers {
     /// The number of series that the callers use.
     series: usize,

@@ -190,9 +190,9 @@ impl Addresses {
 }
 
 impl Address {
-    /// Returns the last error of the address if no request may be sent to it now. Otherwise returns
-    /// `None`, and the caller may send one request with the timeout `share`. If the address has
-    /// failed before, other callers send it nothing for that time.
+    /// Returns `None` if the caller may send one request to this address now, with the timeout
+    /// `share`. Otherwise returns the last error of the address. If the address has failed before,
+    /// only this caller tries it, and other callers send it nothing for the time `share`.
     fn begin(&self, share: Duration) -> Option<IdsError> {
         let mut health = self.health();
         let (end, error) = health.put_off.as_mut()?;

@@ -312,7 +312,7 @@ mod tests {
     use crate::prefetching::addresses::tests::service;
     use idmint_core::id::Progression;
 
-    /// Options with which each request is for four ids.
+    /// Returns options that fetch four ids per request.
     fn by_four() -> IdsOptions {
         IdsOptions {
             prefetch_count: 4,

@@ -18,7 +18,7 @@ pub(super) struct Owner {
     pub(super) texts: Arc<Stock>,
     /// Locked while a caller asks the service how to write the ids of the format as text.
     pub(super) learning: Mutex<()>,
-    /// `None` only during drop.
+    /// The runtime on which requests are sent. `None` only during drop.
     runtime: Option<Runtime>,
 }
 

@@ -1,5 +1,5 @@
-//! Tests how a node's records behave after the coordinator was restored from a backup, or only
-//! seems to have been restored.
+//! Tests that a node's records detect a coordinator that was restored from a backup. The tests also
+//! show that harmless events, such as a concurrent renewal, are not taken for a restore.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fmt;
@@ -209,7 +209,8 @@ fn a_write_that_a_restored_coordinator_takes_is_not_acknowledged() {
     let backup = bench.store.memory.copy();
     bench.store.write_nine_times();
     let records = Arc::clone(&bench.records);
-    // The restore below changes no key that the write compares.
+    // The restore below changes no key that the write compares, so the coordinator commits the
+    // write. Only the low revision in the response shows the restore.
     let (store, next) = (Arc::clone(&bench.store), bench.next(2));
     bench.head().unwrap();
     bench.store.once(move || store.memory.restore(&backup));

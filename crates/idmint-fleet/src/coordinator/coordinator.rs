@@ -1,4 +1,4 @@
-//! The operations of a coordinator, and how they fail.
+//! The interface of a coordinator, the store that the nodes of a fleet share, and its errors.
 
 use std::fmt::Debug;
 use std::thread;

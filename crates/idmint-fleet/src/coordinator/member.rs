@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Member {
     /// The network address of the member.
     pub endpoint: String,
-    /// The reported state, or the error if the member does not respond.
+    /// The state that the member reports, or the reason why the member does not respond.
     pub state: Result<MemberState, String>,
 }
 

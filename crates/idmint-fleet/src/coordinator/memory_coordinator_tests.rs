@@ -41,7 +41,7 @@ impl MemoryCoordinator {
         })
     }
 
-    /// Advances the callers' clock by `pause` with each response from now on.
+    /// From now on, advances the callers' clock by `pause` with each response.
     pub(crate) fn stand_still_behind_answers(&self, pause: Duration) {
         self.hand().pause = pause;
     }
@@ -63,7 +63,7 @@ impl MemoryCoordinator {
     }
 }
 
-/// A coordinator that passes its commits to a function.
+/// A coordinator that passes each commit to a function instead of committing it itself.
 struct CommittedBy<F> {
     memory: Arc<MemoryCoordinator>,
     commit: F,

@@ -40,7 +40,7 @@ pub struct KeyValue {
     pub modified: Revision,
 }
 
-/// A condition under which a transaction writes.
+/// A condition of a transaction. The transaction writes only if all of its conditions hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compare {
     /// The key was last written by this revision. [`Revision::ABSENT`] means that the key does not

@@ -33,9 +33,8 @@ const PONG_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Members {
     members: Vec<Member>,
     settings: EtcdSettings,
-    /// The index in `members` of the member that is tried first. A request that gets no response
-    /// from that member advances the index to the next one. Relaxed, because the index is only a
-    /// hint.
+    /// The index in `members` of the member that is tried first. If that member does not respond to
+    /// a request, the index moves to the next member. Relaxed, because the index is only a hint.
     preferred: AtomicUsize,
 }
 
@@ -199,7 +198,7 @@ impl Members {
             .unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Drops the connection to a member, and makes the next member the preferred one.
+    /// Closes the connection to a member, and makes the next member the preferred one.
     fn avoid(&self, place: usize) {
         self.forget_connection(place);
         let next = (place + 1) % self.members.len();

@@ -34,12 +34,12 @@ struct Known {
     /// version wrote this high water.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Nonce>,
-    /// The count of fences of the fleet.
+    /// The number of times that the fleet was fenced after a restore.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     fences: u32,
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
-    /// The highest horizon of all nodes that the fleet has adopted.
+    /// The highest horizon of all single nodes that the fleet has adopted.
     #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
     least: Option<StoredInstant>,
     /// The node's clock reading at the coordinator's last response.
@@ -54,7 +54,8 @@ struct Known {
     /// The cluster that has answered this process, and its highest election term.
     #[serde(skip)]
     term: Term,
-    /// The last acknowledged horizon of each slot that this node has held.
+    /// The last acknowledged horizon (the end of the reserved time) of each slot that this node has
+    /// held.
     slots: BTreeMap<u32, Acknowledged>,
 }
 
@@ -119,8 +120,8 @@ impl HighWater {
         self.0.as_ref().map(|known| known.fleet)
     }
 
-    /// Returns the end of the time in which this node may have minted, exclusive. Returns `None` if
-    /// the node was never part of a fleet.
+    /// Returns an exclusive upper bound on the times of the ids that this node may have minted, or
+    /// `None` if the node was never part of a fleet.
     pub fn highest(&self) -> Option<UnixNanos> {
         self.0.as_ref().map(Known::highest)
     }
@@ -140,13 +141,13 @@ impl HighWater {
             .map(|known| known.origin.unwrap_or(known.fleet))
     }
 
-    /// Returns the count of fences of the fleet that the node was last part of.
+    /// Returns the number of fences of the fleet that the node was last part of.
     pub(crate) fn fences(&self) -> u32 {
         self.0.as_ref().map_or(0, |known| known.fences)
     }
 
     /// Returns the floor of the fleet that the node was last part of, or `None` if it was never
-    /// part of one.
+    /// part of one. No slot of the fleet is used below the floor.
     pub(crate) fn floor(&self) -> Option<UnixNanos> {
         self.0.as_ref().map(|known| known.floor.0)
     }
@@ -156,14 +157,14 @@ impl HighWater {
         self.0.as_ref().map(|known| known.at.0)
     }
 
-    /// Records the highest horizon of all nodes that the fleet has adopted.
+    /// Records the highest horizon of all single nodes that the fleet has adopted.
     pub(crate) fn adopted(&mut self, least: Option<StoredInstant>) {
         if let Some(known) = &mut self.0 {
             known.least = least;
         }
     }
 
-    /// Returns the highest horizon of all nodes that the fleet had adopted.
+    /// Returns the highest horizon of all single nodes that the fleet had adopted.
     pub(crate) fn least(&self) -> Option<StoredInstant> {
         self.0.as_ref().and_then(|known| known.least)
     }
@@ -501,10 +502,11 @@ mod tests {
         for fine in [
             found(9, FLEET, 100, Some(200)),
             found(10, FLEET, 100, Some(201)),
-            // After a fence the fleet has another name and a floor above all minted ids. The other
-            // content does not matter.
+            // After a fence the fleet has another name and a floor above all minted ids, so nothing
+            // else in the store matters.
             fenced(3, Nonce::new(5), 201, None),
-            // Ids above the new floor are covered by the horizon of their slot.
+            // The floor may be below some minted ids if the stored horizon of their slot covers
+            // them.
             fenced(3, Nonce::new(5), 101, Some(200)),
         ] {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
@@ -531,7 +533,7 @@ mod tests {
             horizon: at(200),
             revision: 9,
         };
-        // Other nodes have written since, so the store's revision is high and proves nothing.
+        // Other nodes have written since the loss, so a high revision of the store proves nothing.
         let mut rewritten = found(99, FLEET, 100, Some(200));
         rewritten.ranges[1][0].modified = Revision(8);
         for (loss, snapshot) in [

@@ -1,4 +1,5 @@
-//! The file that keeps a node's high water across restarts.
+//! The file that keeps a node's high water, the highest values that its coordinator has
+//! acknowledged, across restarts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub struct KeptHighWater {
     /// The file, or `None` if the high water is not stored.
     file: Option<CheckedFile>,
     written: HighWater,
-    /// The earliest time at which the next change may be written.
+    /// The earliest time at which changed values may be written again.
     write_at: UnixNanos,
     has_failed: bool,
     /// Keeps other processes out of the folder while this process may write.
@@ -220,7 +221,8 @@ mod tests {
         kept.check_version().expect("a damaged file is replaced");
     }
 
-    /// A single node reads the file without using [`KeptHighWater`].
+    /// Guards the format of the file, because a single node parses it with code of its own, without
+    /// [`KeptHighWater`].
     #[test]
     fn a_single_node_that_finds_it_begins_above_all_that_it_says() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -257,7 +259,7 @@ mod tests {
             .check_version()
             .expect("it has no version");
         assert_eq!(KeptHighWater::at(&file).begin(), HighWater::default());
-        // There is a file where the folder should be.
+        // A file at the path of the folder makes every write fail.
         let mut kept = KeptHighWater::at(&file.join("below"));
         kept.keep(NOON, &known(1, 5));
         assert!(kept.has_failed);

@@ -23,7 +23,8 @@ pub struct AgreedFleet {
 pub struct Slot {
     /// The number of the slot.
     pub slot: u32,
-    /// The horizon, or `None` if the slot was never used or its record cannot be read.
+    /// The horizon of the slot, the time up to which the slot may have been used. `None` if the
+    /// slot was never used or its record cannot be read.
     pub horizon: Option<UnixNanos>,
     /// The use of the slot by a node.
     pub state: SlotState,
@@ -49,7 +50,7 @@ pub struct Holder {
     pub node: String,
     /// The address on which the node listens.
     pub addr: String,
-    /// When the node took the slot, according to its own clock.
+    /// The time at which the node took the slot, according to the node's own clock.
     pub since: UnixNanos,
     /// The clock reading of the node at its last renewal, or `None` if the slot has no horizon yet.
     pub renewed_at: Option<UnixNanos>,

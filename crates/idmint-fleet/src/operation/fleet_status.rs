@@ -33,7 +33,7 @@ pub struct FleetWatch {
 /// The observation that is still missing before the status is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// Some nodes that hold a slot have not renewed it since the first read.
+    /// Some nodes that hold a slot have not renewed it since the watch began.
     Renewals,
     /// All nodes have renewed, but one renewal arrived very late. Only the next renewal of that
     /// node can show whether the node's clock is behind.
@@ -347,8 +347,8 @@ mod tests {
         reserve(&store, 0, after(62), after(2));
         reserve(&store, 1, after(65), after(5));
         see(&mut watch, &store, after(2));
-        // A second read of the same record does not count, because the clock may have been read
-        // long before it.
+        // A second read that returns the same record proves nothing new, because the node may have
+        // read its clock long before the first read.
         see(&mut watch, &store, after(4));
         assert_eq!(watch.unseen(&keys()), Some(Unseen::Renewals), "one has not");
         let status = watch.status(&keys(), &HighWater::default(), after(4));

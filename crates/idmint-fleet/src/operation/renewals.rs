@@ -220,7 +220,7 @@ mod tests {
             renewals.clock_of(7),
             bounds(100 * SECOND, Some(102 * SECOND))
         );
-        // A response that is older than the last one changes nothing.
+        // A read that returns an older record than an earlier read changes nothing.
         look(&mut renewals, (8_000, 8_000), (3, 9, 6_000));
         assert_eq!(
             renewals.clock_of(7),

@@ -68,15 +68,15 @@ pub struct FenceRule {
 /// The result of a fence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreFence {
-    /// The fleet's former name, or `None` if the store no longer had a fleet.
+    /// The fleet's name before the fence, or `None` if the store no longer had a fleet.
     pub former: Option<Nonce>,
     /// The new name of the fleet.
     pub fleet: Nonce,
     /// The new floor. Ids are minted from this instant on.
     pub floor: UnixNanos,
-    /// The number of slots whose horizons were found.
+    /// The number of slots whose horizon (the end of the reserved time) was found.
     pub horizons: usize,
-    /// The highest horizon that was found.
+    /// The highest horizon of all slots, or `None` if no horizon was found.
     pub highest: Option<UnixNanos>,
     /// The slot that was used by a node with a clock far ahead, and the instant from which the slot
     /// can be used again. `None` if no node had such a clock.
@@ -127,7 +127,7 @@ pub enum FenceError {
         /// A description of the value that contains the newest reading.
         source_of: String,
     },
-    /// The configuration has other slots than the fleet.
+    /// The configured slots differ from the slots of the fleet.
     #[error("this is not the configuration of the fleet: {0}")]
     OtherSlots(FormatsError),
     /// Nodes of an earlier version hold slots. They would ignore the hold on numbers, and issue
@@ -261,7 +261,8 @@ pub fn fence_restored(
     Err(FenceError::Contended)
 }
 
-/// The fleet's state according to the restored store and the nodes' high waters.
+/// The fleet's state according to the restored store and the nodes' high waters, the highest values
+/// that each node has seen.
 struct Found {
     meta: Option<FleetMeta>,
     /// The revision of `meta`.
@@ -276,9 +277,9 @@ struct Found {
     far_from: UnixNanos,
     /// The slots that are far ahead. There is at most one.
     far: BTreeMap<u32, Far>,
-    /// The fleet's names in the given high waters.
+    /// The names of the fleet that nodes have stored in their high waters.
     known_as: Vec<Nonce>,
-    /// The highest count of fences that the store, a journal or a high water shows.
+    /// The highest number of fences that the store, a journal or a high water shows.
     fences: u32,
     /// `true` if a node knew of an adoption that the store has lost, or a journal has a gap.
     lacks_records: bool,
@@ -771,7 +772,8 @@ mod tests {
         }
     }
 
-    /// Prepares a store. Returns the newest time in the journals, and the high water of a node.
+    /// A function that prepares a store. Returns the newest time in the journals, and the high
+    /// water of a node.
     type Shown = fn(&MemoryCoordinator, UnixNanos) -> (Option<UnixNanos>, Option<HighWater>);
 
     #[test]

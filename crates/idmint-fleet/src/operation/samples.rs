@@ -1,4 +1,4 @@
-//! A small fleet in memory, for the tests of this folder.
+//! A small fleet in memory, for the tests of the operator's commands.
 
 use std::time::Duration;
 

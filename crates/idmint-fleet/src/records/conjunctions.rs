@@ -1,5 +1,5 @@
-//! Reads, updates and removes conjunctions in a fleet: their anchors, report counts and external
-//! ids.
+//! Reads, updates and removes conjunctions in a fleet: their anchors (first reports), report counts
+//! and external ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -233,8 +233,8 @@ impl FleetRecords {
         self.store.write_what_may_be_lost(transaction)
     }
 
-    /// Returns a transaction that removes these anchors, except those whose report counts have
-    /// changed since they were read.
+    /// Returns a transaction that removes these anchors. An anchor is kept if its report count has
+    /// changed since it was read, because the conjunction was then reported again.
     fn forgetting(&self, old: &[(&CountedAnchor, Beside)]) -> Result<Transaction, StoreError> {
         let key_of = |key: &AnchorKey| {
             self.store

@@ -25,8 +25,8 @@ pub struct FleetRecords {
     room: Arc<Room>,
     /// A random number that identifies this process.
     process: u64,
-    /// The number of transactions that this process has attempted so far. Each transaction
-    /// increments it. Relaxed, because attempts only have to differ from each other.
+    /// The number of transactions that this process has attempted so far. A transaction takes its
+    /// attempt number from this counter. Relaxed, because the numbers only have to differ.
     attempts: AtomicU64,
     /// The journal of this node, or `None` if the records serve no callers.
     journal: Option<AppendJournal>,

@@ -19,7 +19,7 @@ use idmint_storage::samples::{
 };
 use idmint_storage::{ConjunctionStore, LedgerStore, NumberStore, RequestStore};
 
-/// What happens to a transaction in transit.
+/// The fate of a transaction on its way to the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// The transaction is committed, but the response is lost.
@@ -99,7 +99,8 @@ fn node(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     )
 }
 
-/// Returns a node, the genesis append of its ledger, and an append that follows it.
+/// Returns a coordinator, a node that uses it, the append that creates the node's ledger, and an
+/// append that follows.
 fn bench() -> (Arc<Faulty>, FleetRecords, AppendPlan, AppendPlan) {
     let faulty = Arc::new(Faulty::default());
     let records = node(Arc::clone(&faulty) as Arc<dyn Coordinator>);
@@ -528,7 +529,7 @@ fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
 
 #[test]
 fn a_first_number_that_another_node_made_void_is_not_replaced() {
-    // The control is a number that is not void.
+    // The case without a void is the control: it shows that only the void prevents the correction.
     for is_void in [false, true] {
         let memory = Arc::new(MemoryCoordinator::default());
         let [one, other] = [(), ()].map(|()| node(Arc::clone(&memory) as Arc<dyn Coordinator>));

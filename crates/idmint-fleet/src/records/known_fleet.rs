@@ -59,7 +59,7 @@ pub(crate) struct AgreedMeta {
     pub(crate) revision: Revision,
     /// The fleet's current name.
     pub(crate) fleet: u128,
-    /// The fleet's current era.
+    /// The fleet's current era, the time since the last fence.
     pub(crate) era: FleetEra,
     /// `true` if the last fence found that records are missing. Nodes then neither read nor write
     /// records.
@@ -97,9 +97,10 @@ struct Known {
     /// The cluster that the responses came from, and its highest election term.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node needs an own key, even if it has not written that key yet.
+    /// `true` if this node must write an own key, a key that only this node rewrites. It stays
+    /// `true` while that key is not written yet.
     has_own_key: bool,
-    /// The number of responses that were inconsistent with earlier ones.
+    /// The number of responses so far that contradicted earlier responses.
     doubts: u64,
 }
 
@@ -143,7 +144,7 @@ impl KnownFleet {
         (!known.is_withdrawn).then_some(known.agreed.revision)
     }
 
-    /// Returns the era of the agreement that this node last agreed with.
+    /// Returns the fleet's era, the time since the last fence, as this node last read it.
     pub(super) fn era(&self) -> FleetEra {
         self.lock().agreed.era
     }
@@ -338,7 +339,8 @@ impl KnownFleet {
         known.is_withdrawn = known.doubts != doubts;
     }
 
-    /// Records the own key of this node. `None` means that the node has yet to write its own key.
+    /// Records the own key of this node, which only this node rewrites. `None` means that the node
+    /// has yet to write the key.
     pub(crate) fn hold(&self, own_key: Option<OwnKey>) {
         let mut known = self.lock();
         (known.own_key, known.has_own_key) = (own_key, true);

@@ -88,7 +88,7 @@ pub(super) struct HoldSeen {
     pub(super) era: FleetEra,
     /// `true` if there was a hold, and it had not been ended for all series at once.
     pub(super) is_held: bool,
-    /// When the read of the hold was sent.
+    /// The time at which the read of the hold was sent.
     pub(super) at: Asked,
 }
 
@@ -153,7 +153,7 @@ impl SharedStore {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the era of the agreement that this node last agreed with.
+    /// Returns the fleet's era, the time since the last fence, as this node last read it.
     pub(super) fn era(&self) -> FleetEra {
         self.known.era()
     }

@@ -251,7 +251,7 @@ impl<'a> TransactionDraft<'a> {
         let Some(mark) = plan.mark else { return true };
         let of_request = self.requests.get_mut(&mark.key).expect("its key was read");
         of_request.done = DoneRequest::of(&RecordPlan::Append(plan.clone()));
-        // The key may already belong to another request.
+        // The plan is valid only if the key does not belong to another request already.
         of_request.before.is_none()
     }
 

@@ -23,7 +23,7 @@ use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestSto
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
-    /// The highest revision in any response so far.
+    /// The highest revision in any response that the node has received so far.
     told: Mutex<Revision>,
     mistake: Mistake,
 }

@@ -25,7 +25,8 @@ pub(super) enum Mistake {
     BelievesARead,
     /// A refused renewal counts as done if the same process wrote the stored horizon.
     AdoptsByInstance,
-    /// The high water is not stored, so a restore from a backup is not detected.
+    /// The high water, the highest values that the coordinator has acknowledged, is not stored. A
+    /// restore from a backup is therefore not detected.
     ForgetsHighWater,
     /// When a fleet adopts a single node, only slot 0 is raised above that node's horizon.
     FloorsSlotZeroAlone,
@@ -46,7 +47,8 @@ pub(super) enum Mistake {
     CountsEveryHorizonOfAProcess,
     /// The records of a node without a slot compare no key of the node.
     ComparesNoWaitingKey,
-    /// Of two eras of a fleet, the one with the higher floor counts as the later one.
+    /// The later of two eras (the times between fences) is taken to be the one with the higher
+    /// floor, and not the one with more fences.
     OrdersErasByFloor,
     /// A node removes the request keys that are old by its own clock, even if that clock is wrong.
     SweepsByItsOwnClock,

@@ -15,7 +15,7 @@ use crate::{Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Sn
 use idmint_core::time::UnixNanos;
 use idmint_storage::SlotShare;
 
-/// How long a node waits for a response.
+/// The time for which a node waits for a response.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The number of earlier states that a stale read may return.
@@ -68,7 +68,8 @@ pub(super) struct Network {
     pub(super) weather: Weather,
     pub(super) mishaps: Mishaps,
     pub(super) store: Arc<MemoryCoordinator>,
-    /// How many nodes, counted from the first, are cut off from the coordinator, and until when.
+    /// The nodes that are cut off from the coordinator: their number, counted from the first node,
+    /// and the time at which they can reach it again.
     cut: (usize, Duration),
     keys: FleetKeys,
     lease_time: BTreeMap<i64, (Duration, Duration)>,
@@ -328,8 +329,8 @@ impl Network {
         }
     }
 
-    /// Restarts the coordinator with an empty store. The first `cut` nodes cannot reach it until
-    /// `until`.
+    /// Replaces the store of the coordinator with an empty one. The first `cut` nodes cannot reach
+    /// the coordinator until `until`.
     pub(super) fn wipe(&mut self, now: Duration, cut: usize, until: Duration) {
         self.restore(
             now,

@@ -36,7 +36,7 @@ pub(super) const CLOCK: ClockLimits = ClockLimits {
 /// The configured reservation window.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
-/// What a node is currently doing.
+/// The current state of a simulated node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
     Running,
@@ -79,9 +79,9 @@ pub(super) struct Node {
     /// The revision of the last acknowledged write of the node's own key: the horizon of its slot,
     /// or a separate key while it has no slot.
     told: Revision,
-    /// Number of acknowledged writes of the own key without a slot.
+    /// The number of acknowledged writes of the node's own key while the node had no slot.
     pub(super) waits: u64,
-    /// Below this time, a copy and its original may mint the same ids.
+    /// Ids with a time below this instant may be minted by both the copy and its original.
     shared_below: Option<UnixNanos>,
     /// The node's records, or `None` for a copy of a node.
     pub(super) records: Option<FleetRecords>,

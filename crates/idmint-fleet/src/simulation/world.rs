@@ -32,7 +32,7 @@ const WRONG: Duration = Duration::from_secs(2);
 /// longest delay of a request.
 const VOTES_FOR: Duration = Duration::from_secs(150);
 
-/// Counts of events in one run or in many.
+/// Counts of events in one run, or in many runs together.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Tally {
     pub(super) minted: u64,
@@ -46,26 +46,26 @@ pub(super) struct Tally {
     pub(super) copies: u64,
     pub(super) clock_steps: u64,
     pub(super) clocks_mended: u64,
-    /// Nodes that were not allowed to take a slot because of their clocks.
+    /// The number of times that a node was not allowed to take a slot because of its clock.
     pub(super) clocks_refused: u64,
-    /// Nodes that held a slot and stopped minting because of their clocks.
+    /// The number of times that a node that held a slot stopped minting because of its clock.
     pub(super) clocks_stopped: u64,
-    /// Nodes that stopped because of their clocks and continued later.
+    /// The number of times that a node that stopped because of its clock continued later.
     pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
     pub(super) restores: u64,
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
-    /// Writes of the own key of a node without a slot.
+    /// The number of writes by which nodes without a slot rewrote their own keys.
     pub(super) waiting: u64,
     pub(super) wipes: u64,
     pub(super) appended: u64,
-    /// Reads and appends that nodes refused.
+    /// The number of reads and appends that nodes refused.
     pub(super) refused: u64,
-    /// Requests that were sent again after they had been answered.
+    /// The number of requests that were sent again after they had been answered.
     pub(super) retried: u64,
-    /// Sweeps that found old request keys and removed them.
+    /// The number of sweeps that found old request keys and removed them.
     pub(super) swept: u64,
     pub(super) mishaps: Mishaps,
 }
@@ -132,12 +132,12 @@ struct World {
     is_one_wrong: bool,
     /// `true` if the same backup is restored twice, and the first fence has no journals.
     is_twice: bool,
-    /// When a single node is adopted, or `None` if none is.
+    /// The time at which a single node is adopted, or `None` if no node is adopted.
     adopts_at: Option<Duration>,
     /// The time range in which the adopted node has minted every possible id.
     adopted: Option<Range<UnixNanos>>,
-    /// When the coordinator is wiped, or `None` if it is not. In runs with a wipe all clocks are
-    /// right, because only the clocks keep ids unique after a wipe.
+    /// The time at which the coordinator is wiped, or `None` if it is not wiped. In runs with a
+    /// wipe all clocks are right, because only the clocks keep ids unique after a wipe.
     wiped_at: Option<Duration>,
     /// The processes that knew the coordinator before it was wiped, each with the highest revision
     /// that it has seen.
@@ -342,7 +342,8 @@ impl World {
                 None => return Ok(()),
             },
         };
-        // Writes by other nodes and expired leases may have raised the revision again.
+        // After a loss, writes by other nodes and expired leases may have raised the revision to
+        // what this node has seen. No read by this node can then detect the loss.
         let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
         let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
@@ -460,7 +461,8 @@ impl World {
             }
             Condition::Leaving { .. } | Condition::Running => {}
         }
-        // The minting thread may run before or after the thread that renews.
+        // In a real node, the minting thread may run before or after the thread that renews the
+        // slot. Draw one of the two orders.
         let mints_first = self.dice.per_mille(500);
         let count = u32::try_from(1 + self.dice.below(5)).expect("few");
         if mints_first {

@@ -53,7 +53,7 @@ impl ClockCheck {
     }
 
     /// Returns a refusal to mint if the fleet's clocks prove that this node's clock is wrong by
-    /// more than the allowed difference.
+    /// more than the allowed difference, and `None` otherwise.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self.skew {
             Skew::Ahead(ahead) if ahead > self.skew_max => {

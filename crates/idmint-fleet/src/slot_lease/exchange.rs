@@ -1,4 +1,5 @@
-//! The requests, replies and events that pass between a slot's lease, the coordinator and the mint.
+//! The requests and replies between a slot's lease and the coordinator, and the changes that the
+//! replies cause for the mint.
 
 use std::time::Duration;
 
@@ -91,7 +92,7 @@ pub(crate) struct Want {
 pub(crate) enum Change {
     /// Nothing changes.
     None,
-    /// There was no fleet, and this node has founded one with this floor.
+    /// There was no fleet, and this node has founded one that mints from this instant on.
     Founded(UnixNanos),
     /// This node still has no slot, for this reason.
     StillWithout(Refusal),
@@ -103,7 +104,7 @@ pub(crate) enum Change {
     Fenced,
     /// The coordinator has lost acknowledged data, so its responses cannot be relied on.
     Regressed(Regression),
-    /// This node may not mint in this fleet.
+    /// This node may not mint in this fleet, because its slots or formats differ from the fleet's.
     Disagrees(FormatsError),
     /// The slot was released, or there was no slot.
     Released,
@@ -113,8 +114,8 @@ pub(crate) enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Acquired {
     pub(crate) slot: u32,
-    /// The first instant at which this node may use the slot. No node has used that instant or a
-    /// later one in this slot.
+    /// The first instant at which this node may use the slot. No node has used the slot at that
+    /// instant or later.
     pub(crate) start: UnixNanos,
     /// The fleet's floor: no slot is used below this instant. It was set when the fleet was founded
     /// or fenced.

@@ -288,7 +288,7 @@ impl Holding {
             (None, SlotKey::Gone { .. }) if meta_changed => {}
             (Some(entry), SlotKey::Held { created, .. })
                 if meta_changed && entry.created == created => {}
-            // Another node has taken the slot, or there is no visible reason for the refusal.
+            // Another node has taken the slot, or the stored values do not explain the refusal.
             _ => return Held::Fenced,
         }
         self.renew_at = now;

@@ -24,7 +24,7 @@ pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Reserved {
     /// The horizon: the first instant that may not be used.
     pub(super) horizon: UnixNanos,
-    /// When the request for this horizon was sent for the first time.
+    /// The time at which the request for this horizon was sent for the first time.
     pub(super) sent_at: UnixNanos,
 }
 

@@ -1,4 +1,4 @@
-//! Backoff between requests.
+//! The delay between a failed request and the next one.
 
 use std::time::Duration;
 

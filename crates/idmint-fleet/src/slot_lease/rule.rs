@@ -1,4 +1,4 @@
-//! The settings with which a node leases a slot.
+//! The rule by which a node leases a slot.
 
 use std::time::Duration;
 

@@ -38,7 +38,7 @@ pub(crate) struct SlotLease {
     pub(super) phase: Phase,
     pub(super) retry: Retry,
     pub(super) is_waiting_for_reply: bool,
-    /// When the last request was sent.
+    /// The time at which the last request was sent.
     pub(super) asked_at: UnixNanos,
     /// The fleet's agreement that this node last agreed with.
     pub(super) agreed: Option<Agreed>,
@@ -50,7 +50,7 @@ pub(crate) struct SlotLease {
     pub(crate) high_water: HighWater,
     /// `true` if the last response showed that the coordinator has lost acknowledged data.
     pub(super) is_regressed: bool,
-    /// When this node last wrote its own key, which it rewrites while it has no slot.
+    /// The time at which this node last wrote its own key, which it rewrites while it has no slot.
     pub(super) waited_at: UnixNanos,
     /// The revision of this node's own key at the last read of all slots.
     pub(super) waiting_found: Revision,

@@ -1,4 +1,4 @@
-//! A bound on how far ahead nodes may have minted if only their configuration is known.
+//! Computes up to which time a node may have minted if only its configuration is known.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl UnseenNodes {
     }
 }
 
-/// The operator's knowledge about a namespace that has no fleet.
+/// The operator's statement whether nodes may have minted in a namespace that has no fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Founding {
     /// The operator has confirmed that no node has ever minted in the namespace.

@@ -14,7 +14,8 @@ use idmint_storage::{SlotRange, SlotShare};
 /// numbers refuse this version.
 const VERSION_WITH_HOLD: u32 = 2;
 
-/// The stored agreement of one fleet: its slots, its floor, and its minted formats.
+/// The stored agreement of one fleet: its slots, its floor, and its minted formats. All nodes of
+/// the fleet share it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetMeta {
@@ -36,7 +37,7 @@ pub(crate) struct FleetMeta {
     /// The slots that this coordinator hands out, or `None` if it hands out all slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) share: Option<SlotRange>,
-    /// The count of fences so far. Earlier versions did not count them.
+    /// The number of fences so far. Fences by earlier versions were not counted.
     #[serde(default, skip_serializing_if = "value::is_zero")]
     pub(crate) fences: u32,
     /// The floor: no slot is used below this instant, even if its horizon is lower. A whole number

@@ -30,7 +30,8 @@ pub(crate) struct SlotRecord {
     pub(crate) node: String,
     /// The address on which the process listens.
     pub(crate) addr: String,
-    /// When the process took the slot, according to its own clock. A whole number of milliseconds.
+    /// The time at which the process took the slot, according to the process's own clock. A whole
+    /// number of milliseconds.
     #[serde(rename = "since_ms", with = "millis")]
     pub(crate) since: UnixNanos,
 }

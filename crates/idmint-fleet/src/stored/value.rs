@@ -79,7 +79,7 @@ pub(crate) fn skip_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     u32::deserialize(deserializer).map(drop)
 }
 
-/// `true` if a count is 0, so that it need not be written.
+/// `true` if a count is 0. Such a count is left out when a value is serialized.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"

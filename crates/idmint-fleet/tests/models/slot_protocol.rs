@@ -7,7 +7,6 @@
 //! shows any time. Any other event may happen between two ticks of a clock, so the clocks may
 //! differ by any amount. The model has no deadlines. A process mints every id that it may mint as
 //! early as possible, which is the worst case. [`Bounds`] limits the exploration.
-//! which is the worst case. Bounds: [`Bounds`].
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use crate::store::{Place, Request, Revision, Snapshot, Store, Tick, Write};
 
-/// How far above the clock a process raises the horizon.
+/// The number of ticks above the clock to which a process raises the horizon.
 const WINDOW: Tick = 2;
 
 /// The property that must hold in every state.
@@ -30,7 +29,7 @@ struct Bounds {
     attempts: u8,
     /// The number of writes to the store.
     revisions: Revision,
-    /// How often a process is killed.
+    /// The number of times that processes are killed.
     crashes: u8,
 }
 
@@ -485,14 +484,16 @@ fn no_order_of_events_mints_an_id_twice() {
             "{bounds:?}"
         );
         if bounds.attempts >= 3 {
-            // A process needs three requests to take a slot and to create its key again after the
-            // key is gone. With fewer requests, not all events can occur.
+            // `assert_properties` also asserts that each kind of event occurs. With fewer than
+            // three requests, a process cannot take a slot and create its key again after the key
+            // is gone.
             checker.assert_properties();
         }
     }
 }
 
-/// A model without findings proves something only if it would find a mistake.
+/// Checks that the model finds each deliberate mistake. Otherwise, a model without findings would
+/// prove nothing.
 #[test]
 fn every_deliberate_mistake_is_found() {
     for mistake in [

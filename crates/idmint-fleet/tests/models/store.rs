@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
     pub(crate) holder_created: Revision,
 }
 
-/// What a request does if its comparisons succeed.
+/// The effect of a request whose comparisons succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Write {
     /// Creates a holder and raises the horizon. A process does this to take a slot, or to reclaim
@@ -37,7 +37,7 @@ pub(crate) enum Write {
     ReleaseAndLower,
 }
 
-/// A request to the store. If a request is sent again, it equals the first one.
+/// A request to the store. A request that is sent again is identical to the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Request {
     pub(crate) from: Place,

@@ -32,15 +32,15 @@ use crate::stream::{
 use crate::tls::{Secured, Tls};
 use idmint_service::Shed;
 
-/// While draining, the time that a silent connection has for one last request. Closing the
+/// The time for which draining keeps a silent connection open for one last request. Closing the
 /// connection at once might cut off a request in transit.
 const LAST_REQUEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The maximum time for closing an idle connection in an orderly way.
 const GOODBYE_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
-/// The time after which an idle HTTP/1 connection releases its buffers. A caller that sends
-/// requests more often than this causes no such release.
+/// The time after which an idle HTTP/1 connection releases its buffers. A connection with a request
+/// at least once a second keeps its buffers.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
 const HEADERS_MAX: usize = 64;
@@ -75,7 +75,7 @@ pub(crate) struct Connection<H: Handler, S> {
     pub(crate) context: Context,
 }
 
-/// The data of a connection, without its stream and its handler.
+/// The data of a connection that do not depend on the type of its stream or its handler.
 pub(crate) struct Context {
     pub(crate) peer: IpAddr,
     pub(crate) callers: Callers,
@@ -160,8 +160,8 @@ impl<H: Handler> Connection<H, TcpStream> {
 /// The reason why an HTTP/1 connection with buffers stopped being served.
 enum Http1Ending {
     Ended(Ending),
-    /// The connection is idle, and its buffers are released. These bytes of the next request were
-    /// read already.
+    /// The connection is idle, and its buffers are released. The bytes are the beginning of the
+    /// next request, which was read already.
     Resting(Bytes),
 }
 
@@ -253,7 +253,7 @@ impl Context {
 }
 
 impl<H: Handler, S: Socket> Connection<H, S> {
-    /// Serves the connection. `first` are the bytes that were read to detect the protocol.
+    /// Serves the connection. `first` contains the bytes that were read to detect the protocol.
     // The futures of both protocols are boxed, so that an idle connection does not hold their
     // memory.
     async fn serve(self, protocol: Protocol, first: Bytes, head_deadline: Instant) {
@@ -312,8 +312,8 @@ impl<H: Handler, S: Socket> Connection<H, S> {
             );
             match Box::pin(awake).await {
                 Http1Ending::Resting(rest) => unread = rest,
-                // hyper no longer serves the connection, but earlier responses may still be in the
-                // outbox.
+                // After a failure hyper no longer serves the connection, but earlier responses may
+                // still be in the outbox. Send them, then close.
                 Http1Ending::Ended(Ending::Failed) => return close(outbox, b"").await,
                 Http1Ending::Ended(_) => return,
             }
@@ -479,7 +479,8 @@ impl Context {
         let mut drain = pin!(async {
             match age_deadline {
                 None => stop.cancelled().await,
-                // An HTTP/1 connection stays open for one more request, whose response closes it.
+                // The connection has reached its maximum age. An HTTP/1 connection stays open for
+                // one more request, and the response to that request closes it.
                 Some(deadline) => {
                     if timeout_at(deadline, stop.cancelled()).await.is_err() {
                         activity.close_after_next_answer();

@@ -72,8 +72,8 @@ where
 /// The functions with which the connection layer refuses requests and recognizes probes.
 #[derive(Debug)]
 pub struct Dispatch<B> {
-    /// Makes the response to a request that is refused before it reaches the handler. The headers
-    /// are the headers of the request, or of the response that is replaced. The last argument is
+    /// Makes the response to a request that the connection layer refuses. The headers are the
+    /// headers of the request, or of the response that the refusal replaces. The last argument is
     /// `true` for a test service.
     pub refuse: fn(&HeaderMap, Shed, bool) -> Response<B>,
     /// `true` if a request is a health probe. Probes have their own memory reserve.
@@ -130,7 +130,7 @@ type Reserving =
 /// The memory reserved for a request until its response is sent.
 #[derive(Default)]
 struct Reserved {
-    /// The reservation for the stream. `None` in HTTP/1.
+    /// The reservation for an HTTP/2 stream, or `None` in HTTP/1.
     stream: Option<MemoryReservation>,
     _body: Option<MemoryReservation>,
 }
@@ -167,8 +167,9 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             }),
             false => Body::empty(),
         });
-        // A request with a body or a query, or for a list, can cause much work, so its handler
-        // needs the budget owner to reserve memory or wait for its turn.
+        // A request with a body or a query can cause much work, and so can a request with another
+        // method than POST, such as a list. The handler of such a request needs the budget owner,
+        // to reserve memory or to wait for its turn.
         if has_body || request.uri().query().is_some() || *request.method() != Method::POST {
             request.extensions_mut().insert(owner.clone());
         }
@@ -201,7 +202,8 @@ pin_project! {
         refuse: fn(&HeaderMap, Shed, bool) -> Response<H::Body>,
         is_http1: bool,
         is_test: bool,
-        // `None` once the head of the response is ready.
+        // Counts the request as in flight. `None` once the head of the response is ready, because
+        // the body of the response then holds the guard.
         guard: Option<RequestGuard>,
         // The budget owner, if it is not the connection's peer.
         other: Option<BudgetOwner>,

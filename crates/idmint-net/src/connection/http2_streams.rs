@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::fair_share::PeerShare;
 
-/// The number of progress checks per idle timeout.
+/// The number of times that a stream's progress is checked within one idle timeout.
 const LOOKS: u32 = 4;
 
 tokio::task_local! {

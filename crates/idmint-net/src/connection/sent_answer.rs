@@ -35,7 +35,7 @@ pub(crate) struct SentAnswer<B> {
     owner: Option<BudgetOwner>,
     reserved: Option<MemoryReservation>,
     paying: Option<Reserving>,
-    /// `None` in HTTP/1.
+    /// The state of the HTTP/2 stream on which the body is sent, or `None` in HTTP/1.
     stream: Option<Stream>,
 }
 
@@ -50,8 +50,8 @@ struct Stream {
     _reservation: MemoryReservation,
 }
 
-/// Returns the memory that the next chunk of this body needs, or `None` if it needs no more than a
-/// short response.
+/// Returns the memory to reserve for the next chunk of this body, in bytes. Returns `None` if the
+/// chunk is so short that no reservation is needed.
 pub(super) fn price_of(body: &impl ReservedBody) -> Option<usize> {
     let price = body.piece_len_max();
     (price > SHORT_LEN_MAX).then_some(price)

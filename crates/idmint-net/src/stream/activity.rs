@@ -46,16 +46,17 @@ pub(crate) struct Activity {
     /// The owner of the memory budget from which the connection is reserved. The budget also covers
     /// the connection's requests, unless a proxy reports another caller.
     pub(crate) owner: BudgetOwner,
-    /// Requests whose responses are not complete.
-    /// Written by: `RequestGuard` when made and dropped. Read by: `snapshot`, `record_bytes_read`.
-    /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
+    /// The number of requests whose responses are not complete. Written by: `RequestGuard` when
+    /// made and dropped. Read by: `snapshot`, `record_bytes_read`. Tested by:
+    /// `a_connection_is_answering_until_the_last_request_is_done`.
     requests_in_flight: AtomicUsize,
-    /// `true` if bytes arrived since the last response was complete.
-    /// Written by: `record_bytes_read`, `RequestGuard`. Read by: `snapshot`. Tested by: as above.
+    /// `true` if bytes arrived since the last response was complete. Written by:
+    /// `record_bytes_read`, `RequestGuard`. Read by: `snapshot`. Tested by:
+    /// `a_connection_is_answering_until_the_last_request_is_done`.
     has_begun_head: AtomicBool,
     /// The number of steps of progress, which only grows. The bytes of a head are not progress,
-    /// because they must not extend the deadline of the head.
-    /// Written by: `record_progress`. Read by: `snapshot`. Tested by: as above.
+    /// because they must not extend the deadline of the head. Written by: `record_progress`. Read
+    /// by: `snapshot`. Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     progress: AtomicU64,
     /// `true` if responses must have `Connection: close`. Once true, it stays true.
     /// Written by: `close_after_next_answer`. Read by: `closes_after_next_answer`.
@@ -65,20 +66,21 @@ pub(crate) struct Activity {
     /// Written by: `begin_request`, `RequestBody`. Read by: `leaves_body_unread`.
     /// Tested by: `an_answer_that_leaves_a_body_unread_says_so_on_every_route`.
     has_unread_body: AtomicBool,
-    /// Bytes read since the last complete head, without its body. They belong to the next head.
-    /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`. Tested by:
-    /// `a_long_head_is_paid_for`.
+    /// The number of bytes read since the last complete head, without the body of its request.
+    /// These bytes belong to the next head. Written by: `record_bytes_read`, `begin_request`. Read
+    /// by: `head_len`. Tested by: `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
-    /// Bytes written that are not yet enough for a step of progress.
-    /// Written by: `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
+    /// The number of bytes written since the last step of progress. Written by:
+    /// `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
     written: AtomicUsize,
     /// The time at which the connection became idle, in milliseconds since this clock was first
     /// used in the process.
     /// Written by: `record_idle`. Read by: `idle_since`.
     /// Tested by: `a_full_table_gives_up_the_one_idle_longest_and_none_that_works`.
     idle_since: AtomicU64,
-    /// `true` if the connection was evicted to make room for another connection.
-    /// Written by: `give_up`. Read by: `is_given_up`. Tested by: as above.
+    /// `true` if the connection was evicted to make room for another connection. Written by:
+    /// `give_up`. Read by: `is_given_up`. Tested by:
+    /// `a_full_table_gives_up_the_one_idle_longest_and_none_that_works`.
     given_up: AtomicBool,
 }
 

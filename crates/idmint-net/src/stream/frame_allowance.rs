@@ -1,9 +1,9 @@
 //! Limits the HTTP/2 frames that carry no request. These are all frames except HEADERS,
-//! CONTINUATION, and DATA with a body.
+//! CONTINUATION, and DATA frames with a body.
 //!
-//! Such frames cost their sender almost nothing. Each frame costs this side a response, a scan of
-//! all streams, or at least a poll. hyper and h2 accept any number of them. Frame headers are
-//! therefore also read here, below hyper:
+//! A caller can send such frames at almost no cost. For each frame this side must send a response,
+//! scan all streams, or at least poll once. hyper and h2 accept any number of them. Frame headers
+//! are therefore also read here, below hyper:
 //! ```text
 //! | length: 3 bytes | type: 1 | flags: 1 | stream: 4 | as many bytes as length says | length …
 //! ```
@@ -42,9 +42,9 @@ const CONTINUATION: u8 = 9;
 /// The allowance of one connection: the number of frames without a request that it may still send.
 pub(crate) struct FrameAllowance {
     left: usize,
-    /// Bytes sent that are not yet enough to add a frame.
+    /// The number of sent bytes that have not added a frame to the allowance yet.
     sent: usize,
-    /// Bytes of DATA received that are not yet enough to pay for a frame.
+    /// The number of received DATA bytes that have not paid for a frame yet.
     data: usize,
     /// The number of bytes to skip until the next frame header.
     skip: usize,

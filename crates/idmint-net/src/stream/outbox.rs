@@ -163,6 +163,8 @@ impl<S: Socket> Contents<S> {
         Poll::Pending
     }
 
+    /// Checks that the connection was not given up for lack of memory.
+    ///
     /// # Errors
     /// Returns an error if the connection was given up.
     fn check(&self) -> io::Result<()> {

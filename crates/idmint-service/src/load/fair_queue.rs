@@ -203,7 +203,7 @@ mod tests {
             drop(places.remove(0));
             assert_eq!(served(&mut waiting, &mut places), [host]);
         }
-        // Each peer has half. From now on they take turns.
+        // Each peer now holds half of the places, so the freed places go to both in turn.
         let mut turns = Vec::new();
         for _ in 0..4 {
             drop(places.remove(0));

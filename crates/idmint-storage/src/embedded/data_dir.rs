@@ -15,7 +15,7 @@ use crate::files::{FolderLock, FolderLockError};
 /// The file name of the database.
 pub(crate) const DATABASE_NAME: &str = "idmint.redb";
 
-/// Which of the two state files exist in a folder: the horizon and the database.
+/// The state files that exist in a folder. The two state files are the horizon and the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundFiles {
     /// Neither file exists, as at a first start.
@@ -114,7 +114,7 @@ impl DataDir {
         }
     }
 
-    /// Returns which state files exist.
+    /// Returns the state files that exist.
     ///
     /// # Errors
     /// Returns [`DataDirError::NotUsable`] if the file system does not say which files exist. It

@@ -155,7 +155,7 @@ fn ask(records: &dyn RecordStore) -> Result<Answers, StoreError> {
     })
 }
 
-/// Starts on a folder, reads everything, and appends to a ledger.
+/// Starts a node on the folder, reads everything, and appends to a ledger.
 fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<(Answers, Head), (Outcome, StoreError)> {
     let at_start = |error: StoreError| (Outcome::RefusedAtStart, error);
     let opened = open(dir).map_err(at_start)?;
@@ -192,7 +192,7 @@ fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<(Answers, Head), (Outc
     Ok((answers, next.head()))
 }
 
-/// Starts on the folder a second time, after an append.
+/// Starts a node on the folder a second time, after an append.
 fn try_again(dir: &Path, head: Head) -> Result<(), (Outcome, StoreError)> {
     let at_start = |error: StoreError| (Outcome::RefusedAtStart, error);
     let Opened::Again(restart) = open(dir).map_err(at_start)? else {

@@ -386,7 +386,7 @@ fn open_horizon(
 }
 
 /// Writes a new horizon file at the floor that the operator set, or at the horizon `found` if that
-/// is higher. The new file has no commit mark.
+/// is higher. The new file has no commit mark, so the end of the records is not checked.
 fn written_anew(
     data_dir: &DataDir,
     files: FoundFiles,

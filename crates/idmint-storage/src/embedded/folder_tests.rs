@@ -323,7 +323,8 @@ fn a_floor_never_undercuts_the_newer_of_two_copies_that_differ() {
         .raise_horizon(plan(900))
         .expect("the horizon is raised");
     let newer = fs::read(&path).expect("the horizon is readable");
-    // A crash between the two copies of a pass leaves this state, for either order of the copies.
+    // A raise writes the two copies of the horizon one after the other. A crash between the two
+    // writes leaves one of these files, depending on which copy was written first.
     for copies in [
         [&newer[..4096], &older[4096..]],
         [&older[..4096], &newer[4096..]],
@@ -592,7 +593,7 @@ fn a_folder_whose_numbers_wait_since_a_restore_is_not_adopted_before_they_are_re
         let folder = Folder::open(root.path(), SLOT, Some(at(950_000_000)));
         Opened::from(folder.expect("the floor stands in"))
     };
-    // A start that ended before it could hold the numbers.
+    // Simulate a start that ended before it could put the numbers on hold.
     drop(restored());
     let refused = || {
         let error = AdoptedFolder::open(root.path()).err();

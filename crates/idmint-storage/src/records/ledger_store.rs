@@ -71,7 +71,7 @@ pub struct LedgerSummary {
 pub struct StoredAppend {
     /// The position in the ledger of the first event of this append, counted from 1.
     pub first_place: u64,
-    /// When the append was recorded, according to the node's clock.
+    /// The time at which the append was recorded, according to the node's clock.
     pub recorded: EventTime,
     /// The key and the digest of the request, if the request has a key.
     pub mark: Option<RequestMark>,

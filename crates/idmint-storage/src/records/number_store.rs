@@ -191,7 +191,7 @@ pub struct NumberRecord {
     pub number: u64,
     /// The numbers of the request that received this number.
     pub given: GivenNumbers,
-    /// When and why the number was voided, or `None` if it is not void.
+    /// The time of and the reason for voiding the number, or `None` if the number is not void.
     pub void: Option<VoidedNumber>,
 }
 
@@ -204,6 +204,6 @@ pub struct SeriesSummary {
     pub first: u64,
     /// The last number that the series has issued.
     pub last: u64,
-    /// When the last number was issued.
+    /// The time at which the last number was issued.
     pub updated: EventTime,
 }

@@ -29,8 +29,8 @@ pub type Records = Arc<dyn RecordStore>;
 pub trait RecordStore:
     LedgerStore + NumberStore + ConjunctionStore + RequestStore + Debug + Send + Sync
 {
-    /// Returns how many of `plans`, counted from the first one, fit into one write. The result is
-    /// at least one, unless there are no plans.
+    /// Returns how many of `plans`, counted from the first one, fit into one write. A plan is a
+    /// decision to write a record. The result is at least one, unless there are no plans.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
         plans.len()
     }

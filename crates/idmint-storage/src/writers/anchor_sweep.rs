@@ -38,7 +38,7 @@ pub(super) struct AnchorSweep {
     after: Option<AnchorKey>,
     /// The last three of the days on which the sweeps so far have found records.
     days: LastDays,
-    /// When the next step is due, on the scale of [`Clock::runs_for`].
+    /// The time at which the next step is due, on the scale of [`Clock::runs_for`].
     due: Duration,
 }
 

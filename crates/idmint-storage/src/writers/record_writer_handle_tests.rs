@@ -447,7 +447,8 @@ fn a_full_disk_is_waited_for() {
 #[test]
 fn while_the_disk_is_full_only_new_records_are_refused_and_that_is_said_until_one_can_be_written() {
     let full = Obstacle::of_kind(FailureKind::Full);
-    // Few events fail when the log grows, and many when the tables are synced.
+    // An append of one event fails when the log has to grow. An append of 2,000 events fails when
+    // the tables are synced.
     for count in [1, 2_000] {
         let bench = Bench::new();
         let first = bench.append(create("genesis", 1));
@@ -471,7 +472,8 @@ fn while_the_disk_is_full_only_new_records_are_refused_and_that_is_said_until_on
             assert_eq!(chain.len(), 1 + count * stored, "round {round}");
         }
         disk.make_room();
-        // Nobody writes, because a load balancer may send no request while nothing is stored.
+        // Send no request meanwhile, because a load balancer may send none to a node that is not
+        // ready. The writer thread must notice the free space by itself.
         while bench.writer.can_append().is_err() {
             bench.hand.advance(REOPEN_EVERY);
             std::thread::sleep(Duration::from_millis(10));

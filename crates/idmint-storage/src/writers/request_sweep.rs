@@ -21,7 +21,7 @@ const STEP_LEN: usize = 5_000;
 /// The state of the sweep that removes old request keys.
 #[derive(Debug, Default)]
 pub(super) struct RequestSweep {
-    /// When the next step is due, on the scale of [`Clock::runs_for`].
+    /// The time at which the next step is due, on the scale of [`Clock::runs_for`].
     due: Duration,
 }
 

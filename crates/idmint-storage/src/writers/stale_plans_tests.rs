@@ -42,11 +42,12 @@ struct Contended {
 
 #[derive(Debug, Default)]
 struct OtherWriter {
-    /// How many more times the other writer writes first.
+    /// The number of times that the other writer will still write first.
     left: u32,
-    /// How often the other writer has written first since the last call of `contend`.
+    /// The number of times that the other writer has written first since the last call of
+    /// `contend`.
     done: u32,
-    /// How often the other writer has written first in total.
+    /// The total number of times that the other writer has written first.
     writes: u128,
     /// `true` if the other writer does the same request, as if the caller had sent it to both
     /// writers.

@@ -12,7 +12,7 @@ use super::{Answer, AnswerEnd, ReceiveError};
 /// The maximum wait for the next bytes, which is enough on any slow machine.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a connection runs over: a socket, or a protocol such as TLS over a socket.
+/// The byte stream of a connection: a socket, or a protocol such as TLS over a socket.
 pub trait Wire: Read + Write {
     fn socket(&self) -> &TcpStream;
 }

@@ -26,7 +26,7 @@ pub struct AnswerParser {
     body_len: u64,
 }
 
-/// What the parser expects next.
+/// The part of a response that the parser expects next.
 enum State {
     Head,
     /// The rest of a body with a Content-Length, of this many bytes.

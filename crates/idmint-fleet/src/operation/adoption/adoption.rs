@@ -44,9 +44,11 @@ pub struct Adoption {
     pub formats: Vec<KeptFormat>,
     /// The current reading of this machine's clock.
     pub now: UnixNanos,
-    /// The maximum lead over the clock at which a node may have minted without leaving a record.
+    /// The maximum time by which a node may have minted ahead of the clock without leaving a record
+    /// of its horizon.
     pub ahead_max: Duration,
-    /// The operator's knowledge about the namespace, if it has no fleet yet.
+    /// The operator's statement whether nodes may already have minted in the namespace. It is used
+    /// only if the namespace has no fleet yet.
     pub founding: Founding,
 }
 
@@ -59,8 +61,8 @@ pub enum AdoptionStep {
     Marked,
     /// The fleet's floor was raised. No slot is used below this instant.
     FloorRaised(UnixNanos),
-    /// This slot alone is not used below this instant, because the adopted node was far ahead of
-    /// the clock.
+    /// Only this slot is not used below this instant, because the adopted node was far ahead of the
+    /// clock.
     SlotRests(u32, UnixNanos),
     /// The records that have been adopted so far.
     Records(AdoptedRecords),
@@ -89,7 +91,7 @@ pub struct AdoptedRecords {
     pub ledgers: AdoptedCount,
     /// The counts of pairs of objects, and their conjunctions.
     pub pairs: AdoptedCount,
-    /// The counts of series, their numbers, and the keys of their requests.
+    /// The counts of series, their numbers, and the request keys of these numbers.
     pub series: AdoptedCount,
 }
 
@@ -119,8 +121,8 @@ impl Adoption {
                 tell(AdoptionStep::Resumed);
             }
             None => {
-                // Compare everything before changing the folder or the fleet, because a difference
-                // that is found later could not be undone.
+                // Compare everything before the folder or the fleet is changed, because no change
+                // can be undone if a difference is found later.
                 let far = self.far_slot(folder, &keys)?;
                 self.plan(folder, far, &layout, &keys, found.as_ref(), entropy.nonce())?;
                 let known = Arc::<KnownFleet>::default();
@@ -253,8 +255,9 @@ impl Adoption {
         Ok(found.ranges.pop().and_then(|mut meta| meta.pop()))
     }
 
-    /// If the horizon of the adopted node is far ahead of the clock, returns the one slot that has
-    /// the node's worker numbers, with that horizon. Otherwise returns `None`.
+    /// If the horizon of the adopted node (the end of its reserved time) is far ahead of the clock,
+    /// returns the one slot that has the node's worker numbers, with that horizon. Otherwise
+    /// returns `None`.
     ///
     /// # Errors
     /// Returns [`AdoptionError::FarAhead`] if more than one slot would have a horizon far ahead, or
@@ -343,8 +346,8 @@ impl Adoption {
         found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
-        // Use the same margin as a node that starts without a record of its horizon. Any other node
-        // that minted before was at most this far ahead.
+        // Use the same margin as a node that starts without a record of its horizon: it assumes
+        // that any node that minted before was at most this far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
         let least = far.map_or(folder.horizon(), |_| UnixNanos::default());
         let compared = layout.compare_above(least, keys, found, begins_at, fleet);

@@ -1,4 +1,5 @@
-//! Tests of the fleet's state after an adoption that was interrupted at any step.
+//! Tests that an adoption can be interrupted at any step and continued, without a repeated id or a
+//! lost record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -40,8 +41,8 @@ const CLOCK: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 /// A horizon ahead of the clock that is not a whole number of milliseconds.
 const HORIZON: UnixNanos = UnixNanos::new(1_800_000_033_000_000_001);
 
-/// A store that fails once `left` commits are done. If `loses_answer` is set, it instead does one
-/// more commit without a response, and then works normally.
+/// Returns a store that fails once `left` commits are done. If `loses_answer` is set, the store
+/// instead does one more commit without a response, and then works normally.
 fn unreliable(
     left: &Arc<AtomicUsize>,
     loses_answer: bool,
@@ -64,7 +65,7 @@ fn unreliable(
     })
 }
 
-/// A store that fails after this number of commits.
+/// Returns a store that fails after this number of commits.
 fn lost_after(commits: usize, store: &Arc<MemoryCoordinator>) -> Arc<dyn Coordinator> {
     unreliable(&Arc::new(AtomicUsize::new(commits)), false, store)
 }

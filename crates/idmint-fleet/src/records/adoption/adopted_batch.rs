@@ -16,7 +16,7 @@ use idmint_storage::{FailureKind, StoreError};
 /// added, several of them in one transaction.
 pub(super) struct AdoptedBatch<'a> {
     store: &'a SharedStore,
-    /// `true` to check the rows without writing them.
+    /// `true` if this is a dry run, which checks the rows without writing them.
     is_trial: bool,
     transaction: Transaction,
     requests: Vec<DoneRequest>,

@@ -44,7 +44,8 @@ const ROWS_READ_MAX: usize = 6;
 /// The number of appends that are read from a folder at once.
 const PAGE_LEN: usize = 200;
 
-/// Writes records into a fleet's store. A trial only compares the records with those of the fleet.
+/// Writes records into a fleet's store. In a trial (a dry run), only compares the records with
+/// those of the fleet.
 pub(crate) struct RecordAdopter {
     pub(super) store: SharedStore,
     pub(super) is_trial: bool,
@@ -127,8 +128,8 @@ impl RecordAdopter {
         }
     }
 
-    /// Adopts a ledger, and those of its request keys that were recorded at `since` or later.
-    /// `read` returns a page of the appends that follow an event.
+    /// Copies a ledger into the fleet, with those of its request keys that were recorded at `since`
+    /// or later. `read` returns a page of the appends that follow an event.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's ledger differs, or if the fleet cannot be read or
@@ -239,7 +240,8 @@ impl RecordAdopter {
         Ok(u64::try_from(requests.len()).expect("a page is short"))
     }
 
-    /// Adopts pairs of objects with their anchors.
+    /// Copies pairs of objects with their anchors (the first reports of conjunctions) into the
+    /// fleet.
     ///
     /// # Errors
     /// Returns [`AdoptError`] if the fleet's anchors differ, or if the fleet cannot be read or

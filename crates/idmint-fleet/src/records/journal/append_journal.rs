@@ -1,4 +1,4 @@
-//! Writes a node's journal.
+//! Writes a node's journal, its local copy of the rows that its responses rely on.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -53,7 +53,7 @@ struct State {
 struct OpenSegment {
     file: File,
     len: u64,
-    /// The era of the last rows in the segment.
+    /// The era (the time between two fences) of the last rows in the segment.
     era: Option<FleetEra>,
 }
 
@@ -105,7 +105,7 @@ impl AppendJournal {
         AppendJournal { bounds, ..self }
     }
 
-    /// `true` if the journal is not known to contain a row with this key.
+    /// `true` if the journal may lack the row with this key.
     pub(in crate::records) fn lacks(&self, key: &str) -> bool {
         !self
             .state
@@ -115,8 +115,8 @@ impl AppendJournal {
             .has(name_of(key, None))
     }
 
-    /// Appends those rows that are not known to be in the journal, in one write. `era` is the era
-    /// of the fleet in which the rows were committed.
+    /// Appends the rows that the journal may lack, in one write. `era` is the era of the fleet in
+    /// which the rows were committed.
     pub(in crate::records) fn keep(&self, era: FleetEra, rows: &[(&str, &[u8])]) {
         let mut state = self.state.lock().expect("no holder of this lock panics");
         let is_new = |(key, value): &&(&str, &[u8])| !state.known.has(name_of(key, Some(value)));

@@ -24,8 +24,8 @@ pub(super) struct ChainChoice {
 
 impl ChainChoice {
     /// Finds the commits that continue a ledger after its last event. `head` is that event with its
-    /// position. If two commits have the same predecessor, the one of the later era continues the
-    /// ledger.
+    /// position. If two commits have the same predecessor, the one of the later era (the time
+    /// between two fences) continues the ledger.
     pub(super) fn of(
         head: Option<(EventId, u64)>,
         commits: &BTreeMap<EventId, JournalledCommit>,

@@ -30,10 +30,11 @@ pub struct JournalCopies {
     /// For each given path, the first names of the fleets whose rows were found there, in the order
     /// of the rows.
     origins: Vec<(PathBuf, Vec<u128>)>,
-    /// The highest count of fences that any of the journals records.
+    /// The highest number of fences, the operations after a restore, that any of the journals
+    /// shows.
     fences: u32,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
-    /// The journalled anchors of each pair.
+    /// The journalled anchors (first reports of conjunctions) of each pair of objects.
     pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
     pub(super) numbers: NumberCopies,
     /// Files whose end is unreadable, each with the length of that end in bytes. Usually the last
@@ -64,7 +65,7 @@ pub struct DamagedPart {
 pub struct JournalledFleet {
     /// The first name of the fleet, or `None` if the journals are empty.
     pub origin: Option<Nonce>,
-    /// The highest count of fences.
+    /// The highest number of fences that any of the journals shows.
     pub fences: u32,
     /// The newest time at which a node recorded an event or issued a number.
     pub newest: Option<UnixNanos>,
@@ -76,10 +77,10 @@ pub struct JournalledFleet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JournalledAnchor {
     pub(super) anchor: Anchor,
-    /// The latest era in which any journal has the anchor.
+    /// The latest era in which any journal has the anchor. An era is the time between two fences.
     pub(super) era: FleetEra,
-    /// Other anchors of the same journalled row that are within reach of this anchor. Anchors may
-    /// be that close to each other if a report kept its id.
+    /// Other anchors of the same journalled row that are so close in time that they would normally
+    /// be one conjunction. Such anchors exist if a report kept the id with which it arrived.
     pub(super) beside: Vec<Anchor>,
 }
 

@@ -18,13 +18,14 @@ const ERA: u8 = 1;
 const ROW: u8 = 2;
 const FRAME_LEN: usize = 8;
 
-/// The maximum length of an encoded era record, in bytes.
+/// The maximum length of an encoded era record, in bytes. Such a record begins the rows of an era,
+/// the time between two fences.
 pub(super) const ERA_LEN: usize = FRAME_LEN + 2 + 16 + 8 + 4;
 
 /// A record of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JournalRecord<'a> {
-    /// The era in which the rows after this record were committed.
+    /// The era (the time between two fences) in which the rows after this record were committed.
     Era(FleetEra),
     /// A row, exactly as it was committed.
     Row { key: &'a str, value: &'a [u8] },

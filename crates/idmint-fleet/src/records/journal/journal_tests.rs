@@ -209,7 +209,7 @@ fn an_append_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of
     let old = write(&samples.forgetful(), genesis(1));
     let backup = samples.store.copy();
     let a = write(&samples.forgetful(), behind(&old, &["a"], 2));
-    // Node 1 is also killed, after it journalled the predecessor of its own append.
+    // Node 1 is killed, too, after it journalled the predecessor of its own append.
     let b = behind(&a, &["b"], 3);
     samples
         .killed(1, FIRST)
@@ -752,7 +752,7 @@ fn after_a_damaged_record_in_the_middle_all_whole_rows_come_back_and_the_damage_
         (1 + LEDGERS, whole.len())
     );
     for (record, (start, len)) in (0..).zip(starts) {
-        // The length, the checksum, the content, and the whole record.
+        // Damage the length, the checksum, the content, and the whole record.
         for flipped in [
             start..start + 1,
             start + 5..start + 6,

@@ -22,7 +22,7 @@ pub(super) struct JournalledCommit {
     pub(super) last: EventId,
     pub(super) last_place: u64,
     pub(super) recorded: EventTime,
-    /// The latest era in which any journal has the commit.
+    /// The latest era (the time between two fences) in which any journal has the commit.
     pub(super) era: FleetEra,
     pub(super) row: RowPlace,
 }

@@ -24,7 +24,7 @@ pub(super) struct JournalledNumbers {
     pub(super) given: GivenNumbers,
     /// `true` if these are the first numbers of the series.
     pub(super) begins: bool,
-    /// The latest era in which any journal has the numbers.
+    /// The latest era (the time between two fences) in which any journal has the numbers.
     pub(super) era: FleetEra,
 }
 

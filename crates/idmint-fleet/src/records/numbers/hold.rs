@@ -26,7 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(in crate::records) struct Hold(UnixNanos);
 
 /// Returns the write that holds the numbers of all series. `floor` is the floor that the fence
-/// sets. If `is_held` is `false`, the write ends the hold of an earlier fence instead.
+/// sets, and identifies the hold. If `is_held` is `false`, the write ends the hold of an earlier
+/// fence instead.
 pub(crate) fn hold_numbers(key: Key, floor: UnixNanos, is_held: bool) -> Write {
     if !is_held {
         return Write::Delete(key);

@@ -1,4 +1,5 @@
-//! The part of a transaction that issues and voids numbers, based on the stored rows.
+//! A draft of the part of a transaction that issues and voids numbers. It is based on the stored
+//! rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,7 +188,8 @@ impl NumberDraft {
         });
         let head = of_series.given.last().map(GivenNumbers::head).or(stored);
         let key = (given.series.clone(), given.mark.key);
-        // Another request with the same key may have been recorded first.
+        // The plan is valid only if the key is still unused. Another request with the same key may
+        // have been recorded first.
         let is_current = head == *before && self.keys.get(&key) == Some(&Revision::ABSENT);
         let may_give = !of_series.is_held || given.skipped(given.last).is_some();
         of_series.given.push(given.clone());

@@ -1,4 +1,4 @@
-//! Reads series and their numbers.
+//! Reads series of numbers, and the numbers in them.
 
 use std::ops::RangeInclusive;
 

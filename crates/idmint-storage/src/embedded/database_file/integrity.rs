@@ -49,12 +49,9 @@ impl Soundness {
 
 /// Checks every page of `base`.
 ///
-/// The file is changed only if it contains a complete commit that is later than the current one. A
-/// crash or a flipped bit can cause that. The later commit then becomes the current one. Such a
-/// commit was either acknowledged, or its outcome was never reported.
-///
-/// # Errors
-/// Returns the error that the engine's check reports.
+/// A crash or a flipped bit can leave a file with a complete commit that is later than the current
+/// one. That commit was either acknowledged, or its outcome was never reported, so it becomes the
+/// current one. In all other cases the file is not changed.
 pub(super) fn check(
     base: &Arc<dyn StorageBackend>,
     path: &Path,

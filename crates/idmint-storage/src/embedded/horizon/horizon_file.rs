@@ -143,7 +143,7 @@ impl HorizonFile {
         FilePlace::of(&self.file, &self.path).map_err(|cause| self.not_opened(cause))
     }
 
-    /// Reads the commit mark in the file.
+    /// Reads the commit mark, the number of the last acknowledged commit, from the file.
     ///
     /// # Errors
     /// Returns [`HorizonError::NotOpened`] if the process cannot open another file descriptor, and

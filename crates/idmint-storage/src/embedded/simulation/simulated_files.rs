@@ -7,7 +7,7 @@ use std::{io, iter};
 
 use crate::embedded::file_system::FileSystem;
 
-/// What happens to unsynced changes in a power loss.
+/// The outcome of a power loss for changes that are not synced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unsynced {
     /// No unsynced change survives.

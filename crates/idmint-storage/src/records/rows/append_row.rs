@@ -41,7 +41,7 @@ pub fn name(last: EventId) -> AppendName {
     (last.ledger().bits(), last.value())
 }
 
-/// Says whether a row contains a whole append or a chunk of one.
+/// The part of an append that a row contains: the whole append, or a chunk of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// The row contains the whole append.

@@ -57,7 +57,8 @@ pub(crate) struct Engine {
     /// engine.
     pending: Mutex<Pending>,
     engine: redb::Database,
-    /// Lock order: lock `log` before `pending`.
+    /// The log, and the numbers of its commits. A thread that locks both must lock `log` before
+    /// `pending`.
     log: Mutex<NumberedLog>,
 }
 

@@ -46,7 +46,7 @@ struct PlanCheck<'a> {
     anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
     /// The last event of each ledger, after the plans that were checked so far.
     heads: HashMap<LedgerId, Option<Head>>,
-    /// The new anchors in the plans that were checked so far.
+    /// The anchors (first reports) of new conjunctions in the plans that were checked so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
     numbers: Option<NumberTable<'a>>,
     voids: Option<NumberTable<'a>>,
