@@ -1,4 +1,4 @@
-//! A client for a running idmint service. It can prefetch a stock of ids.
+//! A client for a running idmint service, which can prefetch a stock of ids.
 //!
 //! ```text
 //! prefetching              ids without a request each, from several addresses

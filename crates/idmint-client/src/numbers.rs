@@ -30,7 +30,7 @@ impl Client {
 
     /// Starts a series with `first`, the last number that was assigned elsewhere. Repeating the
     /// request changes nothing. To correct the number of an earlier call, pass the wrong number as
-    /// `instead_of`. It must still be the only number of the series.
+    /// `instead_of`. The wrong number must still be the only number of the series.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -53,6 +53,9 @@ impl Client {
     /// Resumes series that issue no numbers because of a restore. `series` is the name of one
     /// series and the number that it issues next. `None` resumes all such series, each at its
     /// stored number. Repeating the request changes nothing.
+    ///
+    /// # Errors
+    /// Returns [`ClientError`] if the request fails.
     pub async fn resume_numbers(
         &self,
         series: Option<(&SeriesName, u64)>,

@@ -17,8 +17,8 @@ use super::retry::Retry;
 /// The time limit of one attempt.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The characters that are percent-encoded in a path segment. These are all characters except the
-/// unreserved ones of RFC 3986.
+/// The characters that are percent-encoded in a path segment. Only the unreserved characters of RFC
+/// 3986 are not encoded.
 const NOT_IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

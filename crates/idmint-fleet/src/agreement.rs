@@ -14,7 +14,8 @@ use idmint_storage::{SlotRange, SlotShare};
 pub(super) struct OwnLayout {
     /// The fleet's slots, according to this node's configuration.
     pub(super) share: SlotShare,
-    /// This node's formats. The fleet's agreement lists only the formats that are minted.
+    /// The formats in this node's configuration. Only the minted ones are part of the fleet's
+    /// agreement.
     pub(super) formats: Vec<KeptFormat>,
 }
 
@@ -91,6 +92,9 @@ impl OwnLayout {
     /// Compares like [`compare`](Self::compare), and also ensures that no slot is used below
     /// `least`, now or after any later fence. If the stored agreement does not ensure that yet, the
     /// returned transaction records `least` and raises the floor to it.
+    ///
+    /// # Errors
+    /// Returns the errors of [`compare`](Self::compare).
     pub(super) fn compare_above(
         &self,
         least: UnixNanos,
@@ -141,6 +145,9 @@ impl OwnLayout {
 }
 
 /// Compares the configured slots with the slots of the fleet.
+///
+/// # Errors
+/// Returns [`FormatsError`] if the configured slots differ from those of the fleet.
 pub(super) fn compare_share(share: SlotShare, meta: &FleetMeta) -> Result<(), FormatsError> {
     let slots = share.slots();
     if meta.slots != slots {

@@ -143,8 +143,8 @@ impl FleetClocks {
         self.last_look = Some(asked_at);
     }
 
-    /// Returns the skew of a clock that shows `clock`. It is measured against the median of that
-    /// clock and the clocks of all slot holders. Returns `None` if there are fewer than three
+    /// Returns the skew of a clock that shows `clock`. The skew is measured against the median of
+    /// that clock and the clocks of all slot holders. Returns `None` if there are fewer than three
     /// clocks.
     pub(super) fn skew_of(&self, clock: UnixNanos, now: UnixNanos) -> Option<Skew> {
         let own = (clock, clock);

@@ -42,8 +42,8 @@ impl FleetKeys {
     }
 
     /// Returns the key under which a process announces the [rows](crate::stored::KNOWN_ROWS) that
-    /// it can read. The key has the same lease as the process's slot. It contains the id of that
-    /// lease, so it is never used again.
+    /// it can read. The key has the same lease as the process's slot. The key contains the id of
+    /// that lease, so no later process uses the same key.
     pub(super) fn known_rows(&self, instance: Nonce, lease: Lease) -> Key {
         format!("{}{:016x}", self.known_rows_of(instance), lease.0)
     }
@@ -71,9 +71,9 @@ impl FleetKeys {
         format!("{}{instance}", self.founders())
     }
 
-    /// Returns the ranges that a node reads before it founds the fleet. They are the key of the
-    /// agreement, in case another node has founded the fleet, and the announcements of all nodes
-    /// that want to found it.
+    /// Returns the ranges that a node reads before it founds the fleet. These ranges are the key of
+    /// the agreement, in case another node has founded the fleet, and the announcements of all
+    /// nodes that want to found it.
     pub(super) fn founding(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.founders())]
     }

@@ -1,6 +1,6 @@
 //! Connects leased slots with the mint's sessions. A session is a period in which the mint uses the
-//! worker numbers of one slot. It begins when this process takes a slot, and ends when the process
-//! loses or releases that slot.
+//! worker numbers of one slot. A session begins when this process takes a slot, and ends when the
+//! process loses or releases that slot.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ impl LeasedSlots {
     }
 
     /// Returns what the thread has to do next: send a request, wait or end. `now` is the current
-    /// time. `needed` is the horizon that callers wait for. It has no effect if the slot already
-    /// has that horizon.
+    /// time. `needed` is the horizon that callers wait for. `needed` has no effect if the slot
+    /// already has that horizon.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
         self.wait_for_start(now);
@@ -282,8 +282,8 @@ impl LeasedSlots {
     /// Adjusts this node's clock after the wall clock was set by a step that is too large for a
     /// single node to accept.
     ///
-    /// Before the first slot is taken, the clock is adjusted in either direction. That is safe
-    /// because the clocks of other nodes are read before this node mints. Later the clock only
+    /// Before the first slot is taken, the clock is adjusted in either direction. The adjustment is
+    /// safe because the clocks of other nodes are read before this node mints. Later the clock only
     /// moves ahead, and only once the fleet's clocks confirm the new time.
     fn follow_wall_clock(&mut self, now: UnixNanos) {
         let clock = self.mint.clock();

@@ -20,8 +20,8 @@ use idmint_core::minting::{Mint, Refusal, SlotLack};
 use idmint_core::time::{Clock, UnixNanos};
 use idmint_storage::{FormatsError, RequestOutcome, Reserver, ReserverCounts, Waiting};
 
-/// The maximum time that the thread sleeps. It is short, because the minting clock may run faster
-/// than the clock that measures the sleep.
+/// The maximum time that the thread sleeps. The time is short, because the minting clock may run
+/// faster than the clock that measures the sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A floor of the fleet that is further ahead is logged. No node with a correct clock founds or
@@ -63,7 +63,7 @@ struct Wanted {
     is_ending: bool,
 }
 
-/// Counters for slots and requests. They only increase. Relaxed, because no other data depends on
+/// Counters for slots and requests, which only increase. Relaxed, because no other data depends on
 /// them.
 #[derive(Debug, Default)]
 struct SlotCounts {

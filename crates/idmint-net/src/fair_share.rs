@@ -56,8 +56,8 @@ struct Peer {
     /// because the counter guards no other data.
     /// Tested by: `few_tasks_never_wait`.
     tasks: AtomicUsize,
-    /// The number of turns left in this round. It is negative if more turns were requested than the
-    /// peer has.
+    /// The number of turns left in this round, or a negative number if more turns were requested
+    /// than the peer has.
     /// Written by: `has_turn`, `begin_round`. Ordering: `Relaxed`, because one turn more or less
     /// does no harm.
     /// Tested by: `many_tasks_have_a_few_turns_a_round_in_order`.
@@ -222,7 +222,7 @@ impl PeerShare {
     }
 }
 
-/// The state of one task in the scheduler.
+/// The scheduling state of one task: its peer, and its place in the peer's queue if it has to wait.
 #[derive(Debug)]
 struct TurnTaker {
     of: PeerShare,

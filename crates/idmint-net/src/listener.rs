@@ -102,7 +102,7 @@ struct Door<H: Handler> {
     turns: FairShare,
     draining: CancellationToken,
     tasks: JoinSet<()>,
-    /// The task that starts the scheduler's rounds. It ends when the door is dropped.
+    /// The task that starts the scheduler's rounds, until the door is dropped.
     _rounds: JoinSet<()>,
 }
 

@@ -13,8 +13,8 @@ use super::stream::{LINGER_MAX, TrackedStream, Tracking};
 /// caller to read it.
 pub(super) const REFUSAL_MAX: Duration = LINGER_MAX.saturating_mul(2);
 
-/// The complete response to a connection for which there is no room. It has no problem document,
-/// because problems are defined in another crate.
+/// The complete response to a connection for which there is no room. The response has no problem
+/// document, because problems are defined in another crate.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
     connection: close\r\ncontent-length: 0\r\n\r\n";

@@ -1,5 +1,5 @@
-//! The table of open connections. It counts them in total and per peer, and finds idle ones to
-//! evict.
+//! The table of open connections. The table counts connections in total and per peer, and finds
+//! idle connections to evict.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -217,7 +217,7 @@ impl fmt::Debug for OpenConnections {
     }
 }
 
-/// An open connection. It stays in the table until this value is dropped.
+/// An open connection, which stays in the table until this value is dropped.
 #[derive(Debug)]
 pub(super) struct OpenConnection {
     connections: OpenConnections,

@@ -19,9 +19,9 @@ use idmint_storage::{
 pub struct GroupedReports {
     /// The result for each report, in the same order as the reports.
     pub grouped: Vec<Grouped>,
-    /// The ids of other conjunctions near each created conjunction. They have the same two objects,
-    /// in either order, and are within a minute of its time. The key is the index of the report
-    /// that created the conjunction.
+    /// The ids of other conjunctions near each created conjunction. Two conjunctions are near each
+    /// other if they have the same two objects, in either order, and their times differ by at most
+    /// a minute. The key is the index of the report that created the conjunction.
     pub near: HashMap<usize, Vec<u128>>,
 }
 
@@ -375,7 +375,8 @@ impl Service {
 }
 
 /// For each pair of objects and its time, returns the ids of other conjunctions within a minute of
-/// that time. They have the same two objects, in either order. The nearest comes first.
+/// that time. These conjunctions have the same two objects, in either order. The nearest one comes
+/// first.
 fn near(
     records: &dyn RecordStore,
     minter: &GroupedMinter,

@@ -116,8 +116,8 @@ impl Decoding {
 }
 
 impl DecodingAt<'_> {
-    /// Adds one line of a file to a column of ids. Returns the line's fingerprint, or `None` if the
-    /// line is blank.
+    /// Adds one line of a file to a column of ids. Returns the fingerprint of the line, by which
+    /// callers find repeated lines. Returns `None` if the line is blank.
     pub fn inspect(
         &self,
         column: &mut IdColumn,

@@ -223,8 +223,8 @@ pub(super) struct Blocks(Mutex<Reserves>);
 /// The reserved numbers of one minting session.
 #[derive(Debug, Default)]
 struct Reserves {
-    /// The minting session in which the numbers were reserved. They are not issued in another
-    /// session, because this process may have left the fleet in between.
+    /// The minting session in which the numbers were reserved. The numbers are not issued in
+    /// another session, because this process may have left the fleet in between.
     session: Option<Arc<Session>>,
     of_series: HashMap<SeriesName, SharedReserve>,
 }
@@ -414,7 +414,7 @@ mod tests {
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
-    /// Two processes that share one store.
+    /// Two processes that share one store, from which each of them reserves blocks of numbers.
     struct Bench {
         writer: RecordWriterHandle,
         mint: Mint,

@@ -24,7 +24,7 @@ use idmint_storage::{RecordWriterHandle, Reserver};
 const DETACHED_MAX: Duration = Duration::from_secs(3);
 
 /// The service, which mints and decodes ids, appends events and groups reports. A service accepts
-/// requests as soon as it is created. It refuses requests that it cannot serve yet, and gives the
+/// requests as soon as it is created. Requests that cannot be served yet are refused with the
 /// reason.
 pub struct Service {
     pub(super) parts: ServiceParts,
@@ -42,7 +42,7 @@ pub struct Service {
     /// `true` once the process is draining. Set once, before the listener is notified. `Relaxed`,
     /// because the flag only affects the reported readiness.
     is_draining: AtomicBool,
-    /// The rules that map designators to objects. They may be replaced while the service runs.
+    /// The rules that map designators to objects, which may be replaced while the service runs.
     object_rules: RwLock<Arc<ObjectRules>>,
     dropped_lines: OnceLock<DroppedLines>,
     /// The credentials that expire, by the section of the configuration that names their files.

@@ -15,7 +15,7 @@ pub enum OwnEngine {
     Memory,
     /// A store in the files of a folder, which one process may use at a time.
     Embedded {
-        /// The folder. It is created if it is missing.
+        /// The folder, which is created if it is missing.
         data_dir: PathBuf,
     },
 }

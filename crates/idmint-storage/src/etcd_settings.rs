@@ -28,7 +28,7 @@ pub struct EtcdAccess {
     pub password_file: PathBuf,
 }
 
-/// The files for TLS. All of them are in PEM format.
+/// The files for TLS, all in PEM format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EtcdTls {
     /// The certificate authorities that may sign etcd's certificate.

@@ -6,8 +6,8 @@ use std::io;
 
 /// An error of a store, for any engine.
 ///
-/// The text of the error comes from the engine. It says what failed and what to do about it. Code
-/// should only depend on the [kind](Self::failure_kind).
+/// The text of the error comes from the engine. The text says what failed and what to do about it.
+/// Code should only depend on the [kind](Self::failure_kind).
 #[derive(Debug)]
 pub struct StoreError {
     obstacle: Obstacle,
@@ -107,7 +107,7 @@ impl Error for StoreError {
     }
 }
 
-/// The kind of a failure. It determines what the operator has to do, and the exit code of the
+/// The kind of a failure. The kind determines what the operator has to do, and the exit code of the
 /// process (see `sysexits.h`).
 ///
 /// Every error of a store has a method `failure_kind()`.

@@ -1,5 +1,5 @@
-//! The properties on which the uniqueness of a format's ids depends. They are stored and compared
-//! at each start.
+//! The properties on which the uniqueness of a format's ids depends. The properties are stored, and
+//! compared at each start.
 //!
 //! An id is unique only among ids with the same fields, tick, epoch, rule, first worker and number
 //! of slots. The text of an id is unique only among texts that the same encoding wrote in the same

@@ -1,5 +1,5 @@
-//! The slots of a namespace (places for running nodes) that one coordinator hands out. They are
-//! either all slots, or the part of them that belongs to one region.
+//! The slots of a namespace (places for running nodes) that one coordinator hands out. These slots
+//! are either all slots of the namespace, or the part of them that belongs to one region.
 
 use std::fmt;
 use std::num::NonZeroU32;

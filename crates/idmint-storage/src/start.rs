@@ -91,11 +91,11 @@ impl Opened {
 pub struct FirstStart(Box<dyn EmptyEngine>);
 
 impl FirstStart {
-    /// Writes the first horizon to the store. It is durable when this method returns.
+    /// Writes the first horizon to the store. The horizon is durable when this method returns.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the horizon could not be written. It may be on disk nevertheless,
-    /// so the process must end instead of trying again.
+    /// Returns [`StoreError`] if the horizon could not be written. The horizon may be on disk
+    /// nevertheless, so the process must end instead of trying again.
     pub fn reserve(
         self,
         plan: HorizonPlan,
@@ -139,8 +139,8 @@ impl Restart {
         self.horizon
     }
 
-    /// Returns the floor with which the store was created. It is the clock reading at the first
-    /// start, or a floor that an operator has set.
+    /// Returns the floor with which the store was created. The floor is the clock reading at the
+    /// first start, or a floor that an operator has set.
     pub fn floor(&self) -> Option<UnixNanos> {
         self.floor
     }
@@ -167,8 +167,8 @@ impl Restart {
 pub struct AgreedRestart(Store);
 
 impl AgreedRestart {
-    /// Returns the records. They do not need a new horizon, because ledgers, conjunctions and
-    /// series store where they continue.
+    /// Returns the records. Access to records does not need a new horizon, because ledgers,
+    /// conjunctions and series store where they continue.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the records cannot be opened.
@@ -176,7 +176,7 @@ impl AgreedRestart {
         self.0.records()
     }
 
-    /// Writes the first horizon of this start. It is durable when this method returns.
+    /// Writes the first horizon of this start. The horizon is durable when this method returns.
     ///
     /// # Errors
     /// Returns the errors of [`Store::raise_horizon`].
@@ -192,7 +192,7 @@ impl AgreedRestart {
 pub struct Store(Box<dyn ReadyEngine>);
 
 impl Store {
-    /// Writes a new horizon. It is then as durable as the engine can make it.
+    /// Writes a new horizon. The horizon is then as durable as the engine can make it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the horizon cannot be written. All later calls then fail as well,
@@ -215,7 +215,7 @@ impl Store {
 
 /// An engine that has stored nothing yet.
 pub(super) trait EmptyEngine: Send {
-    /// Writes the first horizon and the floor of the store. They are durable when this method
+    /// Writes the first horizon and the floor of the store. Both are durable when this method
     /// returns.
     fn create_horizon(
         self: Box<Self>,
@@ -235,7 +235,8 @@ pub(super) trait ReservedEngine: Send {
 
 /// An engine that has a horizon and has stored the configured formats.
 pub(super) trait ReadyEngine: Send {
-    /// Writes a horizon that is not below the current one. It is durable when this method returns.
+    /// Writes a horizon that is not below the current one. The new horizon is durable when this
+    /// method returns.
     fn raise_horizon(&mut self, horizon: UnixNanos) -> Result<(), StoreError>;
 
     /// Returns the records in the store.

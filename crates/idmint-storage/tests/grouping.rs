@@ -61,8 +61,8 @@ fn tca(delta: i64, by_leap_second: bool) -> UnixTime {
     read.unwrap_or(instant)
 }
 
-/// Returns times in microseconds from the base. They are near whole seconds, near half seconds, or
-/// anywhere.
+/// Returns times in microseconds from the base. The times are near whole seconds, near half
+/// seconds, or anywhere.
 fn deltas() -> impl Strategy<Value = i64> {
     prop_oneof![
         4 => (0..6_i64, -1..=1_i64).prop_map(|(seconds, beside)| seconds * SECOND + beside),

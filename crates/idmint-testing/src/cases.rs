@@ -103,8 +103,8 @@ pub fn rows(list: &Value) -> &[Value] {
     list.as_array().expect("a list of vectors")
 }
 
-/// Returns the name of the format that a row belongs to. It depends on the file, the row and the
-/// input of the row.
+/// Returns the name of the format that a row belongs to. The format depends on the file, the row
+/// and the input of the row.
 pub fn format_of(file: &str, row: &Value, epoch_or_flavor: &Value) -> String {
     match (file, epoch_or_flavor.as_str()) {
         ("snowflake", Some("twitter")) => "twitter".to_owned(),

@@ -59,7 +59,8 @@ pub fn mint_among_excluded_ids(
         while begun.elapsed() < minting || seen.len() < least / rounds * round {
             for count in [1, 40, 3_000, 4_096, 5_000] {
                 let answer = service.post(&format!("/ids/snowflake?count={count}"));
-                // The disk was so busy that the horizon could not be raised. Try the next batch.
+                // The disk was so busy that no time was reserved for this batch. Try the next
+                // batch.
                 if answer.text().contains("horizon-reached") {
                     continue;
                 }

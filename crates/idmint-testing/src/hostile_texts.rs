@@ -12,8 +12,8 @@ use crate::any_id::any_id;
 
 /// Characters that look like others or are easily converted to them.
 ///
-/// They include case mappings of Unicode, digits of other scripts, invisible characters, control
-/// characters, and the boundaries of UTF-8 sequences of one to four bytes.
+/// The list includes case mappings of Unicode, digits of other scripts, invisible characters,
+/// control characters, and the boundaries of UTF-8 sequences of one to four bytes.
 const FOREIGN: &str = "\u{212a}\u{17f}\u{131}\u{130}\u{ff10}\u{ff19}\u{ff21}\u{ff41}\u{660}\u{966}\u{430}\u{41e}\u{3bf}\
     \u{2010}\u{2212}\u{ad}\u{200b}\u{feff}\u{a0}\u{0}\n\r\t -_=%\u{7f}\u{80}\u{7ff}\u{800}\u{ffff}\u{10000}\u{10ffff}";
 

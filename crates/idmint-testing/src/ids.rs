@@ -132,7 +132,7 @@ impl Received {
     /// Panics if an id is not greater than the previous id of the same worker.
     pub fn take(&mut self, format: usize, body: &[u8]) -> Option<u128> {
         let text = std::str::from_utf8(body).unwrap();
-        // Ignore a last line without a line end. It was cut, so the id is not known.
+        // Ignore a last line without a line end. Such a line was cut, so its id is not known.
         let lines = text
             .split_inclusive('\n')
             .filter_map(|line| line.strip_suffix('\n'));

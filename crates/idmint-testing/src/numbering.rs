@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::http1::{Answer, Client, post_json, request};
 use crate::service::Service;
 
-/// The maximum time that a node may take to recover after its coordinator is back. It is enough on
-/// any slow machine.
+/// The maximum time that a node may take to recover after its coordinator is back. The time is
+/// enough on any slow machine.
 const REFUSED_AT_MOST: Duration = Duration::from_secs(60);
 
 /// The numbers that callers have received. For each series and key, these are the first number and
@@ -57,7 +57,8 @@ impl Places {
     }
 }
 
-/// Stops the callers when it is dropped. They would otherwise run forever if the test fails.
+/// A guard that stops the callers when it is dropped. The callers would otherwise run forever if
+/// the test fails.
 pub struct StopAtTheEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtTheEnd<'_> {

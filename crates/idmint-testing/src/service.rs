@@ -20,7 +20,7 @@ pub const LONG: Duration = Duration::from_secs(240);
 /// A header that asks for ids as plain text, one on each line.
 pub const PREFER_TEXT: &str = "accept: text/plain, */*;q=0.5\r\n";
 
-/// The data folder of one service. It is removed when it is dropped.
+/// The data folder of one service, which is removed when this value is dropped.
 pub struct Home(TempDir);
 
 impl Home {

@@ -40,8 +40,8 @@ pub(super) fn backoff(failures: u32) -> Duration {
     pause.mul_f64(rand::random_range(0.5..1.0))
 }
 
-/// The addresses to which requests are sent. They belong to one service, or to nodes that never
-/// mint the same id.
+/// The addresses to which requests are sent. All addresses belong to one service, or to nodes that
+/// never mint the same id.
 pub(super) struct Addresses {
     addresses: Vec<Address>,
     /// The index of the address that responded last. The next request tries it first.
@@ -168,8 +168,8 @@ impl Addresses {
         }
     }
 
-    /// Returns the timeout of one attempt. With 4 addresses, it is a fifth of the total timeout. It
-    /// is shorter if `deadline` is near, but at least 50 ms.
+    /// Returns the timeout of one attempt. With 4 addresses, this timeout is a fifth of the total
+    /// timeout. The timeout is shorter if `deadline` is near, but at least 50 ms.
     fn share_until(&self, deadline: Instant) -> Duration {
         let addresses = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX);
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! The requests with which a stock gets ids of one format.
+//! The requests that refill a stock of prefetched ids of one format.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -16,7 +16,7 @@ use crate::coordinator::{
 const ENTRIES: TableDefinition<'_, &str, (u64, u64, &[u8])> = TableDefinition::new("entries");
 const REVISION: TableDefinition<'_, (), u64> = TableDefinition::new("revision");
 
-/// An in-memory store of rows. It has no leases, because records do not use them.
+/// An in-memory store of rows without leases, because records do not use leases.
 #[derive(Debug)]
 pub(super) struct RowsInRedb(Database);
 

@@ -29,8 +29,8 @@ pub trait Coordinator: Debug + Send + Sync {
     /// lease expires, the keys under it are deleted.
     ///
     /// # Errors
-    /// Returns [`CoordinatorError`] if there is no response. The lease may exist nevertheless. It
-    /// then expires by itself, because no node keeps it alive.
+    /// Returns [`CoordinatorError`] if there is no response. The lease may exist nevertheless. Such
+    /// a lease then expires by itself, because no node keeps it alive.
     fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError>;
 
     /// Extends a lease by its full duration, counted from now. Returns `false` if the lease no
@@ -65,18 +65,18 @@ pub enum CoordinatorError {
     /// No response arrived in time. The request may have been done, or may still be done later.
     #[error("no answer from the coordinator: {0}")]
     NoAnswer(String),
-    /// The request was not sent to any member, or no quorum was available. It was certainly not
-    /// done.
+    /// The request was not sent to any member, or no quorum was available. The request was
+    /// certainly not done.
     #[error("the coordinator cannot be reached: {0}")]
     NotSent(String),
-    /// The request was refused because no space is left. It was not done.
+    /// The request was refused and not done, because no space is left.
     #[error("the coordinator is full: {0}")]
     Full(String),
-    /// The request was refused because of its size or content. It was not done.
+    /// The request was refused and not done, because of its size or content.
     #[error("the coordinator refuses: {0}")]
     Refused(String),
-    /// The request was refused because of the user, the password or missing permissions. It was not
-    /// done.
+    /// The request was refused and not done, because of the user, the password or missing
+    /// permissions.
     #[error("the coordinator refuses the credentials: {0}")]
     Denied(String),
 }

@@ -1,4 +1,5 @@
-//! A coordinator in the memory of one process. It never fails. Tests wrap it to inject failures.
+//! A coordinator in the memory of one process, which never fails. Tests wrap the coordinator to
+//! inject failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

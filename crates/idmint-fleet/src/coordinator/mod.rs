@@ -7,9 +7,10 @@
 //! - Every write is a transaction that compares the revision of the data that it is based on. The
 //!   result of a read may already be outdated.
 //! - Only an outcome proves that a write was done. A missing response proves nothing.
-//! - A transaction without a response is either sent again byte for byte, or given up. It is never
-//!   rebuilt with new values under the same comparison. At most one copy can then commit, because
-//!   the first copy to commit changes the revisions that the other copies compare.
+//! - A transaction without a response is either sent again byte for byte, or given up. The
+//!   transaction is never rebuilt with new values under the same comparison. At most one copy can
+//!   then commit, because the first copy to commit changes the revisions that the other copies
+//!   compare.
 
 mod coordinator;
 mod member;

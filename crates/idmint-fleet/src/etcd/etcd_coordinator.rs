@@ -22,7 +22,7 @@ const OPERATIONS_MAX: usize = 128;
 /// The maximum size of a response, in bytes. A range may contain rows of half a megabyte each.
 const ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
 
-/// A blocking client for etcd. It has its own runtime, so callers may block on any thread,
+/// A blocking client for etcd with its own runtime, so that callers may block on any thread,
 /// including the threads of another runtime.
 pub(super) struct EtcdCoordinator {
     members: Arc<Members>,

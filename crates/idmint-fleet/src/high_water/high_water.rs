@@ -351,8 +351,8 @@ impl HighWater {
                 known: known.fleet,
                 highest,
             };
-            // If the found fleet was never fenced, its floor proves nothing, because the node that
-            // founded it did not know of the earlier fleet.
+            // A floor shows that the fleet was recovered only if a fence has set the floor. A fleet
+            // that was never fenced was founded by a node that did not know of the earlier fleet.
             let follows =
                 meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
             let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));

@@ -19,7 +19,7 @@ pub(crate) const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// file of its data folder.
 ///
 /// The file is optional. If the folder is not writable or the file is damaged, the node logs a
-/// warning. It then relies only on responses that arrive while it runs.
+/// warning. The node then relies only on responses that arrive while it runs.
 #[derive(Debug, Default)]
 pub struct KeptHighWater {
     /// The file, or `None` if the high water is not stored.

@@ -7,7 +7,8 @@ use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 use super::renewals::ClockBounds;
 use crate::coordinator::Member;
 
-/// The clock error above which a problem is reported. It is far below the error that stops a node.
+/// The clock error above which a problem is reported. This error is far below the error that stops
+/// a node.
 const SKEW_MAX: Duration = Duration::from_millis(500);
 
 /// The delay above which successive late renewals are reported. The cause of such renewals is a

@@ -2,8 +2,8 @@
 //!
 //! A renewal contains its node's clock reading from the time when it was written. How long the
 //! renewal was in transit is unknown, because etcd or the read that returned it may have been slow.
-//! But the renewal was written before it was read. It was also written after the node's previous
-//! renewal was stored:
+//! But the renewal was written before it was read. The renewal was also written after the node's
+//! previous renewal was stored:
 //!
 //! ```text
 //! look asked at   0 s   1.0 s   ...   5.0 s   6.0 s   ...   10.0 s   11.0 s, answered at 11.4 s

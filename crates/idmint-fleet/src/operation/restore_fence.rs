@@ -2,9 +2,10 @@
 //! coordinator that has lost acknowledged data. The fleet then mints above all earlier ids.
 //!
 //! After a restore it is unknown which slots were used since the backup, and up to which time. So
-//! all slots begin anew above two bounds. One is the highest known horizon. The other is the latest
-//! instant up to which a node with an unknown horizon can have reserved time. That instant follows
-//! from the configuration, because a node reserves at most one window of time ahead of its clock.
+//! all slots begin anew above two bounds. The first bound is the highest known horizon. The second
+//! bound is the latest instant up to which a node with an unknown horizon can have reserved time.
+//! That instant follows from the configuration, because a node reserves at most one window of time
+//! ahead of its clock.
 //!
 //! ```text
 //! operator's clock        floor of all slots                                        horizon of slot 3 alone
@@ -12,10 +13,10 @@
 //!        |   horizons of slots   x |                                                      x |    a clock 400 days ahead
 //! ```
 //!
-//! A horizon far above those bounds comes from a wrong clock. It stays with its slot, so that no
-//! other slot has to wait for it. The fence gives the fleet a new name, by which nodes know that
-//! the fence was done. If a node minted above the new floor, and the stored horizon of its slot is
-//! below that time, the node does not join the fleet and reports an error.
+//! A horizon far above those bounds comes from a wrong clock. Such a horizon stays with its slot,
+//! so that no other slot has to wait until then. The fence gives the fleet a new name, by which
+//! nodes know that the fence was done. If a node minted above the new floor, and the stored horizon
+//! of its slot is below that time, the node does not join the fleet and reports an error.
 //!
 //! If the operator's clock is behind, the floor is too low. So the fence compares that clock with
 //! every clock reading in the store, the journals and the high waters of nodes.
@@ -130,8 +131,8 @@ pub enum FenceError {
     /// The configured slots differ from the slots of the fleet.
     #[error("this is not the configuration of the fleet: {0}")]
     OtherSlots(FormatsError),
-    /// Nodes of an earlier version hold slots. They would ignore the hold on numbers, and issue
-    /// numbers a second time.
+    /// Nodes of an earlier version hold slots. Such nodes would ignore the hold on numbers, and
+    /// issue numbers a second time.
     #[error(
         "numbers may be missing and have to be held, and {} cannot read that hold (the row number-hold), because it runs an earlier \
          version: end it, or start this version there, and try again when its slot is free, after 60 s at the latest; or fence \
@@ -270,7 +271,7 @@ struct Found {
     /// The stored horizons of all slots.
     horizons: Vec<UnixNanos>,
     /// An instant above everything that nodes can have minted, except in slots that are far ahead.
-    /// It is a whole number of milliseconds.
+    /// The floor is a whole number of milliseconds.
     floor: UnixNanos,
     /// The lowest horizon that no node with a correct clock can have reached. A floor at or above
     /// this instant was set by a wrong clock.
@@ -490,8 +491,8 @@ fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMet
     )
 }
 
-/// Returns the agreement for a fleet whose store was wiped. It contains the formats that nodes with
-/// this configuration mint.
+/// Returns the agreement for a fleet whose store was wiped. The agreement contains the formats that
+/// nodes with this configuration mint.
 fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
     let mut meta = FleetMeta::new(fleet, rule.share, floor);
     let minted = rule.formats.iter().filter(|format| format.is_minted);

@@ -29,7 +29,8 @@ use idmint_records::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use idmint_storage::Namespace;
 use idmint_storage::{AnchorKey, ListPlace, WrittenDay};
 
-/// The prefixes of the keys for horizons and slot holders. They follow the prefix of the fleet.
+/// The prefixes of the keys for horizons and slot holders. In a key, this prefix follows the prefix
+/// of the fleet.
 const HORIZON: &str = "hz/";
 const HOLDER: &str = "slot/";
 
@@ -344,8 +345,8 @@ impl Keys {
         format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
-    /// Returns the ranges that contain the clock readings of slot holders: all horizons and all
-    /// holders.
+    /// Returns the ranges from which the clocks of slot holders are read. These are the ranges of
+    /// all horizons, which contain clock readings, and of all holders.
     pub(super) fn clocks(&self) -> [Range; 2] {
         [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
     }

@@ -97,8 +97,8 @@ struct Known {
     /// The cluster that the responses came from, and its highest election term.
     term: Term,
     own_key: Option<OwnKey>,
-    /// `true` if this node must write an own key, a key that only this node rewrites. It stays
-    /// `true` while that key is not written yet.
+    /// `true` if this node must write an own key, a key that only this node rewrites. The flag
+    /// stays `true` while that key is not written yet.
     has_own_key: bool,
     /// The number of responses so far that contradicted earlier responses.
     doubts: u64,

@@ -21,8 +21,8 @@ use idmint_storage::StoreError;
 use idmint_storage::rows::append_row;
 use idmint_storage::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay};
 
-/// The assumed size of a row with the anchors of a pair of objects, in bytes. It is enough for a
-/// thousand anchors.
+/// The assumed size of a row with the anchors of a pair of objects, in bytes. This size is enough
+/// for a thousand anchors.
 const PAIR_LEN: usize = 12_000;
 
 /// The maximum number of request keys in a transaction. The sweep of expired keys removes them

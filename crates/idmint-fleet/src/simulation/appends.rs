@@ -19,7 +19,8 @@ use idmint_records::ledger::{EventId, Head, KeyHash, LedgerId};
 use idmint_storage::samples::{append, at, create, plan};
 use idmint_storage::{LedgerStore, Namespace, RecordPlan, RecordStore, RequestStore, WrittenDay};
 
-/// The connection between a node's records and the coordinator. It may lose requests and responses.
+/// The connection between a node's records and the coordinator. The connection may lose requests
+/// and responses.
 struct Way {
     store: Arc<MemoryCoordinator>,
     dice: Mutex<Dice>,
@@ -72,7 +73,8 @@ impl Way {
             return snapshot;
         }
         let mut told = self.told.lock().expect("no holder of this lock panics");
-        // Change the revision so that it looks consistent with every earlier response.
+        // For records that ignore revisions, change the revision so that it looks consistent with
+        // every earlier response.
         *told = snapshot.revision.max(told.next());
         Snapshot {
             revision: *told,
@@ -129,8 +131,8 @@ impl Coordinator for Way {
     fn wait(&self, _pause: Duration) {}
 }
 
-/// The number of ledgers at the start of a run, each created on another day. It is one more than
-/// the number of days for which keys are kept.
+/// The number of ledgers at the start of a run, each created on another day. This number is one
+/// more than the number of days for which keys are kept.
 const LEDGERS: usize = 4;
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;

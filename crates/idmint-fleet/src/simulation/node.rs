@@ -63,7 +63,7 @@ pub(super) struct Node {
     clock: Arc<Clock>,
     minter: Arc<Minter>,
     pub(super) slots: LeasedSlots,
-    /// The drift of the node's clock in parts per million. It is positive if the clock is fast.
+    /// The drift of the node's clock in parts per million, positive if the clock is fast.
     drift_ppm: i64,
     asked: Option<(u64, Request)>,
     messages: u64,

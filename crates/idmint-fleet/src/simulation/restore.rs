@@ -66,7 +66,8 @@ impl Restore {
         }
     }
 
-    /// `true` from the restore to the fence. During this time no node is started or stopped.
+    /// `true` from the restore of the coordinator to the fence of the fleet. During this time no
+    /// node is started or stopped.
     pub(super) fn is_under_way(&self) -> bool {
         matches!(self, Restore::Restored { .. })
     }
@@ -158,7 +159,8 @@ impl Restore {
                 });
                 let mut of_journals = JournalledFleet::default();
                 if let Some((era, before)) = latest.filter(|_| !is_without) {
-                    // As the documentation requires, all journals are available.
+                    // The operator imports the journals of all nodes, as the documentation
+                    // requires.
                     bring_back_records(&network.store, before);
                     of_journals.fences = era.fences;
                 }

@@ -28,8 +28,8 @@ const LASTS: Duration = Duration::from_secs(240);
 /// A clock further than this from the true time is wrong.
 const WRONG: Duration = Duration::from_secs(2);
 
-/// The maximum time for which a clock reading counts. It covers the duration of a lease and the
-/// longest delay of a request.
+/// The maximum time for which a clock reading counts. This time covers the duration of a lease and
+/// the longest delay of a request.
 const VOTES_FOR: Duration = Duration::from_secs(150);
 
 /// Counts of events in one run, or in many runs together.
@@ -376,8 +376,8 @@ impl World {
 
     fn deliver(&mut self, place: usize, message: u64, reply: Reply) {
         let node = &mut self.nodes[place];
-        // Messages to a suspended machine wait in its socket. They are handled as if they arrived
-        // when it continues.
+        // Messages to a suspended machine wait in its socket. The messages are handled as if they
+        // arrived when the machine continues.
         let listens = matches!(
             node.condition,
             Condition::Running | Condition::Leaving { .. }

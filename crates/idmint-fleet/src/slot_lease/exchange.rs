@@ -117,8 +117,8 @@ pub(crate) struct Acquired {
     /// The first instant at which this node may use the slot. No node has used the slot at that
     /// instant or later.
     pub(crate) start: UnixNanos,
-    /// The fleet's floor: no slot is used below this instant. It was set when the fleet was founded
-    /// or fenced.
+    /// The fleet's floor: no slot is used below this instant. The floor was set when the fleet was
+    /// founded or fenced.
     pub(crate) floor: UnixNanos,
     /// The acknowledged horizon of the slot.
     pub(crate) reserved: Reserved,

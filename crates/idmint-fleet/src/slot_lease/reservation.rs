@@ -11,8 +11,8 @@ use idmint_core::time::UnixNanos;
 /// The duration of a slot's lease if its holder does not keep it alive.
 pub(super) const LEASE: Duration = Duration::from_secs(60);
 
-/// The time for which a holder may use a slot after sending the last acknowledged renewal. It is
-/// shorter than [`LEASE`], so the holder stops before its lease ends.
+/// The time for which a holder may use a slot after sending the last acknowledged renewal. This
+/// time is shorter than [`LEASE`], so the holder stops before its lease ends.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(50);
 
 /// The interval between two renewals of a slot.

@@ -56,8 +56,8 @@ pub(crate) struct SlotLease {
     pub(super) waiting_found: Revision,
     /// The value that this node last sent for its own key, or `None` before the first one.
     pub(super) waiting_value: Option<Vec<u8>>,
-    /// The value and the floor that this node wrote to found a fleet, if that write got no
-    /// response.
+    /// The stored value and the floor of the agreement that this node sent to found a fleet, if
+    /// that request got no response.
     pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
 }
 

@@ -23,7 +23,7 @@ impl UnseenNodes {
     }
 }
 
-/// The operator's statement whether nodes may have minted in a namespace that has no fleet.
+/// The operator's statement about whether nodes may have minted in a namespace that has no fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Founding {
     /// The operator has confirmed that no node has ever minted in the namespace.

@@ -1,5 +1,5 @@
-//! The values that a fleet stores in its coordinator for its slots. They are versioned JSON, and
-//! the parser is strict.
+//! The values that a fleet stores in its coordinator for its slots, as JSON with a version number.
+//! Unknown fields are rejected.
 
 mod fleet_meta;
 mod horizon_record;

@@ -1,4 +1,4 @@
-//! Serializes and parses all stored values. They are JSON with a version number in the field `v`.
+//! Serializes and parses all stored values, which are JSON with a version number in the field `v`.
 
 use std::time::Duration;
 

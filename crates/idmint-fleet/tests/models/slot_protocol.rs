@@ -1,5 +1,5 @@
-//! A model of the slot lease protocol (`crates/idmint-fleet/src/slot_lease/`). It has two processes
-//! and one slot, and tries every order of all possible events.
+//! A model of the slot lease protocol (`crates/idmint-fleet/src/slot_lease/`). The model has two
+//! processes and one slot, and tries every order of all possible events.
 //!
 //! A read may return any earlier state. Once a request is sent, it may be executed at any later
 //! time, repeatedly, or never. Its response may also arrive at any time, if the process still waits

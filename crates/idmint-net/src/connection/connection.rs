@@ -75,7 +75,7 @@ pub(crate) struct Connection<H: Handler, S> {
     pub(crate) context: Context,
 }
 
-/// The data of a connection that do not depend on the type of its stream or its handler.
+/// The data of a connection that does not depend on the type of its stream or its handler.
 pub(crate) struct Context {
     pub(crate) peer: IpAddr,
     pub(crate) callers: Callers,
@@ -479,8 +479,8 @@ impl Context {
         let mut drain = pin!(async {
             match age_deadline {
                 None => stop.cancelled().await,
-                // The connection has reached its maximum age. An HTTP/1 connection stays open for
-                // one more request, and the response to that request closes it.
+                // Once an HTTP/1 connection has reached its maximum age, it stays open for one more
+                // request. The response to that request closes the connection.
                 Some(deadline) => {
                     if timeout_at(deadline, stop.cancelled()).await.is_err() {
                         activity.close_after_next_answer();

@@ -88,8 +88,8 @@ impl<B> Clone for Dispatch<B> {
 
 impl<B> Copy for Dispatch<B> {}
 
-/// The handler of one connection. It records requests and responses in the connection's activity,
-/// and reserves memory for both.
+/// The handler of one connection, which records requests and responses in the connection's
+/// activity, and reserves memory for both.
 pub(super) struct TrackedHandler<H: Handler> {
     pub(super) handler: H,
     pub(super) dispatch: Dispatch<H::Body>,
@@ -167,9 +167,9 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             }),
             false => Body::empty(),
         });
-        // A request with a body or a query can cause much work, and so can a request with another
-        // method than POST, such as a list. The handler of such a request needs the budget owner,
-        // to reserve memory or to wait for its turn.
+        // A request with a body or a query can cause much work, and so can a request with a method
+        // other than POST, such as a list. The handler of such a request needs the budget owner, to
+        // reserve memory or to wait for its turn.
         if has_body || request.uri().query().is_some() || *request.method() != Method::POST {
             request.extensions_mut().insert(owner.clone());
         }

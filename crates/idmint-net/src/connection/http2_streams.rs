@@ -25,7 +25,7 @@ pub(super) struct StreamExecutor {
     /// The maximum time that a stream may go without progress while it has data to send. A stream
     /// that exceeds it is reset.
     pub(super) idle_timeout: Duration,
-    /// The fair scheduling of the peer's tasks.
+    /// The peer's share of the processor, which the task of each stream uses.
     pub(super) turns: PeerShare,
 }
 

@@ -1,5 +1,4 @@
-//! A handler whose requests and responses are observed. It is used with TLS, rate limits or
-//! auditing.
+//! A handler whose requests and responses are observed, as needed for TLS, rate limits or auditing.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -55,7 +54,7 @@ pub type ConnectionObserver<B> = Arc<dyn Fn(ConnectedCaller) -> RequestObserver<
 /// response.
 pub type RequestObserver<B> = Arc<dyn Fn(&mut Request<Body>) -> ResponseObserver<B> + Send + Sync>;
 
-/// A function that is called with the response to one request. It is dropped without a call if the
+/// A function that is called with the response to one request, or dropped without a call if the
 /// request gets no response.
 pub type ResponseObserver<B> = Box<dyn FnOnce(&mut Response<B>) + Send>;
 

@@ -76,8 +76,8 @@ impl<B: ResponseBody> SentAnswer<B> {
         }
     }
 
-    /// Converts this response to one that is sent on an HTTP/2 stream and records its progress
-    /// there.
+    /// Returns this response as a response on an HTTP/2 stream. Each chunk that h2 takes is
+    /// recorded in `progress`. `reservation` is held until the response is sent.
     pub(super) fn on_stream(
         self,
         progress: StreamProgress,

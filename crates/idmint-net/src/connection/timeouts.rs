@@ -20,7 +20,7 @@ pub(super) struct Timeouts {
     /// The deadline by `limits.idle_timeout`, while the connection is idle.
     idle_deadline: Instant,
     // The timer never fires after the deadline, and is rarely reset. When it fires early, only the
-    // deadline is checked again. That is cheaper than resetting the timer for every request.
+    // deadline is checked again. A check is cheaper than a reset of the timer for every request.
     timer: Pin<Box<Sleep>>,
 }
 
@@ -44,8 +44,8 @@ impl Timeouts {
     }
 
     /// Moves the deadline of an idle connection to the end of its idle timeout. Returns `false` if
-    /// the deadline was already there. This is called once the deadline has passed, so `false`
-    /// means that the idle timeout has expired.
+    /// the deadline was already there. Call this method only once the deadline has passed. `false`
+    /// then means that the idle timeout has expired.
     pub(super) fn await_idle_timeout(&mut self) -> bool {
         let is_early = self.deadline < self.idle_deadline;
         self.deadline = self.idle_deadline;

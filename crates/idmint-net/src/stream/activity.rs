@@ -39,24 +39,25 @@ pub(crate) enum State {
 }
 
 /// The activity of a connection, recorded by its stream, its handler and its bodies.
-// Ordering of all fields: `Relaxed`. They only determine when a connection is closed. A reader that
-// sees an old value reads again when its timer fires.
+// Ordering of all fields: `Relaxed`. The fields only determine when a connection is closed. A
+// reader that sees an old value reads again when its timer fires.
 #[derive(Debug)]
 pub(crate) struct Activity {
     /// The owner of the memory budget from which the connection is reserved. The budget also covers
     /// the connection's requests, unless a proxy reports another caller.
     pub(crate) owner: BudgetOwner,
-    /// The number of requests whose responses are not complete. Written by: `RequestGuard` when
-    /// made and dropped. Read by: `snapshot`, `record_bytes_read`. Tested by:
-    /// `a_connection_is_answering_until_the_last_request_is_done`.
+    /// The number of requests whose responses are not complete.
+    /// Written by: `RequestGuard` when made and dropped. Read by: `snapshot`, `record_bytes_read`.
+    /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     requests_in_flight: AtomicUsize,
-    /// `true` if bytes arrived since the last response was complete. Written by:
-    /// `record_bytes_read`, `RequestGuard`. Read by: `snapshot`. Tested by:
-    /// `a_connection_is_answering_until_the_last_request_is_done`.
+    /// `true` if bytes arrived since the last response was complete.
+    /// Written by: `record_bytes_read`, `RequestGuard`. Read by: `snapshot`.
+    /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     has_begun_head: AtomicBool,
     /// The number of steps of progress, which only grows. The bytes of a head are not progress,
-    /// because they must not extend the deadline of the head. Written by: `record_progress`. Read
-    /// by: `snapshot`. Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
+    /// because they must not extend the deadline of the head.
+    /// Written by: `record_progress`. Read by: `snapshot`.
+    /// Tested by: `a_connection_is_answering_until_the_last_request_is_done`.
     progress: AtomicU64,
     /// `true` if responses must have `Connection: close`. Once true, it stays true.
     /// Written by: `close_after_next_answer`. Read by: `closes_after_next_answer`.
@@ -67,20 +68,21 @@ pub(crate) struct Activity {
     /// Tested by: `an_answer_that_leaves_a_body_unread_says_so_on_every_route`.
     has_unread_body: AtomicBool,
     /// The number of bytes read since the last complete head, without the body of its request.
-    /// These bytes belong to the next head. Written by: `record_bytes_read`, `begin_request`. Read
-    /// by: `head_len`. Tested by: `a_long_head_is_paid_for`.
+    /// These bytes belong to the next head.
+    /// Written by: `record_bytes_read`, `begin_request`. Read by: `head_len`. Tested by:
+    /// `a_long_head_is_paid_for`.
     head_len: AtomicUsize,
-    /// The number of bytes written since the last step of progress. Written by:
-    /// `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
+    /// The number of bytes written since the last step of progress.
+    /// Written by: `record_bytes_written`. Tested by: `a_drip_of_bytes_is_no_progress`.
     written: AtomicUsize,
     /// The time at which the connection became idle, in milliseconds since this clock was first
     /// used in the process.
     /// Written by: `record_idle`. Read by: `idle_since`.
     /// Tested by: `a_full_table_gives_up_the_one_idle_longest_and_none_that_works`.
     idle_since: AtomicU64,
-    /// `true` if the connection was evicted to make room for another connection. Written by:
-    /// `give_up`. Read by: `is_given_up`. Tested by:
-    /// `a_full_table_gives_up_the_one_idle_longest_and_none_that_works`.
+    /// `true` if the connection was evicted to make room for another connection.
+    /// Written by: `give_up`. Read by: `is_given_up`.
+    /// Tested by: `a_full_table_gives_up_the_one_idle_longest_and_none_that_works`.
     given_up: AtomicBool,
 }
 
@@ -231,7 +233,7 @@ impl Drop for RequestGuard {
     }
 }
 
-/// The body of a request. It records each chunk that arrives, and its end.
+/// The body of a request, wrapped to record each chunk that arrives and the end of the body.
 pub(crate) struct RequestBody<B> {
     pub(crate) body: B,
     pub(crate) activity: Arc<Activity>,

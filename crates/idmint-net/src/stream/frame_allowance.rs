@@ -1,4 +1,4 @@
-//! Limits the HTTP/2 frames that carry no request. These are all frames except HEADERS,
+//! Limits the HTTP/2 frames that carry no request. Such frames are all frames except HEADERS,
 //! CONTINUATION, and DATA frames with a body.
 //!
 //! A caller can send such frames at almost no cost. For each frame this side must send a response,

@@ -26,8 +26,8 @@ const SHORT_LEN_MAX: usize = 8 * 1024;
 /// The maximum number of bytes that are buffered before they are sent.
 const BUFFERED_LEN_MAX: usize = 64 * 1024;
 /// The memory that a connection holds while its caller reads nothing, beyond the connection's own
-/// reservation. It consists of the bytes buffered here, short responses in hyper, and the requests
-/// that follow them.
+/// reservation. This memory consists of the bytes buffered here, short responses in hyper, and the
+/// requests that follow them.
 const UNREAD_LEN: usize = 32 * 1024;
 /// The length, in bytes, above which a write uses memory that was reserved for its response.
 const PAID_LEN_MIN: usize = 16 * 1024;
@@ -38,7 +38,7 @@ const LEN_AT_ONCE_MAX: usize = 128 * 1024;
 
 /// The socket of a connection, with its write buffer.
 // hyper's stream and the connection around it both write to the socket, so it is behind a lock.
-// Both are in one task, so the lock is never contended.
+// Both writers are in one task, so the lock is never contended.
 #[derive(Debug)]
 pub(crate) struct Outbox<S> {
     contents: Mutex<Contents<S>>,

@@ -1,4 +1,5 @@
-//! The socket below TLS. It limits the number of bytes that a handshake may take.
+//! The socket below TLS. The socket limits the number of bytes that a client may send in a
+//! handshake.
 
 use std::io;
 use std::pin::Pin;
@@ -86,8 +87,8 @@ impl AsyncWrite for TlsWire {
 
 /// The lowest stream of a connection: a plain socket, or TLS over a socket.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// `true` if the stream buffers written bytes until it is flushed. This is a constant, so that
-    /// a plain socket needs no check at run time.
+    /// `true` if the stream buffers written bytes until it is flushed. A constant is used so that a
+    /// plain socket needs no check at run time.
     const KEEPS_BYTES: bool;
 }
 

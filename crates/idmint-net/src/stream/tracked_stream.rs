@@ -1,5 +1,5 @@
-//! The byte stream of a connection. It tracks bytes, and closes so that the caller can still read
-//! the last response.
+//! The byte stream of a connection. The stream tracks bytes, and is closed in such a way that the
+//! caller can still read the last response.
 
 use std::io;
 use std::pin::Pin;

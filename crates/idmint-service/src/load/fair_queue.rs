@@ -35,7 +35,7 @@ struct Peer {
     waiting: VecDeque<oneshot::Sender<Place>>,
 }
 
-/// A place for one piece of work. It becomes free when this value is dropped.
+/// A place for one piece of work, which becomes free when this value is dropped.
 #[derive(Debug)]
 pub struct Place {
     queue: Arc<FairQueue>,

@@ -129,7 +129,7 @@ impl Pool {
 }
 
 impl MemoryBudget {
-    /// The minimum of `http.memory_max`, in bytes. It is twice the memory that is kept free.
+    /// The minimum of `http.memory_max`, in bytes: twice the memory that is kept free.
     pub const LEAST: usize = 2 * KEPT_FREE;
 
     /// Creates a budget for `memory_max` bytes, minus the memory that is kept free. A `memory_max`

@@ -25,8 +25,8 @@ pub struct Load {
     /// The memory budget for health checks: one half of the memory that the main budget keeps free.
     pub reserve: Arc<MemoryBudget>,
     /// The memory budget for new connections: the other half of the memory that the main budget
-    /// keeps free. It has room for a few connections of each peer, so a new peer can mint even when
-    /// the main budget is exhausted.
+    /// keeps free. This budget has room for a few connections of each peer, so a new peer can mint
+    /// even when the main budget is exhausted.
     pub door: Arc<MemoryBudget>,
     /// The limits on requests in flight and on long work.
     pub requests: Arc<Requests>,

@@ -20,8 +20,8 @@ const SHORT_MAX: Duration = Duration::from_micros(500);
 /// idle node accepts all work.
 const BULK_PER_CORE: usize = 1;
 
-/// The limit, per core, on the total estimated time of admitted long work. It applies only while at
-/// least [`BULK_PER_CORE`] long requests per core are being processed.
+/// The limit, per core, on the total estimated time of admitted long work. The limit applies only
+/// while at least [`BULK_PER_CORE`] long requests per core are being processed.
 const BACKLOG_MAX: Duration = Duration::from_millis(20);
 
 /// The requests in flight and the long work of one process.
@@ -29,17 +29,18 @@ const BACKLOG_MAX: Duration = Duration::from_millis(20);
 pub struct Requests {
     in_flight_max: usize,
     cores: usize,
-    /// The number of mints that wait until their ids are due. They are in flight but use no
+    /// The number of mints that wait until their ids are due. Such mints are in flight but use no
     /// resources.
     /// Written by: `HeldMint`. Read by: `has_room`.
     held: AtomicUsize,
     bulk: Mutex<Bulk>,
-    /// The queue for cores. It has one place for each core that long work may keep busy.
+    /// The queue for cores, with one place for each core that long work may keep busy.
     cores_free: Arc<FairQueue>,
     /// The queue for the largest requests, whose parsed content may need many times the memory of
-    /// the body. It has one place, so only one of them is processed at a time.
+    /// the body. The queue has one place, so only one such request is processed at a time.
     largest: Arc<FairQueue>,
-    /// The number of detached requests, whose callers have disconnected. They count as in flight.
+    /// The number of detached requests, whose callers have disconnected. Detached requests count as
+    /// in flight.
     /// Written by: `work_detached`, `DetachedWork`. Read by: `has_room`, `wait_for_detached`.
     detached: AtomicUsize,
     /// Notified when the last detached request has ended.

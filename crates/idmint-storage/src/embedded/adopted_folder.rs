@@ -16,7 +16,7 @@ use idmint_core::time::UnixNanos;
 use idmint_records::conjunction::Pair;
 use idmint_records::ledger::{EventId, LedgerId};
 
-/// The folder of a node that a fleet adopts. It stays locked until the value is dropped.
+/// The folder of a node that a fleet adopts, which stays locked until the value is dropped.
 pub struct AdoptedFolder {
     // The fields are dropped in this order, so the lock is released last.
     tables: Option<Tables>,
@@ -26,7 +26,7 @@ pub struct AdoptedFolder {
     data_dir: Arc<DataDir>,
 }
 
-/// The tables in the node's database. They are missing if the node never created a database.
+/// The tables in the node's database. The tables are missing if the node never created a database.
 struct Tables {
     slots: Option<u32>,
     formats: BTreeMap<String, BTreeMap<String, String>>,
@@ -125,7 +125,7 @@ impl AdoptedFolder {
     /// note or this one.
     pub fn write_note(&mut self, note: AdoptionNote) -> Result<(), StoreError> {
         // Write the note before marking the horizon, because a refused start shows the note. If the
-        // note is lost later, the marked horizon still prevents a start. That also works for
+        // note is lost later, the marked horizon still prevents a start. The mark also stops
         // programs that are too old to know adoption notes.
         note.write(&self.data_dir.adoption_path())?;
         if !self.horizon.is_adopted() {

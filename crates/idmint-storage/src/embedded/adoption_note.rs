@@ -31,7 +31,7 @@ pub struct AdoptionNote {
     version: u32,
     /// The namespace of the fleet.
     pub namespace: String,
-    /// The endpoints of etcd at the start of the adoption. They are only shown to people.
+    /// The endpoints of etcd at the start of the adoption, which are only shown to people.
     pub endpoints: Vec<String>,
     /// The progress of the adoption.
     pub progress: AdoptionProgress,
@@ -81,7 +81,7 @@ fn advice(cause: &io::Error) -> &'static str {
     }
 }
 
-/// The version number in a note. It is parsed first, because it determines the form of the rest.
+/// The version number in a note, which is parsed first because it determines the form of the rest.
 #[derive(Deserialize)]
 struct Version {
     v: u32,

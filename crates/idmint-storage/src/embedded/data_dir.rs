@@ -117,8 +117,8 @@ impl DataDir {
     /// Returns the state files that exist.
     ///
     /// # Errors
-    /// Returns [`DataDirError::NotUsable`] if the file system does not say which files exist. It
-    /// would be unsafe to guess. If a used folder was mistaken for a new one, ids could be minted
+    /// Returns [`DataDirError::NotUsable`] if the file system does not say which files exist. A
+    /// guess would be unsafe: if a used folder was mistaken for a new one, ids could be minted
     /// twice.
     pub(crate) fn find(&self) -> Result<FoundFiles, DataDirError> {
         let there = |path: PathBuf| match fs::symlink_metadata(&path) {

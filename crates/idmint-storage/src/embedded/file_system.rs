@@ -153,7 +153,7 @@ pub(crate) fn create_folder(system: &impl FileSystem, path: &Path) -> io::Result
         create_folder(system, above)?;
     }
     match system.create_folder(path) {
-        // Two processes may start for the first time at once. Either of them may create the folder,
+        // Two processes may start for the first time at once. Either process may create the folder,
         // because only the one that gets the lock continues.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && system.is_folder(path) => {}
         done => done?,

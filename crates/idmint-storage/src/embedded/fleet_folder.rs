@@ -28,7 +28,7 @@ use idmint_core::time::UnixNanos;
 /// horizons that its coordinator (etcd) has acknowledged.
 const HIGH_WATER: &str = "high-water-";
 
-/// The data folder of a fleet node. It stays locked until the value is dropped.
+/// The data folder of a fleet node, which stays locked until the value is dropped.
 #[derive(Debug)]
 pub struct FleetFolder {
     lock: Option<Arc<FolderLock>>,

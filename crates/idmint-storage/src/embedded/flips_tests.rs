@@ -1,9 +1,9 @@
 //! Tests that flip one bit anywhere in the data folder. Either every response is still right, or
 //! the folder is refused with a clear error.
 //!
-//! The seed determines the bits. They are flipped in the folder of a process that stopped cleanly,
-//! and in the folder of one that was killed. A failure reports the file and the position of the
-//! bit. `FLIPS=20000 FLIPS_SEED=7 cargo test --lib flips` tries more bits from another seed.
+//! The seed determines the bits. The bits are flipped in the folder of a process that stopped
+//! cleanly, and in the folder of one that was killed. A failure reports the file and the position
+//! of the bit. `FLIPS=20000 FLIPS_SEED=7 cargo test --lib flips` tries more bits from another seed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -34,8 +34,8 @@ const FILES: [&str; 3] = ["horizon", "idmint.redb", "lock"];
 const BLOCK_BITS: u64 = 4_096 * 8;
 /// The blocks that contain the log in the database file.
 const LOG_BLOCKS: std::ops::Range<u64> = 2..2 + LOG_LEN as u64;
-/// The blocks that describe the database. They are the head, the checksums of the engine's first
-/// page, the first block of other checksums, and the engine's first page.
+/// The blocks that describe the database. These blocks are the head, the checksums of the engine's
+/// first page, the first block of other checksums, and the engine's first page.
 const FIRST_BLOCKS: [u64; 4] = [0, 1, LOG_BLOCKS.end, LOG_BLOCKS.end + 1];
 /// The number of bits at the start of the engine's first page that select one of two commits and
 /// describe both.

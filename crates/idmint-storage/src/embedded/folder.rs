@@ -18,7 +18,7 @@ use crate::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use idmint_core::minting::HorizonPlan;
 use idmint_core::time::UnixNanos;
 
-/// An open data folder. It stays locked until the value is dropped.
+/// An open data folder, which stays locked until the value is dropped.
 pub(crate) enum Folder {
     /// A folder without a horizon file and without a database.
     Empty(EmptyFolder),
@@ -166,8 +166,8 @@ impl Folder {
     /// - The horizon says that a database exists, but the database is missing or has lost its end.
     /// - A fleet node has minted in the folder.
     ///
-    /// In these cases a new horizon is written. It is set to the floor, or to the highest horizon
-    /// that can still be read, if that is higher.
+    /// In these cases a new horizon is written. The new horizon is set to the floor, or to the
+    /// highest horizon that can still be read, if that is higher.
     ///
     /// # Errors
     /// Returns [`OpenError`] if the folder cannot be opened. Its

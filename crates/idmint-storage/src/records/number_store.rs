@@ -102,7 +102,7 @@ pub trait NumberStore {
     /// Returns [`StoreError`] if the store cannot be read.
     fn kinds(&self) -> Result<Option<NumberKinds>, StoreError>;
 
-    /// Stores the kinds of series at this start. They are durable when this method returns.
+    /// Stores the kinds of series at this start. The kinds are durable when this method returns.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the kinds are possibly not stored.

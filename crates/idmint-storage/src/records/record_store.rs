@@ -1,5 +1,5 @@
-//! The operations that a store supports for records. They are the interface between the code that
-//! decides what to write and the code that stores it.
+//! The operations that a store supports for records. These operations are the interface between the
+//! code that decides what to write and the code that stores it.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub type Records = Arc<dyn RecordStore>;
 /// The supertraits read and remove records, and write other data, such as report counts.
 ///
 /// A read returns only data that is durable, or that becomes durable before any later write of this
-/// process. Reads may be called from any thread. They wait for the disk, or for another machine if
+/// process. Reads may be called from any thread, and wait for the disk, or for another machine if
 /// the store [is remote](Self::is_remote). Every read fails with a [`StoreError`] if the store is
 /// damaged or refuses.
 pub trait RecordStore:
@@ -36,12 +36,12 @@ pub trait RecordStore:
     }
 
     /// Stores either all of the plans, in order, or none of them. The plans are durable when this
-    /// method returns. They must [fit](Self::fitting) into one write.
+    /// method returns. The plans must [fit](Self::fitting) into one write.
     ///
-    /// The transaction that writes the plans also checks that the decisions in them still hold. It
-    /// checks the last event of each ledger, the last number of each series, the anchors near a new
-    /// anchor, and that a number is not void yet. If several processes write to the store, the
-    /// transaction also checks the request keys. Their state must still be the one that
+    /// The transaction that writes the plans also checks that the decisions in them still hold.
+    /// This check covers the last event of each ledger, the last number of each series, the anchors
+    /// near a new anchor, and whether a number is void already. If several processes write to the
+    /// store, the transaction also checks the request keys. Their state must still be the one that
     /// [`request`](RequestStore::request) and [`given_to`](NumberStore::given_to) returned.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! The sweep that removes old anchors, the first reports of conjunctions. It runs once a day while
-//! the writer thread is idle, and checks a few thousand anchors at a time.
+//! The sweep that removes old anchors, the first reports of conjunctions. The sweep runs once a day
+//! while the writer thread is idle, and checks a few thousand anchors at a time.
 //!
 //! The age of an anchor is judged by times that nodes have written. The anchor's time of closest
 //! approach (TCA) alone is not enough, because any caller can choose it. A single clock is not

@@ -5,8 +5,8 @@ use std::time::Duration;
 use idmint_core::minting::Refusal;
 use idmint_core::time::Clock;
 
-/// The time after its start during which a process removes no records. It gives the fleet, or an
-/// operator who reads the log, the chance to notice a wrong clock.
+/// The time after its start during which a process removes no records. This time gives the fleet,
+/// or an operator who reads the log, the chance to notice a wrong clock.
 pub(super) const NOTHING_FORGOTTEN_FOR: Duration = Duration::from_mins(5);
 
 /// Checks whether events may be timestamped with this clock. The check is necessary because the

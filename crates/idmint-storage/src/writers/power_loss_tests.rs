@@ -168,7 +168,8 @@ impl Told {
         Waiting::Append(key, answered)
     }
 
-    /// Returns the key for the next request. It is either new, or the key of an earlier request.
+    /// Returns the key for the next request. The key is either new, or the key of an earlier
+    /// request.
     fn next_key(&mut self, random: &mut StdRng) -> u128 {
         let retried: Vec<u128> = match random.random_range(0..4) {
             0 => self.acknowledged.keys().copied().collect(),

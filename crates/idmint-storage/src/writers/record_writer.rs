@@ -1,5 +1,5 @@
-//! The thread that writes records durably. It makes plans for the queued requests, writes all plans
-//! in one transaction, and only then sends the replies.
+//! The thread that writes records durably. The thread makes plans for the queued requests, writes
+//! all plans in one transaction, and only then sends the replies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ const IDLE_MIN: Duration = Duration::from_millis(100);
 /// The interval at which the thread tries to write again after a failed write.
 pub(super) const REOPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// The maximum number of times that the thread decides on the same requests. It decides again if
-/// another writer has changed the records before the plans could be written. After the last
-/// attempt, the requests are refused.
+/// The maximum number of times that the thread decides on the same requests. The thread decides
+/// again if another writer has changed the records before the plans could be written. After the
+/// last attempt, the requests are refused.
 const DECISIONS_MAX: u32 = 16;
 
 /// The error text for requests that are refused after [`DECISIONS_MAX`] decisions.
@@ -51,7 +51,7 @@ pub(super) struct RecordWriter {
     records: Records,
     clock: Arc<Clock>,
     waiting: Receiver<AnyJob>,
-    /// The time at which to try again to open the store.
+    /// The earliest time of the next attempt to reopen the store after a failed write.
     reopen_at: UnixNanos,
     /// The sweep that removes old request keys.
     request_sweep: RequestSweep,

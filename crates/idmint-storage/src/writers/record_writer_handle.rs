@@ -131,8 +131,8 @@ impl RecordWriterHandle {
         self.send(request).await
     }
 
-    /// Issues the next numbers of a series. They are durable when this method returns. Dropping the
-    /// future only ends the wait.
+    /// Issues the next numbers of a series. The numbers are durable when this method returns.
+    /// Dropping the future only ends the wait.
     ///
     /// # Errors
     /// Returns [`RecordError`] if no numbers were issued, or if the outcome is unknown.
@@ -261,7 +261,8 @@ impl RecordWriterHandle {
             })?;
         match tokio::time::timeout(REPLY_MAX, reply).await {
             Ok(Ok(outcome)) => outcome,
-            // The writer thread has ended or is too slow. It may have started to write the records.
+            // The writer thread has ended or is too slow. The thread may have started to write the
+            // records.
             Ok(Err(_)) | Err(_) => Err(RecordError::Unknown),
         }
     }

@@ -333,9 +333,9 @@ fn keys_that_nobody_can_ask_for_are_forgotten_although_somebody_always_appends()
             .append(append(ledger, &["a"], day + 1))
             .expect("appended");
     }
-    // The sweep after an append may be delayed until the clock has advanced for the next append. It
-    // then stands for both sweeps. So at least three of the six sweeps run, one for each day to
-    // remove.
+    // The sweep after an append may be delayed until the clock has advanced for the next append.
+    // One sweep then does the work of both. So at least three of the six sweeps run, one for each
+    // day to remove.
     for key in 7..=12 {
         bench.hand.advance(Duration::from_hours(2));
         bench.append(append(ledger, &["a"], key)).expect("appended");

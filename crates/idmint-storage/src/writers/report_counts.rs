@@ -29,8 +29,8 @@ pub struct ReportTallies {
 #[derive(Debug, Default)]
 struct Gathered {
     waiting: HashMap<AnchorKey, ReportCount>,
-    /// The counts that are being written. They may already be stored, so a concurrent reader may
-    /// count them twice.
+    /// The counts that are being written. These counts may already be stored, so a concurrent
+    /// reader may count them twice.
     writing: HashMap<AnchorKey, ReportCount>,
 }
 

@@ -148,8 +148,9 @@ fn time_of(day: u64) -> Tca {
 #[test]
 fn one_start_with_the_clock_400_days_ahead_forgets_no_anchor_and_no_key() {
     let mut bench = Bench::of_five_days();
-    // The keys of days 2, 3 and 4 are from the last three days. At the end of day 4, earlier keys
-    // are more than a day old.
+    // At the end of day 4, only the keys of days 0 and 1 are old: they are more than a day old, and
+    // not from the last three days. In its first minutes, a process must not remove even these
+    // keys.
     let before = (vec![0, 1, 2, 3, 4], vec![1, 2, 3, 4, 5]);
     for runs_for in [Duration::from_secs(1), Duration::from_mins(4)] {
         bench.start_on(404).run(runs_for);

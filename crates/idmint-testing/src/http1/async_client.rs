@@ -41,7 +41,7 @@ impl AsyncClient {
         }
     }
 
-    /// Sends bytes. They need not be a valid request.
+    /// Sends bytes. The bytes need not be a valid request.
     ///
     /// # Panics
     /// Panics if the connection is closed.

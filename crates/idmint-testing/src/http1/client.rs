@@ -82,8 +82,8 @@ impl<W: Wire> Client<W> {
         })
     }
 
-    /// Sends bytes. They need not be a valid request. A closed connection is noticed only when a
-    /// response is received.
+    /// Sends bytes. The bytes need not be a valid request. A closed connection is noticed only when
+    /// a response is received.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.wire.write_all(bytes.as_ref());
     }
@@ -145,7 +145,8 @@ impl<W: Wire> Client<W> {
         );
     }
 
-    /// Receives a response without keeping it. This is the fastest way to receive.
+    /// Receives a response without keeping it. This method is the fastest way to receive a
+    /// response.
     ///
     /// # Panics
     /// Panics if the response is incomplete.
@@ -185,8 +186,8 @@ mod tests {
     use super::*;
     use crate::http1::{read_request, request};
 
-    /// Starts a server for a single connection. It answers each request with the next one of these
-    /// responses, and then closes the connection.
+    /// Starts a server for a single connection. The server answers each request with the next one
+    /// of these responses, and then closes the connection.
     fn serve(answers: &'static [&'static str]) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener

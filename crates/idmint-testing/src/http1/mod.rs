@@ -1,9 +1,9 @@
 //! HTTP/1.1 clients that work on raw bytes. All tests and benchmarks use them.
 //!
 //! A normal HTTP client hides details that the tests are about, such as where a response was cut,
-//! or which bytes were sent on a persistent connection. It also cannot send half a request. The
-//! parser and the buffer do no I/O, so that the blocking and the asynchronous client can share
-//! them.
+//! or which bytes were sent on a persistent connection. A normal client also cannot send half a
+//! request. The parser and the buffer do no I/O, so that the blocking and the asynchronous client
+//! can share them.
 #![allow(
     dead_code,
     unused_imports,

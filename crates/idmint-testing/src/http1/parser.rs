@@ -1,5 +1,5 @@
-//! Finds the heads, bodies and ends of HTTP/1.1 responses in a stream of bytes. It does no I/O and
-//! does not store bodies.
+//! Finds the heads, bodies and ends of HTTP/1.1 responses in a stream of bytes. The parser does no
+//! I/O and does not store bodies.
 
 use std::io::BufRead;
 

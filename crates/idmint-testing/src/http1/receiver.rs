@@ -1,5 +1,5 @@
-//! The receive buffer of a connection. It contains bytes that are not parsed yet, and the response
-//! that is being received.
+//! The receive buffer of a connection. The buffer contains bytes that are not parsed yet, and the
+//! response that is being received.
 
 use std::ops::Range;
 
@@ -71,8 +71,8 @@ impl Receiver {
             self.unread = 0..0;
         }
         if self.unread.end == self.buffer.len() {
-            // Move the bytes that are left to the beginning of the buffer. They are the beginning
-            // of an incomplete line.
+            // Move the bytes that are left to the beginning of the buffer. The remaining bytes are
+            // the beginning of an incomplete line.
             self.buffer.copy_within(self.unread.clone(), 0);
             self.unread = 0..self.unread.len();
             self.buffer.resize(self.unread.end + READ_LEN, 0);

@@ -36,7 +36,7 @@ pub struct Adoption {
     pub coordinator: Arc<dyn Coordinator>,
     /// The namespace of the fleet that adopts the folder.
     pub namespace: Namespace,
-    /// The endpoints of the fleet's etcd. They are only shown to people.
+    /// The endpoints of the fleet's etcd, which are only shown to people.
     pub endpoints: Vec<String>,
     /// The slots of the fleet.
     pub share: SlotShare,
@@ -47,8 +47,8 @@ pub struct Adoption {
     /// The maximum time by which a node may have minted ahead of the clock without leaving a record
     /// of its horizon.
     pub ahead_max: Duration,
-    /// The operator's statement whether nodes may already have minted in the namespace. It is used
-    /// only if the namespace has no fleet yet.
+    /// The operator's statement about whether nodes may already have minted in the namespace. The
+    /// statement is used only if the namespace has no fleet yet.
     pub founding: Founding,
 }
 
@@ -99,8 +99,8 @@ impl Adoption {
     /// Adopts the folder. Calls `tell` after each completed step.
     ///
     /// # Errors
-    /// Returns [`AdoptionError`] if the folder cannot be adopted, now or at all. The folder is
-    /// unchanged if it differs from the fleet and no earlier run had begun.
+    /// Returns [`AdoptionError`] if the folder cannot be adopted now, or cannot be adopted at all.
+    /// If the folder differs from the fleet and no earlier run had begun, the folder is unchanged.
     pub fn run(
         &self,
         folder: &mut AdoptedFolder,
@@ -401,7 +401,8 @@ impl Adoption {
         Ok(folder.write_note(note.at(progress, origin))?)
     }
 
-    /// Adopts all records. If the adopter is on trial, only checks that they can be adopted.
+    /// Adopts all records. If `adopter` is on trial (a dry run), only checks that the records can
+    /// be adopted.
     fn adopt_records(
         &self,
         folder: &AdoptedFolder,

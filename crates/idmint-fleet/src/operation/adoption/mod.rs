@@ -8,10 +8,10 @@
 //!                             └ write_note               └ the floor, then write_note └ adopt     └ write_note
 //! ```
 //!
-//! If a run is interrupted at any point, the next run continues. It skips the steps that are
-//! already done, and no step undoes an earlier one. Two rules keep ids unique. First, no node mints
-//! in the folder once the folder's horizon has been read. Second, the floor applies to all slots,
-//! because the worker numbers of the single node may belong to any slot of the fleet.
+//! If a run is interrupted at any point, the next run continues. The next run skips the steps that
+//! are already done, and no step undoes an earlier one. Two rules keep ids unique. First, no node
+//! mints in the folder once the folder's horizon has been read. Second, the floor applies to all
+//! slots, because the worker numbers of the single node may belong to any slot of the fleet.
 
 mod adoption;
 mod adoption_error;

@@ -86,8 +86,8 @@ impl<'a> AdoptedBatch<'a> {
         Ok(None)
     }
 
-    /// Adds a row to the batch that overwrites any stored value. This is safe, because the row has
-    /// no effect until a later row refers to it.
+    /// Adds a row to the batch that overwrites any stored value. Overwriting is safe, because the
+    /// row has no effect until a later row refers to it.
     ///
     /// # Errors
     /// Returns the errors of [`AdoptedBatch::create`].

@@ -30,7 +30,8 @@ use idmint_storage::{
 };
 use idmint_storage::{FailureKind, StoreError};
 
-/// The attempt number of adopted rows. It is constant, so a repeated write has the same bytes.
+/// The attempt number of adopted rows. The number is constant, so a repeated write has the same
+/// bytes.
 pub(super) const ADOPTED: Attempt = Attempt(0);
 
 /// The approximate size of the appends that share a row, in bytes. A row of a ledger is always read
@@ -87,7 +88,7 @@ pub enum AdoptError {
     Differs {
         /// A description of the record.
         what: String,
-        /// The key in the store of the fleet.
+        /// The key of the fleet's record in the coordinator.
         key: Key,
     },
     /// The folder or the store of the fleet failed.

@@ -26,13 +26,13 @@ const BOUNDS: JournalBounds = JournalBounds {
 /// these hashes, a row that is read repeatedly is normally journalled only once.
 const KNOWN_MAX: usize = 200_000;
 
-/// The journal of a node, in files of its data folder. It contains the rows that etcd has committed
-/// for this node, and other rows that the node's responses rely on.
+/// The journal of a node, in files of its data folder. The journal contains the rows that etcd has
+/// committed for this node, and other rows that the node's responses rely on.
 ///
-/// The journal is written after the commit and before the response, without a sync. It is needed
-/// only if etcd loses acknowledged data, and it is incomplete only if the machine crashed as well.
-/// The journal never delays a response: a failed write is logged and counted, and the response is
-/// sent all the same.
+/// The journal is written after the commit and before the response, without a sync. The journal is
+/// needed only if etcd loses acknowledged data, and is incomplete only if the machine crashed as
+/// well. The journal never delays a response: a failed write is logged and counted, and the
+/// response is sent all the same.
 pub struct AppendJournal {
     folder: PathBuf,
     bounds: JournalBounds,

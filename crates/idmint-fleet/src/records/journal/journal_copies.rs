@@ -54,9 +54,9 @@ pub struct DamagedPart {
     pub at: u64,
     /// The length of the part in bytes.
     pub len: u64,
-    /// The number of rows of this file before the part. All of them are used.
+    /// The number of rows of this file before the part. All of these rows are used.
     pub rows_before: u64,
-    /// The number of rows of this file after the part. All of them are used.
+    /// The number of rows of this file after the part. All of these rows are used.
     pub rows_after: u64,
 }
 

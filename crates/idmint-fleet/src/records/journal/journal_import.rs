@@ -37,15 +37,15 @@ const ROWS_READ_MAX: usize = 100;
 const PAIRS_MAX: usize = 20;
 
 /// The attempt number of rows that an import rebuilds, for pairs, issued numbers and void numbers.
-/// It is constant, so a repeated write has the same bytes.
+/// The number is constant, so a repeated write has the same bytes.
 pub(super) const IMPORTED: Attempt = Attempt(0);
 
 /// An import of journalled rows into a coordinator.
 pub struct JournalImport<'a> {
     pub(super) store: SharedStore,
     pub(super) copies: &'a JournalCopies,
-    /// Request keys that were recorded before this time are not imported. They have expired, so
-    /// callers may use them for other requests.
+    /// Request keys that were recorded before this time are not imported. Such keys have expired,
+    /// so callers may use them for other requests.
     since: EventTime,
 }
 

@@ -77,8 +77,8 @@ fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
     let before = samples.stored(&kinds);
     samples.store.restore(&backup);
 
-    // The node has agreed with the coordinator's current state, as it does after it checks the
-    // coordinator.
+    // This process starts after the restore. The process agrees with the coordinator's current
+    // state, like a node that has checked the coordinator.
     let one = samples.node(0, FIRST);
     let copies = samples.copies([1, 0]);
     let done = samples.import(&copies);
@@ -280,7 +280,8 @@ fn what_was_committed_is_kept_however_late_that_was_known_and_nothing_else_is() 
         (vec![(false, false), (true, true)], true),
         (vec![(false, true)], false),
         (vec![(false, false); 6], false),
-        // The outcome stays unknown until the next append to the ledger.
+        // The first copy is committed without a response, and no later copy is sent. The outcome
+        // stays unknown until the next append to the ledger.
         (
             vec![
                 (true, false),
@@ -693,7 +694,8 @@ fn a_journal_of_a_later_version_is_refused_and_not_taken_for_a_torn_one() {
             matches!(&refused, JournalError::LaterVersion { path } if *path == paths[0]),
             "{refused}"
         );
-        // A flipped bit makes the same record a damaged end.
+        // With a flipped bit, the same record is an unreadable end, and not a record of a later
+        // version.
         let mut flipped = [&whole[..], &later].concat();
         *flipped.last_mut().unwrap() ^= 1;
         fs::write(&last, &flipped).unwrap();
@@ -716,7 +718,7 @@ fn a_torn_end_is_left_out_and_said_and_all_before_it_comes_back() {
         samples.store.restore(&MemoryCoordinator::default());
         assert_eq!(samples.import(&copies).events, 1);
     }
-    // One bit in the row of the event is flipped.
+    // A flipped bit in the last row makes this row an unreadable end, like an incomplete record.
     let mut flipped = whole.clone();
     flipped[whole.len() - 9] ^= 1;
     fs::write(&last, &flipped).unwrap();

@@ -194,7 +194,7 @@ mod tests {
     use idmint_storage::RecordPlan;
     use idmint_storage::samples::{given_plan, series};
 
-    /// `count` numbers from `first` on that were issued to a key in this era.
+    /// Returns `count` numbers, from `first` on, that were issued to a key in this era.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
         let RecordPlan::Number(NumberPlan { given, .. }) =
             given_plan(&series("acme"), 1, key, None)

@@ -24,7 +24,7 @@ const SEEDS: u64 = 300;
 const NODES: usize = 3;
 const STEPS: u64 = 60;
 
-/// A random history while it is being made.
+/// A random history of appends and numbers, and the part of it that callers know about.
 struct History {
     dice: StdRng,
     samples: SampleNodes,

@@ -45,7 +45,7 @@ impl Reimported {
 pub struct LostAppend {
     /// The position of the first event in its ledger.
     pub first_place: u64,
-    /// The ids of the events. All of them belong to one ledger.
+    /// The ids of the events, all of which belong to one ledger.
     pub events: Vec<EventId>,
     /// `true` if the ledger has another event in this position. `false` if no journal has the
     /// events before these.

@@ -1,4 +1,4 @@
-//! Test nodes with journals. They share a coordinator that tests can back up, restore and inspect.
+//! Test nodes with journals, which share a coordinator that tests can back up, restore and inspect.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ impl SampleNodes {
         JournalImport::new(coordinator, &Namespace::default(), Revision::ABSENT, copies).run()
     }
 
-    /// Returns all stored rows whose keys are of these kinds.
+    /// Returns all stored rows whose keys are of these kinds, such as `ledger` or `event`.
     pub(super) fn stored(&self, kinds: &[&str]) -> BTreeMap<String, Vec<u8>> {
         let all = self
             .store

@@ -1,5 +1,4 @@
-//! A draft of the part of a transaction that issues and voids numbers. It is based on the stored
-//! rows.
+//! A draft of the part of a transaction that issues and voids numbers, based on the stored rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +42,8 @@ impl<'a> NumbersNeed<'a> {
         500 + plan.void.reason.as_str().len() + plan.void.by.as_ref().map_or(0, String::len)
     }
 
-    /// Returns the maximum number of rows that are written, compared or read.
+    /// Returns an upper bound on the number of rows that are written. The same bound holds for the
+    /// rows that are compared, and for the rows that are read.
     pub(in crate::records) fn rows(&self) -> usize {
         let of_hold = if self.series.is_empty() { 0 } else { 2 };
         3 * self.series.len() + self.given + self.voids + 3 * self.removed + of_hold

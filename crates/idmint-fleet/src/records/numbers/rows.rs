@@ -14,7 +14,7 @@ use idmint_records::ledger::{EventTime, GivenNumbers, KeyHash, SeriesName, Voide
 use idmint_storage::SeriesSummary;
 use idmint_storage::rows::number_rows;
 
-/// The numbers of one series that one transaction issued. They belong to one or more requests.
+/// The numbers of one series that one transaction issued to one or more requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::records) struct GivenCommit {
     /// The transaction that wrote the row.

@@ -34,8 +34,8 @@ pub(super) struct CheckedPages {
 struct Sums {
     /// The number of pages in the file.
     len: u64,
-    /// The two checksums of the first page: index 0 is that of its synced content, and index 1 that
-    /// of its current content.
+    /// The two checksums of the first page. Index 0 has the checksum of its synced content, and
+    /// index 1 the checksum of its current content.
     first_page: [u32; 2],
     /// The groups of checksums that were loaded from the file so far, by group index.
     groups: BTreeMap<u64, Group>,

@@ -52,6 +52,9 @@ impl Soundness {
 /// A crash or a flipped bit can leave a file with a complete commit that is later than the current
 /// one. That commit was either acknowledged, or its outcome was never reported, so it becomes the
 /// current one. In all other cases the file is not changed.
+///
+/// # Errors
+/// Returns the error that the engine's check reports.
 pub(super) fn check(
     base: &Arc<dyn StorageBackend>,
     path: &Path,
@@ -77,8 +80,8 @@ pub(super) fn check(
     Ok(of_later)
 }
 
-/// Writes every page again, and syncs the file. This is necessary because pages that were read may
-/// exist only in the page cache. If a sync of these pages has failed, no later sync writes them
+/// Writes every page again, and syncs the file. The write is necessary because pages that were read
+/// may exist only in the page cache. If a sync of these pages has failed, no later sync writes them
 /// unless they are written again.
 ///
 /// A damaged page is skipped. The check has read every page that the commit uses, so a damaged page

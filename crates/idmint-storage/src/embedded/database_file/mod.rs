@@ -1,9 +1,9 @@
 //! The file format of a database: the engine's pages with checksums, and a log of the commits since
 //! the engine last synced.
 //!
-//! On its own, the engine does not verify pages when it reads them. It also writes and syncs a
-//! dozen pages to make one record durable. With this format, every page is verified when it is
-//! read, and a commit needs only one write and one sync.
+//! On its own, the engine does not verify pages when it reads them. The engine also writes and
+//! syncs a dozen pages to make one record durable. With this format, every page is verified when it
+//! is read, and a commit needs only one write and one sync.
 
 mod checked_pages;
 mod commit_log;

@@ -1,9 +1,10 @@
 //! The commit mark: the number of the last commit that callers may know about, stored outside the
 //! database.
 //!
-//! A database that has lost its end looks intact. It loses its end if an older copy is put back, or
-//! if the last commits in the log are overwritten. Only a record outside the database can show the
-//! loss. The commit mark is the third block of the horizon file. Its numbers are big-endian:
+//! A database that has lost its end looks intact. A database loses its end if an older copy is put
+//! back, or if the last commits in the log are overwritten. Only a record outside the database can
+//! show the loss. The commit mark is the third block of the horizon file. Its numbers are
+//! big-endian:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -96,7 +97,7 @@ impl CommitMark {
     /// Records that commit `number` was synced. If the number has not changed, the block is written
     /// only if it was damaged or missing in the file.
     ///
-    /// A failed write is logged once, and commits continue. They are as durable as before, but a
+    /// A failed write is logged once, and commits continue. Commits are as durable as before, but a
     /// lost end would not be detected.
     pub(crate) fn raise(&self, number: u64) {
         let is_known = self.number.fetch_max(number, Ordering::Relaxed) >= number;

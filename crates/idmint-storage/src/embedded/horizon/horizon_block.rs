@@ -101,7 +101,7 @@ impl HorizonRecord {
     ///
     /// # Errors
     /// Returns [`CopyFault::WrongChecksum`], [`CopyFault::NotAHorizon`] or
-    /// [`CopyFault::UnknownVersion`]. They are checked in this order.
+    /// [`CopyFault::UnknownVersion`]. The three faults are checked in this order.
     pub(super) fn from_block(block: &Block) -> Result<HorizonRecord, CopyFault> {
         if crc32c::crc32c(&block[..CHECKSUM_AT]) != u32::from_be_bytes(bytes_at(block, CHECKSUM_AT))
         {

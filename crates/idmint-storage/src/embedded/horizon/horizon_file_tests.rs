@@ -279,8 +279,8 @@ struct Promise {
     attempted: u64,
 }
 
-/// Simulates one run of the process. It opens the file and raises the horizon a few times, until a
-/// fault occurs at a random moment.
+/// Simulates one run of the process. The run opens the file and raises the horizon a few times,
+/// until a fault occurs at a random moment.
 fn live_and_die(
     disk: &SimulatedDisk,
     random: &mut StdRng,

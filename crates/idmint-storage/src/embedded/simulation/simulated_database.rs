@@ -10,7 +10,7 @@ use crate::embedded::tables::{Database, RecordTables};
 use crate::failure::StoreError;
 use crate::records::Records;
 
-/// The length of the log in blocks. It is so small that the log restarts every few commits.
+/// The length of the log in blocks, so small that the log restarts every few commits.
 const LOG_LEN: u32 = 5;
 
 /// A database on a simulated disk. Clones use the same disk.

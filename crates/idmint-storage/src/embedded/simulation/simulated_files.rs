@@ -59,7 +59,7 @@ struct Tree {
 }
 
 impl SimulatedFiles {
-    /// Returns a tree in which only this folder and its parents exist. They are durable.
+    /// Returns a tree in which only this folder and its parents exist. These folders are durable.
     pub(crate) fn with_folder(folder: &str) -> SimulatedFiles {
         let above = iter::successors(Some(Path::new(folder)), |path| parent(path));
         let names: Names = above

@@ -9,7 +9,8 @@ use super::database::unreadable;
 use idmint_records::conjunction::{Anchor, Pair, Tca};
 
 /// The stored conjunctions (anchors). The key is the format, the two objects and the time of an
-/// anchor. The value is its rank among anchors that are near it.
+/// anchor. The value is the anchor's rank. A new anchor gets a higher rank than the older anchors
+/// near it.
 pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> =
     TableDefinition::new("anchors");
 

@@ -125,7 +125,7 @@ pub(crate) struct Database {
     /// Written by: `attempt`, and by `reopen` after a successful write. Read by: `obstacle`,
     /// `attempt_read`, `attempt_write`. Ordering: `Relaxed`, as for `has_failed`.
     is_full: AtomicBool,
-    /// The lock on the folder. It must be released only after the file is closed.
+    /// The lock on the folder. The lock must be released only after the file is closed.
     _folder: Option<Arc<DataDir>>,
 }
 
@@ -172,8 +172,8 @@ impl Database {
         Database::with_engine(engine, Some(Box::new(opener_of(path, mark))), path).in_place()
     }
 
-    /// Creates a database in memory. It is lost when the value is dropped. Error messages give its
-    /// path as `memory`.
+    /// Creates a database in memory. The database is lost when the value is dropped. Error messages
+    /// give its path as `memory`.
     ///
     /// # Errors
     /// Returns [`DatabaseError::NotUsable`] if the engine cannot be created.
@@ -256,7 +256,7 @@ impl Database {
         self.place.as_ref().map_or(Ok(()), FilePlace::check)
     }
 
-    /// Closes the file and opens it again. This is necessary because the engine refuses all
+    /// Closes the file and opens it again. A reopen is necessary because the engine refuses all
     /// operations after a disk error, even if the error was temporary. If the disk was full, also
     /// checks that there is room for the next commits.
     ///

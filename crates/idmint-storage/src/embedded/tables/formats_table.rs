@@ -103,8 +103,8 @@ impl FormatsTable<'_> {
         })
     }
 
-    /// Stores the kinds of series, so that the next start can compare them. They are durable when
-    /// this method returns.
+    /// Stores the kinds of series, so that the next start can compare them. The kinds are durable
+    /// when this method returns.
     ///
     /// # Errors
     /// Returns [`DatabaseError`] if the disk refuses.

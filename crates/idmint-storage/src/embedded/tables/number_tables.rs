@@ -1,4 +1,4 @@
-//! The three tables of numbers. They contain the numbers issued to each request, an index of
+//! The three tables of numbers. The tables contain the numbers issued to each request, an index of
 //! request keys, and the void numbers.
 //!
 //! The last row of a series has its last number. Each row of issued numbers contains its request

@@ -35,7 +35,7 @@ pub(crate) struct RecordTables {
 }
 
 impl RecordTables {
-    /// Opens the records in `database`. Missing tables are created. They can be missing if an
+    /// Opens the records in `database`. Missing tables are created. A table can be missing if an
     /// earlier start could not create them because the disk was full.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! The table of request keys. It is ordered by the day on which each key was recorded, and then by
-//! key.
+//! The table of request keys. The table is ordered by the day on which each key was recorded, and
+//! then by key.
 //!
 //! With this order, expired rows are at the beginning of the table and are found without a search.
 //! Rows that are written at the same time are on only a few pages. A row has 28 bytes: the time of

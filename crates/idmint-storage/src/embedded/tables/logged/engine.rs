@@ -1,5 +1,5 @@
 //! The engine of a database (redb), with a log in front of it. A commit is durable once it is in
-//! the log. It is added to the engine's tables before the next read.
+//! the log. The commit is added to the engine's tables before the next read.
 //!
 //! Commits are numbered. The tables store the number of the last commit that was synced in them.
 //! All later commits are in the log.
@@ -41,9 +41,9 @@ const TABLES: [&str; 12] = [
     "requests",
 ];
 
-/// The maximum size in bytes of a commit that is acknowledged before it is in the tables. It is
-/// enough for about 90 appends of one event each. A longer commit is acknowledged only once it is
-/// in the tables. Otherwise, the next reader would have to wait until all of its rows are added.
+/// The maximum size in bytes of a commit that is acknowledged before it is in the tables, enough
+/// for about 90 appends of one event each. A longer commit is acknowledged only once it is in the
+/// tables. Otherwise, the next reader would have to wait until all of its rows are added.
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
 /// The maximum number of bytes from the log in the open transaction. A larger transaction is
@@ -65,7 +65,7 @@ pub(crate) struct Engine {
 struct NumberedLog {
     /// The log, or `None` for a database in memory, where commits need not survive the process.
     log: Option<CommitLog>,
-    /// The commit mark. It is raised after a commit is synced and before the commit is
+    /// The commit mark. The mark is raised after a commit is synced and before the commit is
     /// acknowledged.
     mark: Arc<CommitMark>,
     /// The number of the last commit, whether or not it is in the tables.
@@ -329,7 +329,7 @@ impl NumberedLog {
         Ok(self.log.as_mut().map_or(Ok(()), |log| log.restart(last))?)
     }
 
-    /// Appends a commit to the log. It survives a crash once this method returns.
+    /// Appends a commit to the log. The commit survives a crash once this method returns.
     fn append(&mut self, rows: &[u8]) -> Result<(), redb::Error> {
         let number = self.last + 1;
         if let Some(log) = &mut self.log {
@@ -356,8 +356,8 @@ impl<'a> Writing<'a> {
         self.sync(last).map(drop)
     }
 
-    /// Commits `rows` to the log. They survive a crash once this method returns. If the log has no
-    /// room for them, the tables are synced instead.
+    /// Commits `rows` to the log. The rows survive a crash once this method returns. If the log has
+    /// no room for them, the tables are synced instead.
     fn commit_logged(mut self, rows: &[u8]) -> Result<(), redb::Error> {
         logged_rows::write(&self.transaction, rows)?;
         if !self.log.has_room(rows.len()) {

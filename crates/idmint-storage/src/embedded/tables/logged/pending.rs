@@ -34,8 +34,8 @@ impl Pending {
         self.rows.waiting.extend(logged);
     }
 
-    /// Returns an open transaction that contains all rows in the log. It stays open, and no other
-    /// write transaction may begin in the meantime.
+    /// Returns an open transaction that contains all rows in the log. The transaction stays open,
+    /// and no other write transaction may begin in the meantime.
     ///
     /// # Errors
     /// Returns the error that the tables reported. Later calls return this error as well, because a
