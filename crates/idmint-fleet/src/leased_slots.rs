@@ -218,12 +218,12 @@ impl LeasedSlots {
     }
 
     /// Returns the refusal to mint because the fleet's clocks contradict this node's clock, or
-    /// `None` if they do not.
+    /// `None` if the clocks agree.
     pub(super) fn clock_refusal(&self) -> Option<Refusal> {
         self.lease.clock_check().refusal()
     }
 
-    /// Returns the reason why no sequenced ids are minted, or `None` if they are.
+    /// Returns the reason why no sequenced ids are minted, or `None` if ids are minted.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.mint.session().err()
     }

@@ -1,4 +1,4 @@
-//! Chooses a slot that no other node holds, and that no earlier holder can still be using.
+//! Chooses a slot that no other node holds, and whose earlier holders can no longer use it.
 
 use std::time::Duration;
 

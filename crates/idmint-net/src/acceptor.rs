@@ -38,7 +38,7 @@ pub(super) enum Arrival {
     /// A connection to serve.
     Connection(TcpStream, IpAddr),
     /// A connection that was accepted with the spare descriptor. The refusal is already written, so
-    /// the caller of `next` closes the connection at once and thereby frees the descriptor.
+    /// the caller of `next` closes the connection at once, which frees the descriptor.
     Refused(std::net::TcpStream),
 }
 

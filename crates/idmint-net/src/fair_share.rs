@@ -11,7 +11,7 @@
 //! peer C  ● ●                  ──────────────┘
 //! ```
 //!
-//! A peer never waits if it is the only one, or if it has no more tasks than turns.
+//! A task waits only if other peers have connections, and its own peer has more tasks than turns.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;

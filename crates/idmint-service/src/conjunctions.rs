@@ -141,9 +141,9 @@ pub struct ListQuery {
     pub from: Option<Tca>,
     /// The end of the time range, exclusive.
     pub to: Option<Tca>,
-    /// Lists only conjunctions with this primary object, unless the value is `None`.
+    /// The primary object of the conjunctions to list, or `None` to list all.
     pub primary: Option<u64>,
-    /// Lists only conjunctions with this secondary object, unless the value is `None`.
+    /// The secondary object of the conjunctions to list, or `None` to list all.
     pub secondary: Option<u64>,
     /// The cursor: the list continues after this position. `None` lists from the beginning.
     pub after: Option<ListPlace>,

@@ -12,7 +12,7 @@ use idmint_wire::{
     AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains,
 };
 
-/// A decoder of ids, with the other data that responses contain.
+/// A decoder of ids, with the known domains and the rules for numbers of series.
 pub struct Decoding {
     decoder: Decoder,
     parts: AnswerParts,

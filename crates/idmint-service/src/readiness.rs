@@ -10,7 +10,8 @@ use idmint_storage::Reserver;
 /// Shows whether this node is ready, and the reasons if it is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeReadiness {
-    /// The slot that this node holds, which determines its worker numbers. `None` if it holds none.
+    /// The slot that this node holds, which determines its worker numbers. `None` if this node
+    /// holds no slot.
     pub slot: Option<u32>,
     /// The time up to which ids may be minted (the horizon), or the reason why no sequenced id is
     /// minted.

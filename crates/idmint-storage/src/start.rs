@@ -52,8 +52,8 @@ pub enum Opened {
 }
 
 impl Opened {
-    /// Returns the first instant for which certainly no id was issued, or `None` if there is no
-    /// stored horizon.
+    /// Returns the first instant for which certainly no id was issued, or `None` if no horizon is
+    /// stored.
     pub fn horizon(&self) -> Option<UnixNanos> {
         match self {
             Opened::First(_) => None,

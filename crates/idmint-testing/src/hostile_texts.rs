@@ -10,7 +10,7 @@ use regex_lite::Regex;
 
 use crate::any_id::any_id;
 
-/// Characters that look like others or are easily converted to them.
+/// Characters that look like other characters, or are easily converted to them.
 ///
 /// The list includes case mappings of Unicode, digits of other scripts, invisible characters,
 /// control characters, and the boundaries of UTF-8 sequences of one to four bytes.

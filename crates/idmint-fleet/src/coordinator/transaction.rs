@@ -150,7 +150,7 @@ pub struct Transaction {
     pub write: Vec<Write>,
     /// The ranges to read after the writes, if all conditions hold.
     pub then_read: Vec<Range>,
-    /// The ranges to read if a condition does not hold, so that nothing is written.
+    /// The ranges to read if a condition does not hold. Nothing is written in that case.
     pub otherwise: Vec<Range>,
 }
 

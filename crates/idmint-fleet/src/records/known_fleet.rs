@@ -81,8 +81,8 @@ pub(crate) struct OwnKey {
 
 /// This node's knowledge of its fleet, shared by all parts of the node that use the coordinator.
 ///
-/// Every write compares the revision of `meta` that this node has agreed with. So a node cannot
-/// write after a fence or another change of the agreement that it has not seen yet.
+/// Every write compares the revision of `meta` that this node has agreed with. So a write fails
+/// after a fence, or another change of the agreement, that this node has not seen yet.
 #[derive(Debug, Default)]
 pub struct KnownFleet(Mutex<Known>);
 

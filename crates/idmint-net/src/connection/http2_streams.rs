@@ -70,8 +70,8 @@ impl StreamProgress {
         self.idle_timeout
     }
 
-    /// Records that h2 took a chunk. h2 takes the next chunk only when the other side has made
-    /// room.
+    /// Records that h2 took a chunk. h2 takes the next chunk only when the caller has made room for
+    /// it.
     pub(super) fn record(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }

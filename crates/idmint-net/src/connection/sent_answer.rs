@@ -19,8 +19,7 @@ use idmint_service::{BudgetOwner, MemoryReservation, ReservedBody, Shed};
 /// reservation of its connection or stream covers it.
 const SHORT_LEN_MAX: usize = 4 * 1024;
 
-/// The maximum number of bytes given to h2 at once. h2 buffers them until the other side makes
-/// room.
+/// The maximum number of bytes given to h2 at once. h2 buffers them until the caller makes room.
 const CHUNK_LEN_MAX: usize = 16 * 1024;
 
 /// A pending memory reservation.
@@ -39,7 +38,7 @@ pub(crate) struct SentAnswer<B> {
     stream: Option<Stream>,
 }
 
-/// The sending state of an HTTP/2 stream. Chunks are small while the other side is slow, so that
+/// The sending state of an HTTP/2 stream. Chunks are small while the caller reads slowly, so that
 /// even a slow stream makes measurable progress.
 struct Stream {
     progress: StreamProgress,

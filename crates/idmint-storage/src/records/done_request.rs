@@ -18,9 +18,9 @@ pub struct DoneRequest {
 }
 
 impl DoneRequest {
-    /// Returns the completed request for a plan. Returns `None` if the plan has no request key.
-    /// Also returns `None` for a plan about numbers, because the store never removes the keys of
-    /// numbers.
+    /// Returns the completed request of a plan that appends events under a request key, and `None`
+    /// for any other plan. Plans about numbers are left out because the store never removes the
+    /// keys of numbers.
     pub fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => Some(DoneRequest {

@@ -128,8 +128,8 @@ impl AnchorSweep {
         Ok(())
     }
 
-    /// Returns the time before which anchors are old. Returns `None`, so that nothing is removed,
-    /// if the sweeps have found records on fewer than three days.
+    /// Returns the time before which anchors are old. Returns `None` if the sweeps have found
+    /// records on fewer than three days. Nothing is removed then.
     fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
         let judging_time = self.days.third_last()?.begins().min(now);
         let retention =

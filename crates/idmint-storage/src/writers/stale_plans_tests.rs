@@ -87,8 +87,8 @@ impl OtherWriter {
                 anchor,
                 ..
             }) => {
-                // At a distance of half a second, only one of the two can be an anchor. The report
-                // of the other one joins it.
+                // Two reports half a second apart belong to one conjunction. The report that is
+                // stored first becomes the anchor, and the other report joins it.
                 let tca = Tca(anchor.tca.0 + 500_000);
                 let near = records
                     .neighbours(format, &mut std::iter::once((*pair, tca)))

@@ -17,7 +17,7 @@ use idmint_records::ledger::EventId;
 pub(super) struct ChainChoice {
     /// The commits that continue the chain, in order.
     pub(super) next: Vec<JournalledCommit>,
-    /// Commits that do not continue the chain and are not known to be part of it. If etcd does not
+    /// Commits that neither continue the chain nor are known to be part of it. If etcd does not
     /// have such a commit, the commit is lost.
     pub(super) others: Vec<JournalledCommit>,
 }

@@ -124,7 +124,8 @@ pub(crate) fn to_block(number: u64) -> Block {
     block
 }
 
-/// Returns the number in a block, or `None` if the block is not one that [`to_block`] returns.
+/// Returns the number in a block, or `None` if the block is not a commit mark that [`to_block`] has
+/// made.
 fn number_in(block: &Block) -> Option<u64> {
     let number = u64::from_be_bytes(block[12..20].try_into().expect("eight bytes"));
     (*block == to_block(number)).then_some(number)

@@ -1,5 +1,5 @@
-//! Checks whether plans may be written. A plan may be written if the data that the plan is based on
-//! has not changed, neither in the tables nor by earlier plans of the same commit.
+//! Checks whether plans may be written. The data that a plan is based on must be unchanged, both in
+//! the tables and by the earlier plans of the same commit.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
