@@ -6,13 +6,14 @@
 //! dropped after the commit; requests arrive late and twice. etcd is restored and wiped under the
 //! nodes, founded anew by strangers with wrong clocks, and fenced as docs/FLEET.md prescribes. Before
 //! some fences the operator makes a mistake: the clock of the machine is wrong, or the journals are
-//! missing.
+//! missing. In each round a single node moves in, and moves in again if etcd has lost it.
 //!
 //! `CAMPAIGN_SECONDS` sets the duration (`make torture`: twenty minutes); without it the campaign
 //! ends when every kind of failure has happened. `CAMPAIGN_SEED` sets the seed of the schedule.
 
 mod callers;
 mod fleet;
+mod guests;
 mod judge;
 mod schedule;
 
@@ -61,11 +62,14 @@ struct Campaign<'a> {
     /// The number of events that came back from journals.
     came_back: u64,
     rounds: u64,
+    /// The ids of the single nodes that moved in.
+    minted: Minted,
 }
 
 impl Campaign<'_> {
     fn live(&mut self, round: Round) {
         let older = self.fleet.save("older");
+        self.fleet.take_in_guest(&mut self.minted);
         for (mishap, node, for_ms) in &round.mishaps {
             println!("{mishap:?} of node {node}, {for_ms} ms");
             self.befall(*mishap, *node, Duration::from_millis(*for_ms));
@@ -255,6 +259,7 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
             counts: BTreeMap::new(),
             came_back: 0,
             rounds: 0,
+            minted: Minted::default(),
         };
         let mut schedule = Schedule::of_seed(seed);
         while begun.elapsed() < lasts || campaign.rounds < ROUNDS_MIN {
@@ -281,8 +286,10 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
         counts,
         came_back,
         rounds,
+        minted: of_guests,
         ..
     } = campaign;
+    minted.append(of_guests);
     println!(
         "{rounds} rounds in {:?}, seed {seed}; {came_back} events came back from journals: {counts:#?}",
         begun.elapsed()
@@ -312,6 +319,17 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
         taken > 100 * SERIES as u64,
         "{taken} numbers are next to nothing"
     );
+    let records: usize = fleet
+        .guests
+        .iter()
+        .map(|guest| guest.assert_all_is_kept(node))
+        .sum();
+    println!(
+        "{} single nodes moved in, and again after {} fences: {records} records, none lost",
+        fleet.guests.len(),
+        fleet.adopted_again
+    );
+    assert!(fleet.adopted_again > 0, "etcd never lost an adoption");
     let once = Client::connect(node.address()).exchange(FORMATS[snowflake].request(1));
     assert_eq!((once.status, minted.take(snowflake, &once)), (200, 1));
     println!("{} answers cut, refused {:?}", minted.cut, minted.refused);
