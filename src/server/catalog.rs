@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::server::config::{Config, FormatsConfig, Origin};
-use idmint_core::id::{Format, FormatDefinition, FormatError, PRESETS, Salt};
+use crate::server::config::{Config, FormatsConfig, Origin, Origins};
+use idmint_core::id::{Format, FormatDefinition, FormatError, PRESETS, Salt, nearest};
 
 /// The name of the format that the section `typeid` configures.
 const TYPEID: &str = "typeid";
@@ -29,9 +29,9 @@ pub struct Catalog {
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// A format definition is invalid.
-    #[error("{}{error}\nEvery key has its line in docs/CUSTOM-FORMATS.md.", .place.as_ref().map_or_else(String::new, |place| format!("{place}: ")))]
+    #[error("{}{error}\ndocs/CUSTOM-FORMATS.md describes every key.", prefix(.place))]
     Format {
-        /// The position of the definition, if it is in the configuration file.
+        /// The place of the wrong key, if the format is not built in.
         place: Option<Origin>,
         /// The error in the definition.
         error: FormatError,
@@ -45,8 +45,10 @@ pub enum CatalogError {
         problem: String,
     },
     /// `like` names a format that does not exist.
-    #[error("format `{format}`: like = `{like}` is not a format; choose from {}", .known.join(", "))]
+    #[error("{}format `{format}`: like = `{like}` is not a format; {}", prefix(.place), choice(.like, .known))]
     LikeUnknown {
+        /// The place of `like`.
+        place: Option<Origin>,
         /// The format.
         format: String,
         /// The value of `like`.
@@ -55,13 +57,15 @@ pub enum CatalogError {
         known: Vec<String>,
     },
     /// A format is based on itself through a chain of `like`.
-    #[error("format `{format}`: its `like` refers back to itself")]
+    #[error("{}format `{format}`: its `like` refers back to itself", prefix(.place))]
     LikeCircle {
+        /// The place of `like`.
+        place: Option<Origin>,
         /// The format.
         format: String,
     },
     /// A setting names a format that does not exist or is disabled.
-    #[error("{key} names `{name}`, which is not an enabled format; choose from {}", .known.join(", "))]
+    #[error("{key} names `{name}`, which is not an enabled format; {}", choice(.name, .known))]
     NameUnknown {
         /// The setting.
         key: &'static str,
@@ -70,6 +74,19 @@ pub enum CatalogError {
         /// The existing formats.
         known: Vec<String>,
     },
+}
+
+fn prefix(place: &Option<Origin>) -> String {
+    place
+        .as_ref()
+        .map_or_else(String::new, |place| format!("{place}: "))
+}
+
+fn choice(given: &str, known: &[String]) -> String {
+    match nearest(given, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("choose from {}", known.join(", ")),
+    }
 }
 
 impl Catalog {
@@ -93,7 +110,7 @@ impl Catalog {
         }
         let (mut formats, mut off) = (Vec::new(), Vec::new());
         for name in names_in_order(&tables) {
-            let mut table = resolved(&name, &tables)?;
+            let mut table = resolved(&name, &tables, &config.origins)?;
             // The built-in `rarity` says how rare a format is in general. It is wrong for a format
             // that the configuration defines or enables, because that format is in use here. The
             // built-in value is therefore removed, unless the configuration sets another one.
@@ -112,7 +129,7 @@ impl Catalog {
             let compiled = FormatDefinition::from_table(&name, table)
                 .and_then(|written| written.read_salts(&name, read_salt)?.compile(&name));
             let format = compiled.map_err(|error| CatalogError::Format {
-                place: config.origins.formats.get(&name).cloned(),
+                place: config.origins.of_format(&name, error.key()),
                 error,
             })?;
             let is_on = config
@@ -208,7 +225,9 @@ fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
 fn resolved(
     name: &str,
     tables: &BTreeMap<String, toml::Table>,
+    origins: &Origins,
 ) -> Result<toml::Table, CatalogError> {
+    let place = || origins.of_format(name, "like");
     let mut table = tables[name].clone();
     for _ in 0..LIKE_MAX {
         let Some(like) = table.remove("like") else {
@@ -218,6 +237,7 @@ fn resolved(
         let Some(base) = tables.get(&like) else {
             let known = tables.keys().cloned().collect();
             return Err(CatalogError::LikeUnknown {
+                place: place(),
                 format: name.to_owned(),
                 like,
                 known,
@@ -233,6 +253,7 @@ fn resolved(
         table = laid_over(base, &table);
     }
     Err(CatalogError::LikeCircle {
+        place: place(),
         format: name.to_owned(),
     })
 }
@@ -332,7 +353,10 @@ mod tests {
             ),
             ("[formats.mine]\nlike = 'yours'", "like = `yours`"),
             ("[formats.mine]\nlike = 'mine'", "refers back to itself"),
-            ("[formats.snowflake]\nepok = 1", "unknown field `epok`"),
+            (
+                "[formats.snowflake]\nepok = 1",
+                "epok: unknown key; did you mean `epoch`?",
+            ),
         ] {
             let error = catalog(toml).expect_err(toml).to_string();
             assert!(error.contains(named), "{error}");

@@ -45,3 +45,4 @@ mod support;
 mod tokens;
 mod unlikely;
 mod verify;
+mod wrong_formats;

@@ -68,7 +68,7 @@ fn a_wrong_format_names_its_file_and_the_page_that_has_the_keys() {
     ended.assert(
         78,
         &[
-            "checked.toml, line 2: format `mine`: unknown field `epok`",
+            "checked.toml, line 4: format `mine`: epok: unknown key; did you mean `epoch`?",
             "docs/CUSTOM-FORMATS.md",
         ],
     );
@@ -92,40 +92,45 @@ fields    = [
 encodings = [{ kind = 'radix', name = 'code', alphabet = '346789BCDFGHJKMPQRTW', check = 'mod97' }]
 ";
     check(&home, right).assert(0, &[]);
-    for (from, to, words) in [
+    for (from, to, line, words) in [
         (
             "digits = 2,",
             "digit = 2,",
-            ["unknown field `digit`", "`digits`"],
+            10,
+            ["field `sequence`: digit: unknown key", "`digits`"],
         ),
         (
             "kind = 'worker'",
             "kind = 'node'",
-            ["unknown variant `node`", "`worker`"],
+            9,
+            ["field `worker`: kind: `node` is not", "`worker`"],
         ),
         (
             "check = 'mod97'",
             "check = 'luhn'",
-            ["unknown variant `luhn`", "`mod97`"],
+            12,
+            ["encoding `code`: check: `luhn` is not", "`mod97`"],
         ),
         (
             "check = 'mod97'",
             "length = 9",
+            12,
             ["length = 9", "must be 10 to 255"],
         ),
         (
             "'346789BCDFGHJKMPQRTW'",
             "'346789BCD'",
+            12,
             ["check = mod97", "must have at least 10 letters, got 9"],
         ),
-        ("tick      = '1s'", "", ["tick", "order"]),
+        ("tick      = '1s'", "", 2, ["tick", "order"]),
     ] {
         assert_eq!(right.matches(from).count(), 1, "{from}");
         let ended = check(&home, &right.replace(from, to));
         ended.assert(
             78,
             &[
-                "checked.toml, line 2: format `order`",
+                &format!("checked.toml, line {line}: format `order`: "),
                 "docs/CUSTOM-FORMATS.md",
                 words[0],
                 words[1],

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::error::Origin;
+use super::error::{KeyOrigins, Origin};
 use super::etcd::{ClusterConfig, EtcdConfig};
 use super::formats::{
     ConjunctionConfig, DecodeConfig, FormatsConfig, NumbersConfig, SiqConfig, TypeidConfig,
@@ -65,8 +65,16 @@ pub struct Config {
 pub struct Origins {
     /// A sentence for each setting in the file that an environment variable overrides.
     pub overruled: Vec<String>,
-    /// The position of each format definition in the file.
-    pub formats: BTreeMap<String, Origin>,
+    /// The place of each key of the format definitions.
+    pub formats: BTreeMap<String, KeyOrigins>,
+}
+
+impl Origins {
+    /// Returns the place of a key in the definition of a format, or of the definition if it has no
+    /// such key. Returns `None` for a format that is built in.
+    pub fn of_format(&self, format: &str, key: &str) -> Option<Origin> {
+        self.formats.get(format)?.of(key).cloned()
+    }
 }
 
 impl Config {

@@ -1,5 +1,6 @@
 //! The errors with which a configuration is refused.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fmt, io};
 
@@ -68,5 +69,82 @@ impl fmt::Display for Origin {
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Flags => f.write_str("command line"),
         }
+    }
+}
+
+/// The places from which the keys of one table come.
+///
+/// A key is named by its path in the table, such as `fields[1].bits`. The path of the table itself
+/// is empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct KeyOrigins(BTreeMap<String, Origin>);
+
+impl KeyOrigins {
+    /// Returns the place of a key. If the key has none, because it is missing, returns the place of
+    /// the table or item in which it belongs.
+    pub fn of(&self, key: &str) -> Option<&Origin> {
+        let mut above = key;
+        loop {
+            match (self.0.get(above), above.rfind(['.', '['])) {
+                (Some(origin), _) => return Some(origin),
+                (None, Some(end)) => above = &above[..end],
+                (None, None) => return self.0.get(""),
+            }
+        }
+    }
+
+    pub(super) fn insert(&mut self, key: &str, origin: Origin) {
+        self.0.insert(key.to_owned(), origin);
+    }
+
+    /// Replaces the place of a key, and of everything in its value. A table that has no place yet
+    /// gets the same place.
+    pub(super) fn replace(&mut self, key: &str, origin: &Origin) {
+        let is_below = |path: &str| {
+            path.strip_prefix(key)
+                .is_some_and(|rest| rest.starts_with(['.', '[']))
+        };
+        self.0.retain(|path, _| !is_below(path));
+        self.insert(key, origin.clone());
+        self.0
+            .entry(String::new())
+            .or_insert_with(|| origin.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_key_has_the_place_of_its_table_and_a_replaced_one_that_of_its_variable() {
+        let at = |line| Origin::File {
+            path: PathBuf::from("f.toml"),
+            line: Some(line),
+        };
+        let mut origins = KeyOrigins::default();
+        for (key, line) in [
+            ("", 1),
+            ("tick", 2),
+            ("fields", 3),
+            ("fields[0]", 4),
+            ("fields[0].kind", 5),
+        ] {
+            origins.insert(key, at(line));
+        }
+        for (key, line) in [
+            ("tick", 2),
+            ("fields[0].kind", 5),
+            ("fields[0].bits", 4),
+            ("fields[1].bits", 3),
+            ("epoch", 1),
+            ("", 1),
+        ] {
+            assert_eq!(origins.of(key), Some(&at(line)), "{key}");
+        }
+        let variable = Origin::Variable("IDMINT_FORMATS__MINE__FIELDS".to_owned());
+        origins.replace("fields", &variable);
+        assert_eq!(origins.of("fields[0].kind"), Some(&variable));
+        assert_eq!(origins.of("epoch"), Some(&at(1)));
     }
 }

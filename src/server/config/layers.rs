@@ -9,11 +9,11 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::configuration::{Config, Origins};
-use super::error::{ConfigError, Origin};
+use super::error::{ConfigError, KeyOrigins, Origin};
 
 const PREFIX: &str = "IDMINT_";
 
@@ -25,8 +25,8 @@ pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     layers: Vec<(Origin, Table)>,
-    /// The position of each format definition in the file.
-    formats: BTreeMap<String, Origin>,
+    /// The place of each key of the format definitions.
+    formats: BTreeMap<String, KeyOrigins>,
 }
 
 impl Layers {
@@ -52,14 +52,7 @@ impl Layers {
                 line,
             })
         })?;
-        let formats = table
-            .get("formats")
-            .and_then(Value::as_table)
-            .into_iter()
-            .flat_map(Table::keys);
-        self.formats = formats
-            .map(|name| (name.clone(), place_of(name, path, &text)))
-            .collect();
+        self.formats = formats_of(path, &text);
         self.layers.push((
             Origin::File {
                 path: path.to_owned(),
@@ -161,6 +154,13 @@ impl Layers {
 
     fn add(&mut self, origin: Origin, table: Table) -> Result<(), ConfigError> {
         read_table(&table).map_err(|error| error.of(origin.clone()))?;
+        let formats = table.get("formats").and_then(Value::as_table);
+        for (name, keys) in formats.into_iter().flatten() {
+            let origins = self.formats.entry(name.clone()).or_default();
+            for key in keys.as_table().into_iter().flat_map(Table::keys) {
+                origins.replace(key, &origin);
+            }
+        }
         self.layers.push((origin, table));
         Ok(())
     }
@@ -232,11 +232,57 @@ fn below_at(value: &Spanned<DeValue<'_>>, place: usize) -> Option<String> {
 }
 
 fn line_of(text: &str, error: &toml::de::Error) -> usize {
-    let before = error
-        .span()
-        .and_then(|span| text.get(..span.start))
-        .unwrap_or_default();
+    line_at(text, error.span().map_or(0, |span| span.start))
+}
+
+/// Returns the number of the line, from 1, at this position in the text.
+fn line_at(text: &str, place: usize) -> usize {
+    let before = text.get(..place).unwrap_or_default();
     before.matches('\n').count() + 1
+}
+
+/// Returns the place of each key of the format definitions in a file.
+fn formats_of(path: &Path, text: &str) -> BTreeMap<String, KeyOrigins> {
+    let document = DeTable::parse(text);
+    let formats = document.iter().find_map(|document| {
+        let formats = document.get_ref().get("formats")?;
+        formats.get_ref().as_table()
+    });
+    let definition = |(name, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+        let mut origins = KeyOrigins::default();
+        let mut add = |key: &str, place| {
+            let line = Some(line_at(text, place));
+            let path = path.to_owned();
+            origins.insert(key, Origin::File { path, line });
+        };
+        add("", name.span().start);
+        add_keys("", value.get_ref(), &mut add);
+        (name.get_ref().to_string(), origins)
+    };
+    formats.into_iter().flatten().map(definition).collect()
+}
+
+/// Calls `add` with the path and the position of each key and item below a value. `above` is the
+/// path of the value.
+fn add_keys(above: &str, value: &DeValue<'_>, add: &mut impl FnMut(&str, usize)) {
+    match value {
+        DeValue::Table(table) => {
+            for (key, value) in table {
+                let dot = if above.is_empty() { "" } else { "." };
+                let path = format!("{above}{dot}{}", key.get_ref());
+                add(&path, key.span().start);
+                add_keys(&path, value.get_ref(), add);
+            }
+        }
+        DeValue::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                let path = format!("{above}[{at}]");
+                add(&path, item.span().start);
+                add_keys(&path, item.get_ref(), add);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Parses the value of a variable as TOML (`8`, `true`, `["a", "b"]`). A text that is not TOML is
@@ -247,19 +293,6 @@ fn value_of(raw: &str) -> Value {
         // settings for times, such as epochs, are texts.
         Ok(Value::Datetime(_)) | Err(_) => Value::String(raw.to_owned()),
         Ok(value) => value,
-    }
-}
-
-/// Returns the first line in the file that mentions the table of this format.
-fn place_of(name: &str, path: &Path, text: &str) -> Origin {
-    let key = format!("formats.{name}");
-    let line = text
-        .lines()
-        .position(|line| line.contains(&key))
-        .map(|at| at + 1);
-    Origin::File {
-        path: path.to_owned(),
-        line,
     }
 }
 

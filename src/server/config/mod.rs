@@ -24,7 +24,7 @@ mod default_file_tests;
 mod load_tests;
 
 pub use configuration::{Config, Origins};
-pub use error::{ConfigError, Origin};
+pub use error::{ConfigError, KeyOrigins, Origin};
 pub use etcd::{ClusterConfig, EtcdConfig};
 pub use formats::{
     ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, NumberKindName, NumbersConfig,

@@ -41,7 +41,7 @@ pub use encoding::{
 pub use format::preset;
 pub use format::{
     FieldsError, Format, FormatDefinition, FormatError, IdOfFields, Monotonic, PRESETS, Parts,
-    Prefix, PrefixError, Prefixes, Preset, Rule, StartAfter, TYPE_RULE, Variant, is_type,
+    Prefix, PrefixError, Prefixes, Preset, Rule, StartAfter, TYPE_RULE, Variant, is_type, nearest,
 };
 pub use id_block::{IdBlock, Progression};
 pub use inspection::{Candidate, Certainty, Finding, Fingerprint, IdColumn, Untold, Verdict};

@@ -76,6 +76,16 @@ pub enum EncodingError {
     },
 }
 
+impl EncodingError {
+    /// Returns the key of the wrong setting.
+    pub(in crate::id) fn key(&self) -> &'static str {
+        match self {
+            EncodingError::KeyOfAnotherKind { key, .. } => key,
+            EncodingError::Parameter { parameter, .. } => parameter.key,
+        }
+    }
+}
+
 impl Encoding {
     /// Builds an encoding for the numbers 0 to `max`, which is the greatest number that the layout
     /// of the format can hold.

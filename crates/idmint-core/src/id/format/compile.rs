@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::definition::{CodeDefinition, FormatDefinition, WholeNumber, number, plausible_ahead};
+use super::definition::{
+    CodeDefinition, FieldDefinition, FormatDefinition, WholeNumber, number, plausible_ahead,
+};
 use super::format::{Format, PlacedCode, Rule, StartAfter, Variant};
 use super::format_error::{Cause, FormatError};
 use super::monotonic_check::check_monotonic;
@@ -10,7 +12,7 @@ use super::prefix_check::check_prefixes;
 use super::rule_check::{check_above_word, check_chained, check_room};
 use super::stamp_check::check_stamps;
 use crate::id::encoding::Encoding;
-use crate::id::layout::{FieldKind, Layout, SuffixCode, Width};
+use crate::id::layout::{FieldKind, Layout, LayoutError, SuffixCode, Width};
 use crate::time::{Tick, UnixTime};
 
 impl FormatDefinition {
@@ -30,26 +32,37 @@ impl FormatDefinition {
         self.check_rule(&variants)?;
         let greatest = variants.iter().map(|variant| variant.layout.greatest());
         let greatest = greatest.max().unwrap_or(0);
-        let encodings = self.encodings.iter();
+        let encodings = self.encodings.iter().enumerate();
         let encodings: Vec<Encoding> = encodings
-            .map(|definition| Encoding::new(definition, greatest))
+            .map(|(at, definition)| {
+                let encoding = Encoding::new(definition, greatest);
+                encoding.map_err(|error| {
+                    let key = format!("encodings[{at}].{}", error.key());
+                    Cause::from(error).at(key)
+                })
+            })
             .collect::<Result<_, _>>()?;
         check_encodings(&encodings)?;
         let prefixes = check_prefixes(self, &encodings, code.is_some())?;
-        let tick: Option<Tick> = self.tick.as_deref().map(str::parse).transpose()?;
-        let (epoch, plausible_from) = (self.epoch.as_deref(), self.plausible_from.as_deref());
-        let epoch = epoch.map_or(Ok(UnixTime::EPOCH), str::parse)?;
-        let plausible_from: UnixTime = plausible_from.map_or(Ok(epoch), str::parse)?;
+        let tick: Result<Option<Tick>, _> = self.tick.as_deref().map(str::parse).transpose();
+        let tick = tick.map_err(|error| Cause::Tick(error).at("tick"))?;
+        let epoch = instant("epoch", self.epoch.as_deref(), UnixTime::EPOCH)?;
+        let plausible_from = instant("plausible_from", self.plausible_from.as_deref(), epoch)?;
         if self.rule == Rule::Chained {
-            check_chained(&variants[0].layout, tick, epoch)?;
+            check_chained(&variants[0].layout, tick, epoch).map_err(|cause| cause.at("fields"))?;
         }
         let mint_below = match &self.mint_below {
-            Some(number) => number.get("mint_below")?,
+            Some(number) => number
+                .get("mint_below")
+                .map_err(|cause| cause.at("mint_below"))?,
             None if u128::BITS - greatest.leading_zeros() == 64 => 1 << 63,
             None => Format::UNBOUNDED,
         };
         if self.worker_range.is_some_and(|[first, last]| first > last) {
-            return Cause::rule("worker_range: write the lowest number first");
+            return Cause::rule_at(
+                "worker_range",
+                "worker_range: write the lowest number first",
+            );
         }
         let mut format = Format {
             name: name.to_owned(),
@@ -73,16 +86,19 @@ impl FormatDefinition {
             labels: self.labels()?,
             mint_below,
             plausible_from: plausible_from.max(epoch),
-            plausible_ahead: plausible_ahead(&self.plausible_ahead)?,
+            plausible_ahead: plausible_ahead(&self.plausible_ahead)
+                .map_err(|cause| cause.at("plausible_ahead"))?,
             rarity: self.rarity,
             reveals: self.reveals.clone(),
             enabled: self.enabled,
         };
-        check_room(&format)?;
-        check_stamps(&format)?;
-        check_monotonic(&format)?;
+        let bound = self.mint_below.as_ref().map_or("fields", |_| "mint_below");
+        check_room(&format).map_err(|cause| cause.at(bound))?;
+        check_stamps(&format).map_err(|cause| cause.at(self.key_of_kind(FieldKind::Sequence)))?;
+        check_monotonic(&format).map_err(|cause| cause.at("monotonic"))?;
         if let Some(id) = &self.start_after {
-            format.start_after = Some(start_after(&format, id.to_text())?);
+            let after = start_after(&format, id.to_text());
+            format.start_after = Some(after.map_err(|cause| cause.at("start_after"))?);
         }
         Ok(format)
     }
@@ -90,7 +106,11 @@ impl FormatDefinition {
     fn labels(&self) -> Result<BTreeMap<u128, String>, Cause> {
         self.labels
             .iter()
-            .map(|(value, label)| Ok((number("labels", value)?, label.clone())))
+            .map(|(value, label)| {
+                let value =
+                    number("labels", value).map_err(|cause| cause.at(format!("labels.{value}")))?;
+                Ok((value, label.clone()))
+            })
             .collect()
     }
 
@@ -100,8 +120,11 @@ impl FormatDefinition {
         let fields = self.fields.iter();
         let mut coded = fields.filter(|field| field.kind == FieldKind::Qualifier);
         let (coded, another) = (coded.next(), coded.next());
-        if another.is_some() {
-            return Cause::rule("only one field can carry a suffix code");
+        if let Some(another) = another {
+            return Cause::rule_at(
+                self.key_of_field(&another.name),
+                "only one field can carry a suffix code",
+            );
         }
         let Some(field) = coded else {
             let variant = Variant {
@@ -113,18 +136,20 @@ impl FormatDefinition {
             return Ok((vec![variant], None));
         };
         let name = &field.name;
+        let key = self.key_of_field(name);
         let (Some(bits), Some(codes)) = (field.bits, &field.codes) else {
-            return Cause::rule(format!(
-                "field `{name}`: a qualifier needs `bits` and `codes`"
-            ));
+            return Cause::rule_at(
+                key,
+                format!("field `{name}`: a qualifier needs `bits` and `codes`"),
+            );
         };
         let words = codes.iter();
         let words: Vec<_> = words
             .map(|code| (code.suffix.clone(), code.name.clone()))
             .collect();
-        let code = SuffixCode::new(&words, bits).map_err(|cause| Cause::Code {
-            field: name.clone(),
-            cause,
+        let code = SuffixCode::new(&words, bits).map_err(|cause| {
+            let field = name.clone();
+            Cause::Code { field, cause }.at(format!("{key}.codes"))
         })?;
         let mut variants = Vec::new();
         for word in code.words() {
@@ -137,18 +162,20 @@ impl FormatDefinition {
                 layout: self.layout(Some((word.bits, word.suffix)))?,
             });
         }
-        check_type_names(codes)?;
+        check_type_names(codes).map_err(|cause| cause.at(format!("{key}.codes")))?;
         let qualifier = variants[0].layout.field_of(FieldKind::Qualifier);
         let qualifier = qualifier.expect("each layout has the qualifier");
         if !qualifier.stride.is_power_of_two() {
-            return Cause::rule(format!(
-                "field `{name}`: fields below a suffix code must be bits"
-            ));
+            return Cause::rule_at(
+                key,
+                format!("field `{name}`: fields below a suffix code must be bits"),
+            );
         }
         let shift = qualifier.stride.ilog2();
         variants
             .iter()
-            .try_for_each(|variant| check_above_word(&variant.layout))?;
+            .try_for_each(|variant| check_above_word(&variant.layout))
+            .map_err(|cause| cause.at(format!("{key}.stride")))?;
         Ok((variants, Some(PlacedCode { code, shift })))
     }
 
@@ -156,20 +183,29 @@ impl FormatDefinition {
     /// value of the code word that selects this layout.
     fn layout(&self, word: Option<(u32, u128)>) -> Result<Layout, Cause> {
         let mut builder = Layout::builder();
-        for field in &self.fields {
+        for (at, field) in self.fields.iter().enumerate() {
             let given = |key, number: &Option<WholeNumber>| {
-                number.as_ref().map(|number| number.get(key)).transpose()
+                let number = number.as_ref().map(|number| number.get(key)).transpose();
+                number.map_err(|cause| cause.at(format!("fields[{at}].{key}")))
             };
             let stride = given("stride", &field.stride)?;
             let (Some((word_bits, suffix)), FieldKind::Qualifier) = (word, field.kind) else {
                 if field.codes.is_some() || field.sequence.is_some() {
-                    return Cause::rule(format!(
-                        "field `{}`: only a qualifier has `codes` and `sequence`",
-                        field.name
-                    ));
+                    let key = field.codes.as_ref().map_or("sequence", |_| "codes");
+                    return Cause::rule_at(
+                        format!("fields[{at}].{key}"),
+                        format!(
+                            "field `{}`: only a qualifier has `codes` and `sequence`",
+                            field.name
+                        ),
+                    );
                 }
+                let width = field.width().map_err(|cause| {
+                    let key = field.width_key();
+                    cause.at(format!("fields[{at}]{key}"))
+                })?;
                 builder = builder
-                    .field(&field.name, field.kind, field.width()?)
+                    .field(&field.name, field.kind, width)
                     .stride(stride)
                     .constant(given("value", &field.value)?)
                     .max(given("max", &field.max)?)
@@ -187,8 +223,54 @@ impl FormatDefinition {
                 .stride(stride)
                 .constant(suffix);
         }
-        Ok(builder.build()?)
+        let layout = builder.build();
+        layout.map_err(|error| {
+            let key = self.key_of_layout(&error);
+            Cause::from(error).at(key)
+        })
     }
+
+    /// Returns the path of the setting that makes the fields an invalid layout.
+    fn key_of_layout(&self, error: &LayoutError) -> String {
+        let (name, key) = match error {
+            LayoutError::FieldCount { .. } => return "fields".to_owned(),
+            LayoutError::NameTwice { name } => {
+                let again = self.fields.iter().rposition(|field| field.name == *name);
+                return format!("fields[{}].name", again.unwrap_or(0));
+            }
+            LayoutError::TooWide { name } | LayoutError::Width { name, .. } => {
+                let field = self.fields.iter().find(|field| field.name == *name);
+                (name, field.map_or("", FieldDefinition::width_key))
+            }
+            LayoutError::Max { name, .. } => (name, ".max"),
+            LayoutError::Scale { name, .. } => (name, ".scale"),
+            LayoutError::Stride { name, .. } => (name, ".stride"),
+            LayoutError::Constant { name, .. } => (name, ".value"),
+        };
+        self.key_of_field(name) + key
+    }
+
+    /// Returns the path of the first field with this name, such as `fields[1]`. The sequence below
+    /// a suffix code is part of the qualifier.
+    pub(super) fn key_of_field(&self, name: &str) -> String {
+        match self.fields.iter().position(|field| field.name == name) {
+            Some(at) => format!("fields[{at}]"),
+            None => self.key_of_kind(FieldKind::Qualifier),
+        }
+    }
+
+    /// Returns the path of the last field of this kind, or of all fields if there is none.
+    pub(super) fn key_of_kind(&self, kind: FieldKind) -> String {
+        match self.fields.iter().rposition(|field| field.kind == kind) {
+            Some(at) => format!("fields[{at}]"),
+            None => "fields".to_owned(),
+        }
+    }
+}
+
+fn instant(key: &'static str, text: Option<&str>, default: UnixTime) -> Result<UnixTime, Cause> {
+    text.map_or(Ok(default), str::parse)
+        .map_err(|cause| Cause::Instant { key, cause }.at(key))
 }
 
 /// Parses the setting `start_after`, which is the last id of another generator.
@@ -245,14 +327,20 @@ fn check_name(name: &str) -> Result<(), Cause> {
 
 fn check_encodings(encodings: &[Encoding]) -> Result<(), Cause> {
     if encodings.is_empty() {
-        return Cause::rule("at least one encoding is needed; the first one is canonical");
+        return Cause::rule_at(
+            "encodings",
+            "at least one encoding is needed; the first one is canonical",
+        );
     }
     for (at, encoding) in encodings.iter().enumerate() {
         if encodings[..at]
             .iter()
             .any(|other| other.name() == encoding.name())
         {
-            return Cause::rule(format!("two encodings are named `{}`", encoding.name()));
+            return Cause::rule_at(
+                format!("encodings[{at}]"),
+                format!("two encodings are named `{}`", encoding.name()),
+            );
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::format::Rule;
 use super::format_error::{Cause, FormatError};
 use super::monotonic::Monotonic;
+use super::table_reader::read_table;
 use crate::id::encoding::{EncodingDefinition, EncodingKind, Salt};
 use crate::id::layout::{FieldKind, Width};
 use crate::time::parse_duration;
@@ -103,7 +104,10 @@ pub(super) struct CodeDefinition {
 
 /// A whole number. A number that exceeds TOML's 64-bit integers is given as a string.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "must be a whole number, or a text of digits from 2^63 on"
+)]
 pub(super) enum WholeNumber {
     Integer(i64),
     Text(String),
@@ -127,7 +131,10 @@ impl FormatDefinition {
     /// # Errors
     /// Returns [`FormatError`] if a key is unknown or missing, or a value has the wrong type.
     pub fn from_toml(name: &str, text: &str) -> Result<FormatDefinition, FormatError> {
-        toml::from_str(text).map_err(|error| FormatError::new(name, Cause::Toml(error.to_string())))
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            FormatError::new(name, Cause::Toml(error.to_string()))
+        })?;
+        FormatDefinition::from_table(name, table)
     }
 
     /// Parses the definition of the format called `name` from a TOML table.
@@ -135,21 +142,16 @@ impl FormatDefinition {
     /// # Errors
     /// Returns the same errors as [`FormatDefinition::from_toml`].
     pub fn from_table(name: &str, table: toml::Table) -> Result<FormatDefinition, FormatError> {
-        let refused = |error: toml::de::Error| {
-            FormatError::new(name, Cause::Toml(error.to_string().trim_end().to_owned()))
-        };
         // Check this here, because the parse error would quote the value of `encodings`, including
         // the salts in it.
         if table
             .get("encodings")
             .is_some_and(|encodings| !encodings.is_array())
         {
-            return Err(FormatError::new(
-                name,
-                Cause::Rule("encodings must be a list, in TOML".to_owned()),
-            ));
+            let cause = Cause::Rule("encodings must be a list, in TOML".to_owned());
+            return Err(FormatError::new(name, cause.at("encodings")));
         }
-        table.try_into().map_err(refused)
+        read_table(&table).map_err(|error| FormatError::new(name, Cause::Read(error)))
     }
 
     /// Replaces each `salt_file` by the salt that `read` loads from that file.
@@ -164,10 +166,11 @@ impl FormatDefinition {
         name: &str,
         read: impl Fn(&Path) -> Result<Salt, String>,
     ) -> Result<FormatDefinition, FormatError> {
-        for encoding in self
+        for (at, encoding) in self
             .encodings
             .iter_mut()
-            .filter(|encoding| encoding.kind == EncodingKind::Hashids)
+            .enumerate()
+            .filter(|(_, encoding)| encoding.kind == EncodingKind::Hashids)
         {
             let Some(path) = encoding.salt_file.take() else {
                 continue;
@@ -178,14 +181,13 @@ impl FormatDefinition {
                 read(&path)
             };
             let refused = |problem| {
-                FormatError::new(
-                    name,
-                    Cause::SaltFile {
-                        encoding: encoding.name(),
-                        path,
-                        problem,
-                    },
-                )
+                let encoding = encoding.name();
+                let cause = Cause::SaltFile {
+                    encoding,
+                    path,
+                    problem,
+                };
+                FormatError::new(name, cause.at(format!("encodings[{at}].salt_file")))
             };
             encoding.salt = Some(salt.map_err(refused)?);
         }
@@ -194,6 +196,21 @@ impl FormatDefinition {
 }
 
 impl FieldDefinition {
+    /// Returns the end of the path of the key that sets the width, such as `.bits`. If two keys set
+    /// it, returns the one that is seldom meant.
+    pub(super) fn width_key(&self) -> &'static str {
+        let given = [
+            (".cardinality", self.cardinality.is_some()),
+            (".digits", self.digits.is_some()),
+            (".radix", self.radix.is_some()),
+            (".bits", self.bits.is_some()),
+        ];
+        given
+            .into_iter()
+            .find(|(_, is_given)| *is_given)
+            .map_or("", |(key, _)| key)
+    }
+
     pub(super) fn width(&self) -> Result<Width, Cause> {
         match (self.bits, self.digits, self.radix, &self.cardinality) {
             (Some(bits), None, None, None) => Ok(Width::Bits(bits)),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::table_reader::ReadError;
 use crate::id::encoding::EncodingError;
 use crate::id::layout::{LayoutError, SuffixCodeError};
 use crate::time::{TickError, UnixTimeError};
@@ -12,16 +13,38 @@ use crate::time::{TickError, UnixTimeError};
 #[error("format `{format}`: {cause}")]
 pub struct FormatError {
     format: String,
+    key: String,
     // Boxed, so that a `Result` with this error is small.
     cause: Box<Cause>,
 }
 
 impl FormatError {
     pub(super) fn new(format: &str, cause: Cause) -> FormatError {
+        let (key, cause) = match cause {
+            Cause::At { key, cause } => (key, cause),
+            Cause::Read(error) => (error.key.clone(), Box::new(Cause::Read(error))),
+            cause => (String::new(), Box::new(cause)),
+        };
         FormatError {
             format: format.to_owned(),
-            cause: Box::new(cause),
+            key,
+            cause,
         }
+    }
+
+    /// Returns the path of the wrong key in the definition, such as `fields[1].bits`. The path of a
+    /// missing key ends in that key. The path is empty if no single key is wrong.
+    ///
+    /// ```
+    /// use idmint_core::id::FormatDefinition;
+    ///
+    /// let error = FormatDefinition::from_toml("mine", "fields = [{ knd = 'time' }]");
+    /// let error = error.expect_err("a field has no such key");
+    /// assert_eq!(error.key(), "fields[0].knd");
+    /// assert!(error.to_string().ends_with("did you mean `kind`?"));
+    /// ```
+    pub fn key(&self) -> &str {
+        &self.key
     }
 }
 
@@ -30,9 +53,16 @@ pub(super) enum Cause {
     #[error("{0}")]
     Toml(String),
     #[error("{0}")]
+    Read(ReadError),
+    #[error("{cause}")]
+    At { key: String, cause: Box<Cause> },
+    #[error("tick: {0}")]
     Tick(#[from] TickError),
-    #[error("epoch: {0}")]
-    Epoch(#[from] UnixTimeError),
+    #[error("{key}: {cause}")]
+    Instant {
+        key: &'static str,
+        cause: UnixTimeError,
+    },
     #[error("{0}")]
     Layout(#[from] LayoutError),
     #[error("field `{field}`: {cause}")]
@@ -62,5 +92,26 @@ impl Cause {
     /// Returns the error for a setting that breaks a rule of formats.
     pub(super) fn rule<T>(message: impl Into<String>) -> Result<T, Cause> {
         Err(Cause::Rule(message.into()))
+    }
+
+    /// Returns the error for a setting, at this key of the definition, that breaks a rule of
+    /// formats.
+    pub(super) fn rule_at<T>(
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Result<T, Cause> {
+        Err(Cause::Rule(message.into()).at(key))
+    }
+
+    /// Returns this cause, with the path of the wrong key in the definition. A path that is already
+    /// known is kept, because it is more exact.
+    pub(super) fn at(self, key: impl Into<String>) -> Cause {
+        match self {
+            known @ (Cause::At { .. } | Cause::Read(_)) => known,
+            cause => Cause::At {
+                key: key.into(),
+                cause: Box::new(cause),
+            },
+        }
     }
 }

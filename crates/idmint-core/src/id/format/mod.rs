@@ -1,6 +1,6 @@
 //! Formats, which are the kinds of id, with all their properties and their definitions in TOML.
 //!
-//! A [`FormatDefinition`] is the TOML form. `compile.rs` checks the definition and builds a
+//! A [`FormatDefinition`] is the TOML form, which `table_reader.rs` reads. `compile.rs` checks the definition and builds a
 //! [`Format`] or returns a [`FormatError`]. Separate files check the fields that each rule needs
 //! (`rule_check.rs`), the size of counters (`stamp_check.rs`), the order of ids
 //! (`monotonic_check.rs`), and prefixes (`prefix_check.rs`). `given_fields.rs` builds ids from
@@ -20,6 +20,7 @@ mod presets;
 mod rule_check;
 mod sort_order;
 mod stamp_check;
+mod table_reader;
 
 pub use asked_prefix::PrefixError;
 pub use definition::FormatDefinition;
@@ -31,3 +32,4 @@ pub use prefixes::{Prefix, Prefixes, TYPE_RULE, is_type};
 #[cfg(any(test, feature = "testing"))]
 pub use presets::preset;
 pub use presets::{PRESETS, Preset};
+pub use table_reader::nearest;

@@ -29,22 +29,24 @@ pub(super) fn check_prefixes(
         check_rule(definition.rule, "prefixes", listed.is_empty())?;
         if listed.len() > LISTED_MAX {
             let count = listed.len();
-            return Cause::rule(format!(
-                "prefixes: got {count}, at most {LISTED_MAX} are allowed"
-            ));
+            return Cause::rule_at(
+                "prefixes",
+                format!("prefixes: got {count}, at most {LISTED_MAX} are allowed"),
+            );
         }
         for (at, prefix) in listed.iter().enumerate() {
+            let key = format!("prefixes[{at}]");
             if listed[..at].contains(prefix) {
-                return Cause::rule(format!("prefixes: `{prefix}` is listed twice"));
+                return Cause::rule_at(key, format!("prefixes: `{prefix}` is listed twice"));
             }
             check_prefix(prefix, canonical, &encodings[1..])
-                .map_err(|why| Cause::Rule(format!("prefixes: `{prefix}` {why}")))?;
+                .map_err(|why| Cause::Rule(format!("prefixes: `{prefix}` {why}")).at(key))?;
         }
         return Ok(Prefixes::Listed(
             listed.iter().map(|prefix| Prefix::new(prefix)).collect(),
         ));
     };
-    let refuse = |why: &str| Cause::rule(format!("types: {why}"));
+    let refuse = |why: &str| Cause::rule_at("types", format!("types: {why}"));
     check_rule(definition.rule, "types", false)?;
     if has_types {
         return refuse("the last bits of its ids already encode their type");
@@ -78,7 +80,10 @@ fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
     match rule {
         Rule::Chained | Rule::Grouped if !is_absent => {
             let rule = rule.name();
-            Cause::rule(format!("{key}: ids of the rule `{rule}` cannot have any"))
+            Cause::rule_at(
+                key,
+                format!("{key}: ids of the rule `{rule}` cannot have any"),
+            )
         }
         _ => Ok(()),
     }

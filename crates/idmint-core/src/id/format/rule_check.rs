@@ -12,7 +12,10 @@ impl FormatDefinition {
     pub(super) fn check_rule(&self, variants: &[Variant]) -> Result<(), Cause> {
         let layout = &variants[0].layout;
         let count = |kind| layout.fields_of(kind).count();
-        let refuse = |text: &str| Cause::rule(format!("rule `{}`: {text}", self.rule.name()));
+        let refuse = |key: &str, text: &str| {
+            Cause::rule_at(key, format!("rule `{}`: {text}", self.rule.name()))
+        };
+        let refuse_kind = |kind, text: &str| refuse(&self.key_of_kind(kind), text);
         for kind in [
             FieldKind::Time,
             FieldKind::Worker,
@@ -21,56 +24,77 @@ impl FormatDefinition {
             FieldKind::Object,
         ] {
             if count(kind) > 1 && self.rule.is_counted() {
-                return refuse(&format!("at most one field can be of kind {kind}"));
+                return refuse_kind(kind, &format!("at most one field can be of kind {kind}"));
             }
         }
         if count(FieldKind::Time) > 0 && (self.tick.is_none() || self.epoch.is_none()) {
-            return refuse("a time field needs `tick` and `epoch`");
+            let missing = self.tick.as_ref().map_or("tick", |_| "epoch");
+            return refuse(missing, "a time field needs `tick` and `epoch`");
         }
         if self.rule != Rule::Sequenced && (self.start_after.is_some() || self.exclude.is_some()) {
-            return refuse("start_after and exclude belong to the rule `sequenced`");
+            let given = self.exclude.as_ref().map_or("start_after", |_| "exclude");
+            return refuse(
+                given,
+                "start_after and exclude belong to the rule `sequenced`",
+            );
         }
         match self.rule {
             Rule::Sequenced => {
                 if count(FieldKind::Time) != 1 || count(FieldKind::Sequence) != 1 {
-                    return refuse("one field of kind time and one of kind sequence are needed");
+                    return refuse(
+                        "fields",
+                        "one field of kind time and one of kind sequence are needed",
+                    );
                 }
-                if count(FieldKind::Random) + count(FieldKind::Checksum) + count(FieldKind::Ledger)
-                    > 0
-                {
-                    return refuse("random, checksum and ledger fields belong to other rules");
+                for kind in [FieldKind::Random, FieldKind::Checksum, FieldKind::Ledger] {
+                    if count(kind) > 0 {
+                        return refuse_kind(
+                            kind,
+                            "random, checksum and ledger fields belong to other rules",
+                        );
+                    }
                 }
                 self.check_sizes(variants)?;
                 self.check_spread(variants)
             }
-            Rule::Random | Rule::Grouped | Rule::Chained if self.sequence_spread != 1 => {
-                refuse("sequence_spread belongs to the rule `sequenced`")
-            }
+            Rule::Random | Rule::Grouped | Rule::Chained if self.sequence_spread != 1 => refuse(
+                "sequence_spread",
+                "sequence_spread belongs to the rule `sequenced`",
+            ),
             Rule::Random if count(FieldKind::Random) == 0 => {
-                refuse("a field of kind random is needed")
+                refuse("fields", "a field of kind random is needed")
             }
             Rule::Random => {
                 let known = [FieldKind::Time, FieldKind::Random, FieldKind::Constant];
                 let mut fields = layout.fields().iter();
                 match fields.find(|field| !known.contains(&field.kind)) {
-                    Some(field) => refuse(&format!(
-                        "field `{}` of kind {} belongs to another rule",
-                        field.name, field.kind
-                    )),
+                    Some(field) => refuse(
+                        &self.key_of_field(&field.name),
+                        &format!(
+                            "field `{}` of kind {} belongs to another rule",
+                            field.name, field.kind
+                        ),
+                    ),
                     None => Ok(()),
                 }
             }
             Rule::Grouped => {
                 if count(FieldKind::Time) != 1 || count(FieldKind::Object) != 2 {
-                    return refuse("one field of kind time and two of kind object are needed");
+                    return refuse(
+                        "fields",
+                        "one field of kind time and two of kind object are needed",
+                    );
                 }
                 let known = [FieldKind::Time, FieldKind::Object, FieldKind::Constant];
                 let mut fields = layout.fields().iter();
                 match fields.find(|field| !known.contains(&field.kind) || field.scale != 1) {
-                    Some(field) => refuse(&format!(
-                        "field `{}` of kind {}, scale {}: only time, objects and constants of scale 1 are allowed",
-                        field.name, field.kind, field.scale
-                    )),
+                    Some(field) => refuse(
+                        &self.key_of_field(&field.name),
+                        &format!(
+                            "field `{}` of kind {}, scale {}: only time, objects and constants of scale 1 are allowed",
+                            field.name, field.kind, field.scale
+                        ),
+                    ),
                     None => Ok(()),
                 }
             }
@@ -93,9 +117,12 @@ impl FormatDefinition {
             return Ok(());
         }
         let (spread, most, name) = (self.sequence_spread, values / 4, &narrowest.name);
-        Cause::rule(format!(
-            "sequence_spread = {spread} is neither 1 nor a power of two up to {most}, a quarter of the {values} values of field `{name}`"
-        ))
+        Cause::rule_at(
+            "sequence_spread",
+            format!(
+                "sequence_spread = {spread} is neither 1 nor a power of two up to {most}, a quarter of the {values} values of field `{name}`"
+            ),
+        )
     }
 
     /// Checks the bounds of a sequenced format on which the arithmetic of its stamps (tick and
@@ -104,22 +131,30 @@ impl FormatDefinition {
         for variant in variants {
             let layout = &variant.layout;
             let sequence = layout.field_of(FieldKind::Sequence).expect("checked above");
-            let refuse =
-                |field: &Field, text| Cause::rule(format!("field `{}`: {text}", field.name));
+            let refuse = |field: &Field, text| {
+                let key = self.key_of_field(&field.name);
+                Cause::rule_at(key, format!("field `{}`: {text}", field.name))
+            };
             if sequence.max >= 1 << 32 {
                 return refuse(sequence, "a sequence has at most 2^32 values");
             }
             if layout.field_of(FieldKind::Time).expect("checked above").max >= 1 << 64 {
-                return Cause::rule("a time field has at most 64 bits");
+                return Cause::rule_at(
+                    self.key_of_kind(FieldKind::Time),
+                    "a time field has at most 64 bits",
+                );
             }
             for kind in [FieldKind::Worker, FieldKind::Shard] {
                 if let Some(field) = layout.field_of(kind)
                     && field.max > u128::from(u32::MAX)
                 {
                     let name = &field.name;
-                    return Cause::rule(format!(
-                        "field `{name}`: at most 32 bits of kind {kind}; the bits above them may be a constant"
-                    ));
+                    return Cause::rule_at(
+                        self.key_of_field(name),
+                        format!(
+                            "field `{name}`: at most 32 bits of kind {kind}; the bits above them may be a constant"
+                        ),
+                    );
                 }
             }
             if let Some(object) = layout.field_of(FieldKind::Object)

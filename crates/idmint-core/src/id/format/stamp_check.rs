@@ -38,15 +38,19 @@ pub(super) fn check_stamps(format: &Format) -> Result<(), Cause> {
 fn check_epoch(tick: Tick, epoch: UnixTime) -> Result<(), Cause> {
     let present = u128::try_from(tick.count(epoch, built_at().into())).unwrap_or(0);
     if present >= VALUES_MAX {
-        return Cause::rule(format!(
-            "tick = \"{tick}\" since epoch = \"{epoch}\": today is tick {present}, but ticks must be below 2^64; set a later epoch or a longer tick"
-        ));
+        return Cause::rule_at(
+            "epoch",
+            format!(
+                "tick = \"{tick}\" since epoch = \"{epoch}\": today is tick {present}, but ticks must be below 2^64; set a later epoch or a longer tick"
+            ),
+        );
     }
     let last = UnixTime::from(UnixNanos::new(u64::MAX));
     if epoch > last {
-        return Cause::rule(format!(
-            "epoch = \"{epoch}\" is after {last}, the last instant that can be minted"
-        ));
+        return Cause::rule_at(
+            "epoch",
+            format!("epoch = \"{epoch}\" is after {last}, the last instant that can be minted"),
+        );
     }
     Ok(())
 }
