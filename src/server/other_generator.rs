@@ -105,6 +105,7 @@ pub(super) async fn exclude_ids(
             format = minter.counted().format.name,
             ids = ticks.ids(),
             ticks = ticks.ticks(),
+            skipped = ticks.skipped(),
             "ids of another generator are excluded"
         );
         minter.exclude(ticks);
@@ -143,6 +144,13 @@ pub fn other_generators(
             ticks.ids(),
             ticks.ticks()
         ));
+        let skipped = ticks.skipped();
+        lines.extend((skipped > 0).then(|| {
+            format!(
+                "{} can never have the ids in {skipped} lines of {path}, which are skipped",
+                format.name
+            )
+        }));
     }
     Ok(lines)
 }

@@ -28,6 +28,7 @@ mod named;
 mod reference;
 mod rejection;
 
+pub(crate) use decoding::ListedId;
 pub use decoding::{
     DecodeFilter, Decoded, Decoder, DecoderAt, KSUID, Liberty, Match, NearId, Note, NoteKind,
     OwnNumbers, Shape,

@@ -289,7 +289,7 @@ fn is_around(letter: char) -> bool {
 
 /// Returns the text without the characters and notation around an id, such as `ObjectId("…")`. A
 /// negative decimal of 64 bits becomes the unsigned number with the same bits.
-fn unwrapped(text: &str) -> Cow<'_, str> {
+pub(super) fn unwrapped(text: &str) -> Cow<'_, str> {
     let is_wrapping = |letter: char| is_around(letter) || BRACKETS.contains(&letter);
     let core = text.trim_matches(is_wrapping);
     let rest_of = |prefix: &str| {

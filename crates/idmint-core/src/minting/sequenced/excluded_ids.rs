@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::id::{FieldKind, Format};
+use crate::id::{FieldKind, Format, ListedId};
 use crate::time::UnixNanos;
 
 /// Reads sorted ids of another generator from lines of text, and collects their ticks.
@@ -12,6 +12,11 @@ use crate::time::UnixNanos;
 /// All lines must be in one encoding. If several encodings can read every line, the ids are read in
 /// each of these encodings, and all of their ticks are excluded. The memory use depends on the
 /// number of ticks, not of ids.
+///
+/// A line that cannot be an id of the format is skipped and counted: a number outside the layout, or
+/// a text with letters that the format does not use. Blanks, quotes and commas around an id are
+/// ignored. An id whose letters have another case is excluded as well, in any order, because a list
+/// of base 62 has its lower-case texts in another place.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -23,10 +28,12 @@ use crate::time::UnixNanos;
 /// let from = UnixNanos::from_seconds(1_750_000_000);
 /// let mut ids = ExcludedIds::of(payment, Some(vec![0, 1]), from);
 /// // Two of one second, one of the next, and one of a worker number that this node does not have.
-/// for line in ["1I9ZC1000", "1I9ZC1002", "1I9ZC2100", "1I9ZC5300"] {
+/// // The last line is not an id of the format.
+/// for line in ["1I9ZC1000", "1I9ZC1002", "1I9ZC2100", "1I9ZC5300", "1nvoJDIi0"] {
 ///     ids.read_line(line)?;
 /// }
-/// assert_eq!(ids.ticks().ticks(), 2);
+/// let ticks = ids.ticks();
+/// assert_eq!((ticks.ids(), ticks.ticks(), ticks.skipped()), (4, 2, 1));
 /// # Ok::<(), idmint_core::minting::ExclusionError>(())
 /// ```
 #[derive(Debug)]
@@ -39,6 +46,7 @@ pub struct ExcludedIds {
     /// The ids read so far, for each encoding that could read every line.
     readings: Vec<LinesRead>,
     lines: u64,
+    skipped: u64,
 }
 
 /// The ids that one encoding reads from all lines so far.
@@ -101,6 +109,7 @@ impl ExcludedIds {
             from_tick: u128::try_from(from_tick).unwrap_or(0),
             readings,
             lines: 0,
+            skipped: 0,
             format,
         }
     }
@@ -119,21 +128,28 @@ impl ExcludedIds {
             readings,
             ..
         } = self;
+        let listed = |reading: &LinesRead| format.read_listed(reading.encoding, text);
+        let is_id = |listed| matches!(listed, ListedId::Id(_) | ListedId::OtherCase(_));
+        if !readings.iter().map(listed).any(is_id) {
+            return self.skip_line(text);
+        }
         let mut is_below = false;
         readings.retain_mut(|reading| {
-            let read = format
-                .read_as(reading.encoding, text)
-                .ok()
-                .and_then(|id| Some((id, placed(format, id)?)));
-            let Some((id, place)) = read else {
+            let id = match format.read_listed(reading.encoding, text) {
+                ListedId::Id(id) if id < reading.last => {
+                    is_below = true;
+                    return false;
+                }
+                ListedId::Id(id) => {
+                    reading.last = id;
+                    id
+                }
+                ListedId::OtherCase(id) => id,
+                ListedId::Outside | ListedId::Unreadable => return false,
+            };
+            let Some(((worker, variant), tick)) = placed(format, id) else {
                 return false;
             };
-            if id < reading.last {
-                is_below = true;
-                return false;
-            }
-            reading.last = id;
-            let ((worker, _), tick) = place;
             let matters = tick >= *from_tick
                 && workers
                     .as_ref()
@@ -141,14 +157,15 @@ impl ExcludedIds {
             // A tick that does not fit into 64 bits is later than every tick in which this node can
             // mint.
             if let (true, Ok(tick)) = (matters && tick < u64::MAX.into(), u64::try_from(tick)) {
-                reading.ticks.entry(place.0).or_default().add(tick);
+                let lane = (worker, variant);
+                reading.ticks.entry(lane).or_default().add(tick);
             }
             true
         });
         if !self.readings.is_empty() {
             return Ok(());
         }
-        let (line, text) = (self.lines, text.chars().take(SHOWN_MAX).collect());
+        let (line, text) = (self.lines, shown(text));
         Err(match is_below {
             true => ExclusionError::NotSorted { line, text },
             false => ExclusionError::NoId {
@@ -157,6 +174,28 @@ impl ExcludedIds {
                 format: self.format.name.clone(),
             },
         })
+    }
+
+    /// Skips a line in which no encoding reads an id.
+    ///
+    /// # Errors
+    /// Returns [`ExclusionError::NoId`] if the line may be an id nevertheless.
+    fn skip_line(&mut self, text: &str) -> Result<(), ExclusionError> {
+        let format = &self.format;
+        let is_outside =
+            |reading: &LinesRead| format.read_listed(reading.encoding, text) == ListedId::Outside;
+        if self.readings.iter().any(is_outside) {
+            // The line is a number of one of these encodings, so it shows the encoding of the list.
+            self.readings.retain(is_outside);
+        } else if self.format.can_have_letters_of(text) {
+            return Err(ExclusionError::NoId {
+                line: self.lines,
+                text: shown(text),
+                format: self.format.name.clone(),
+            });
+        }
+        self.skipped += 1;
+        Ok(())
     }
 
     /// Returns the ticks that the ids of all lines use.
@@ -172,9 +211,14 @@ impl ExcludedIds {
         ExcludedTicks {
             from: self.from,
             lanes,
-            ids: self.lines,
+            ids: self.lines - self.skipped,
+            skipped: self.skipped,
         }
     }
+}
+
+fn shown(line: &str) -> String {
+    line.chars().take(SHOWN_MAX).collect()
 }
 
 /// Returns the tick of an id, and the lane that minted it: the worker number and the variant.
@@ -208,12 +252,18 @@ pub struct ExcludedTicks {
     /// is at least one free tick between two of them.
     lanes: BTreeMap<LaneOfVariant, Arc<[Range<u64>]>>,
     ids: u64,
+    skipped: u64,
 }
 
 impl ExcludedTicks {
     /// Returns the number of ids that were read from the other generator.
     pub fn ids(&self) -> u64 {
         self.ids
+    }
+
+    /// Returns the number of lines that were skipped, because the format cannot have such ids.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// Returns the number of excluded ticks, summed over all worker numbers.
@@ -323,9 +373,9 @@ mod tests {
     fn a_line_that_is_no_id_is_named() {
         let mut ids = reader("snowflake", None);
         ids.read_line("1573542478315782144").expect("an id");
-        let error = ids.read_line("id").expect_err("a word").to_string();
+        let error = ids.read_line("15735_424").expect_err("no id").to_string();
         assert!(
-            error.starts_with("line 2: `id` is not an id of `snowflake`"),
+            error.starts_with("line 2: `15735_424` is not an id of `snowflake`"),
             "{error}"
         );
         assert!(
@@ -341,6 +391,42 @@ mod tests {
             .expect_err("unsorted")
             .to_string();
         assert_eq!(error, "line 3: `1I9ZC1000` is below the line before it");
+    }
+
+    #[test]
+    fn a_line_that_the_format_cannot_have_is_skipped_and_counted() {
+        // A sorted list of base 62, and what a query tool writes around its lines.
+        let list = [
+            "\u{feff}id",
+            "\"03nvoJDIi\",",
+            "\"1I9ZC1000\",",
+            "'1I9ZD1000'",
+            "1I9Zy1000",
+            "\t1I9ZE1000 ",
+            "1i9zc9000",
+            "zzzzzzzzé",
+        ];
+        let mut ids = reader("payment", None);
+        for line in list {
+            ids.read_line(line).expect(line);
+        }
+        let ticks = ids.ticks();
+        assert_eq!((ticks.ids(), ticks.skipped(), ticks.ticks()), (4, 4, 4));
+
+        let beyond = 36_u128.pow(9);
+        let mut ids = reader("payment", None);
+        for line in [(beyond - 1).to_string(), beyond.to_string()] {
+            ids.read_line(&line).expect("a number");
+        }
+        let error = ids.read_line("1I9ZC1000").expect_err("base 36");
+        assert!(matches!(error, ExclusionError::NoId { line: 3, .. }));
+        let ticks = ids.ticks();
+        assert_eq!((ticks.ids(), ticks.skipped()), (2, 1));
+
+        for unclear in ["", "1I9ZC100", "1I9ZC-1000", "1I9ZC10000"] {
+            let read = reader("payment", None).read_line(unclear);
+            assert!(read.is_err(), "{unclear}: {read:?}");
+        }
     }
 
     #[test]
