@@ -143,3 +143,25 @@ fn what_cannot_be_read_is_refused() {
     fs::write(path, "x".repeat(9000)).unwrap();
     run(idmint(&["inspect", path])).assert(65, &["line 1 is longer"]);
 }
+
+#[test]
+fn old_ids_that_a_named_format_can_mint_again_are_counted() {
+    let home = Home::new();
+    let old = home.path("old.txt");
+    // One is to come, one has passed, one has letters of two cases, and one is too long.
+    fs::write(&old, "ZZ0000000\n000000000\n03nvoJDIi\nZZ00000000\n").unwrap();
+    let old = old.to_str().unwrap();
+    let counted = run(idmint(&["inspect", old, "--format", "payment", "--text"]));
+    let line = "mintable    1 of 4 lines can be minted again\n";
+    assert!(counted.out.contains(line), "{}", counted.out);
+    let counted = run(idmint(&["inspect", old, "--format", "payment", "--json"]));
+    let verdict: Value = serde_json::from_str(&counted.out).unwrap();
+    assert_eq!(verdict["mintable"], 1, "{verdict}");
+    for others in [
+        &["inspect", old][..],
+        &["inspect", old, "--format", "uuid4"],
+    ] {
+        let counted = run(idmint(others));
+        assert!(!counted.out.contains("mintable"), "{}", counted.out);
+    }
+}

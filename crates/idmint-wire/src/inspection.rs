@@ -35,6 +35,10 @@ pub struct InspectAnswer<'a> {
     from: Option<String>,
     to: Option<String>,
     workers: Option<Workers>,
+    /// The number of lines that are ids of a format and may be minted again. Only `idmint inspect
+    /// --format` counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mintable: Option<u64>,
     candidates: Vec<InspectCandidate<'a>>,
     notes: Vec<InspectNote>,
 }
@@ -111,6 +115,12 @@ impl<'a> InspectAnswer<'a> {
                 }
             }
         }
+    }
+
+    /// Adds the number of lines that may be minted again.
+    #[must_use]
+    pub fn with_mintable(self, mintable: Option<u64>) -> InspectAnswer<'a> {
+        InspectAnswer { mintable, ..self }
     }
 
     /// Returns `true` if the format of the column was determined.
@@ -202,6 +212,13 @@ impl fmt::Display for InspectAnswer<'_> {
             let rest = if count > numbers.len() { ", …" } else { "" };
             let more = if workers.more { "more than " } else { "" };
             writeln!(f, "workers     {more}{count}: {}{rest}", numbers.join(", "))?;
+        }
+        if let Some(mintable) = self.mintable {
+            let lines = self.lines;
+            writeln!(
+                f,
+                "mintable    {mintable} of {lines} lines can be minted again"
+            )?;
         }
         for note in &self.notes {
             writeln!(f, "note        {}", note.detail)?;

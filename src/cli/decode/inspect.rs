@@ -14,8 +14,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{json, print};
 use crate::cli::settings::Settings;
 use crate::server;
-use idmint_core::id::{DecodeFilter, IdColumn};
-use idmint_core::time::Clock;
+use idmint_core::id::{DecodeFilter, Format, IdColumn, Rule};
+use idmint_core::time::{Clock, UnixNanos};
 use idmint_service::DecodingAt;
 
 /// Find the common format of the ids in files, offline.
@@ -62,10 +62,15 @@ impl Inspect {
         decoding
             .check(filter)
             .map_err(|unknown| Failure::new(Exit::Usage, unknown))?;
-        let decoding = decoding.at(Clock::system().now());
+        let now = Clock::system().now();
+        let mut of_format = decoding.formats().iter();
+        let of_format = of_format.find(|format| Some(format.name.as_str()) == filter.format);
+        let of_format = of_format.filter(|format| format.rule == Rule::Sequenced);
         let mut inspection = Inspection {
-            decoding,
+            decoding: decoding.at(now),
             filter,
+            now,
+            mintable: of_format.map(|format| (format.as_ref(), 0)),
             column: IdColumn::default(),
             fingerprints: Fingerprints::new(),
         };
@@ -85,11 +90,15 @@ impl Inspect {
             filter,
             column,
             fingerprints,
+            mintable,
+            ..
         } = inspection;
         let duplicates = fingerprints
             .count_repeated()
             .map_err(|error| Failure::new(Exit::Io, error))?;
-        let verdict = decoding.verdict(&column, duplicates, filter);
+        let verdict = decoding
+            .verdict(&column, duplicates, filter)
+            .with_mintable(mintable.map(|(_, count)| count));
         if self.text || !self.json && io::stdout().is_terminal() {
             print(format_args!("{verdict}"))?;
         } else {
@@ -109,6 +118,10 @@ struct Inspection<'a> {
     filter: DecodeFilter<'a>,
     column: IdColumn,
     fingerprints: Fingerprints,
+    now: UnixNanos,
+    /// The format that the caller named, and the number of lines that it may mint again. `None` if
+    /// it is not sequenced.
+    mintable: Option<(&'a Format, u64)>,
 }
 
 impl Inspection<'_> {
@@ -148,6 +161,9 @@ impl Inspection<'_> {
 
     fn add(&mut self, text: &[u8]) -> Result<(), CsvError> {
         let text = String::from_utf8_lossy(text);
+        if let Some((format, count)) = &mut self.mintable {
+            *count += u64::from(format.can_mint_again(&text, self.now));
+        }
         let fingerprint = self.decoding.inspect(&mut self.column, &text, self.filter);
         fingerprint
             .map_or(Ok(()), |fingerprint| self.fingerprints.add(fingerprint))
