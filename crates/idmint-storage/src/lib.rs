@@ -46,7 +46,9 @@ pub mod conformance;
 
 #[cfg(any(test, feature = "testing"))]
 pub use embedded::simulation::{SimulatedDatabase, SimulatedDisk, SimulatedHorizon};
-pub use embedded::{AdoptedFolder, AdoptedNode, AdoptionNote, AdoptionProgress, FleetFolder};
+pub use embedded::{
+    AdoptedFolder, AdoptedNode, AdoptionNote, AdoptionProgress, FleetFolder, NextStart,
+};
 pub use engine::OwnEngine;
 pub use etcd_settings::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, Obstacle, StoreError, WithCauses};

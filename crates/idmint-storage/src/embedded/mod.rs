@@ -4,6 +4,7 @@ mod block_file;
 mod data_dir;
 mod file_place;
 mod file_system;
+mod overlay_file;
 
 mod database_file;
 
@@ -20,6 +21,7 @@ mod folder;
 
 mod adopted_folder;
 mod fleet_folder;
+mod next_start;
 
 #[cfg(test)]
 mod flips_tests;
@@ -28,4 +30,5 @@ pub use adopted_folder::AdoptedFolder;
 pub use adoption_note::{AdoptionNote, AdoptionProgress};
 pub use fleet_folder::{AdoptedNode, FleetFolder};
 pub(super) use folder::Folder;
+pub use next_start::NextStart;
 pub(crate) use tables::{Database, FormatsTable, RecordTables};

@@ -59,7 +59,7 @@ impl CommitMark {
     ///
     /// # Errors
     /// Returns the version of an intact mark that a later version of this program has written.
-    pub(super) fn read(file: Arc<dyn BlockFile>) -> Result<CommitMark, u32> {
+    pub(in crate::embedded) fn read(file: Arc<dyn BlockFile>) -> Result<CommitMark, u32> {
         let number = match file.read_block(BLOCK) {
             Ok(block) => {
                 if let Some(version) = later_version(&block) {

@@ -19,6 +19,7 @@ use crate::embedded::database_file::{self, OtherLayout};
 use crate::embedded::file_place::{Displaced, FilePlace};
 use crate::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::embedded::horizon::CommitMark;
+use crate::embedded::overlay_file::OverlayFile;
 use crate::failure::{FailureKind, StoreError};
 
 /// The cache size of the engine: 32 MiB.
@@ -140,6 +141,23 @@ impl Database {
         let open = opener_of(path, mark);
         let engine = catch_panic(path, &open)?;
         Database::with_engine(engine, Some(Box::new(open)), path).in_place()
+    }
+
+    /// Opens an existing database file without changing or locking it. Everything that is written
+    /// stays in memory. The file must have every commit up to the number in `mark`.
+    ///
+    /// # Errors
+    /// Returns any variant of [`DatabaseError`]. Another process may write to the file at the same
+    /// time. The file can then look damaged.
+    pub(crate) fn open_overlaid(
+        path: &Path,
+        mark: Arc<CommitMark>,
+    ) -> Result<Database, DatabaseError> {
+        let engine = catch_panic(path, || {
+            let file = Arc::new(OverlayFile::open(path)?);
+            Engine::open(database_file::open(file, path, &builder())?, mark)
+        })?;
+        Ok(Database::with_engine(engine, None, path))
     }
 
     /// Creates a database file, which is durable when this function returns. Later commits raise

@@ -1,0 +1,211 @@
+//! Finds out whether the next start on a folder would succeed, without changing the folder.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::adoption_note::AdoptionNote;
+use super::data_dir::{DATABASE_NAME, DataDirError};
+use super::fleet_folder::FormerFleet;
+use super::folder::OpenError;
+use super::horizon::{CommitMark, HorizonError, HorizonFile};
+use super::overlay_file::OverlayFile;
+use super::tables::{Database, FormatsTable, RecordTables};
+use crate::failure::{FailureKind, StoreError};
+use crate::kept_formats::{FormatsError, KeptFormat};
+use crate::records::NumberStore;
+use idmint_core::time::UnixNanos;
+use idmint_records::ledger::NumberRules;
+
+/// The number of attempts to read a folder. While a node runs, a file may change between two reads,
+/// so that it looks damaged.
+const ATTEMPTS: usize = 5;
+
+/// The kind of start for which a folder is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextStart {
+    /// The folder is missing or has no horizon, so the next start is the first one.
+    First,
+    /// The folder has this horizon, and its formats and series are those of the configuration.
+    Again(UnixNanos),
+    /// This user may not read the folder.
+    Unreadable,
+}
+
+impl NextStart {
+    /// Compares a configuration with the data in the folder `dir`, like the next start. Nothing is
+    /// locked or written, and a node may run on the folder.
+    ///
+    /// # Errors
+    /// Returns the [`FormatsError`] that would end the next start without a floor.
+    pub fn on(
+        dir: &Path,
+        slot: u32,
+        slots: u32,
+        formats: &[KeptFormat],
+        rules: &NumberRules,
+    ) -> Result<NextStart, FormatsError> {
+        let compare = || compare(dir, slot, slots, formats, rules);
+        for _ in 1..ATTEMPTS {
+            match compare() {
+                Err(error) if error.failure_kind() == FailureKind::Damaged => {}
+                compared => return compared,
+            }
+        }
+        compare()
+    }
+}
+
+fn compare(
+    dir: &Path,
+    slot: u32,
+    slots: u32,
+    formats: &[KeptFormat],
+    rules: &NumberRules,
+) -> Result<NextStart, FormatsError> {
+    let (horizon_path, database_path) = (dir.join("horizon"), dir.join(DATABASE_NAME));
+    let (has_horizon, has_database) = match (find(&horizon_path), find(&database_path)) {
+        (Ok(horizon), Ok(database)) => (horizon, database),
+        (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::PermissionDenied => {
+            return Ok(NextStart::Unreadable);
+        }
+        (Err(cause), _) | (_, Err(cause)) => return Err(not_usable(dir, cause).into()),
+    };
+    let note = AdoptionNote::read(&dir.join("adoption.json"));
+    let note = note.map_err(|error| StoreError::from(OpenError::from(error)))?;
+    let adopted = |note| {
+        let path = dir.to_owned();
+        StoreError::from(OpenError::Adopted { path, note })
+    };
+    if let Some(note) = note {
+        return Err(adopted(Some(Box::new(note))).into());
+    }
+    if !has_horizon {
+        let former = match FormerFleet::find(dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(NextStart::First),
+            found => found.map_err(|cause| not_usable(dir, cause))?,
+        };
+        let error = match (has_database, former) {
+            (true, _) => OpenError::HorizonMissing { path: horizon_path },
+            (false, Some(FormerFleet { path, .. })) => OpenError::FormerFleet { path },
+            (false, None) => return Ok(NextStart::First),
+        };
+        return Err(StoreError::from(error).into());
+    }
+    let overlay = || {
+        OverlayFile::open(&horizon_path).map_err(|cause| {
+            let path = horizon_path.clone();
+            StoreError::from(HorizonError::NotOpened { path, cause })
+        })
+    };
+    let (horizon, _) =
+        HorizonFile::read_from(overlay()?, &horizon_path, slot).map_err(StoreError::from)?;
+    if horizon.is_adopted() {
+        return Err(adopted(None).into());
+    }
+    if !has_database {
+        if horizon.has_records() {
+            let path = database_path;
+            return Err(StoreError::from(OpenError::DatabaseMissing { path }).into());
+        }
+        return Ok(NextStart::Again(horizon.horizon()));
+    }
+    let mark = CommitMark::read(Arc::new(overlay()?)).map_err(|version| {
+        let path = horizon_path.clone();
+        StoreError::from(HorizonError::UnknownVersion { path, version })
+    })?;
+    let database = Database::open_overlaid(&database_path, Arc::new(mark));
+    let database = database.map_err(StoreError::from)?;
+    FormatsTable::new(&database).agree(slots, formats)?;
+    let records = RecordTables::open(Arc::new(database)).map_err(StoreError::from)?;
+    records.agree_on_rules(rules)?;
+    Ok(NextStart::Again(horizon.horizon()))
+}
+
+/// Returns `true` if the file exists and can be read.
+fn find(path: &Path) -> io::Result<bool> {
+    match File::open(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn not_usable(dir: &Path, cause: io::Error) -> StoreError {
+    let error = DataDirError::NotUsable {
+        path: dir.to_owned(),
+        step: "look into",
+        cause,
+    };
+    OpenError::from(error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use super::*;
+    use crate::engine::OwnEngine;
+    use crate::start::Opened;
+    use idmint_core::minting::HorizonPlan;
+
+    fn format(tick: &str) -> KeptFormat {
+        KeptFormat {
+            name: "mine".to_owned(),
+            description: BTreeMap::from([("tick".to_owned(), tick.to_owned())]),
+            is_minted: true,
+        }
+    }
+
+    #[test]
+    fn what_would_end_the_next_start_is_found_while_a_node_runs_and_nothing_is_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let dir = folder.path().join("data");
+        let next = |slot, slots, tick: &str| {
+            NextStart::on(&dir, slot, slots, &[format(tick)], &NumberRules::default())
+        };
+        assert!(matches!(next(0, 4, "1ms"), Ok(NextStart::First)));
+        assert!(!dir.exists(), "the folder is not created");
+
+        let engine = OwnEngine::Embedded {
+            data_dir: dir.clone(),
+        };
+        let Ok(Opened::First(first)) = engine.open(0, None) else {
+            panic!("an empty folder")
+        };
+        let (reserved, _) = first
+            .reserve(HorizonPlan::at(UnixNanos::from_seconds(1_800_000_000)))
+            .expect("a horizon");
+        let store = reserved.agree_on_formats(4, &[format("1ms")]).expect("new");
+        let mut running = Some(store);
+        for _ in 0..2 {
+            let files = || {
+                let mut files = Vec::new();
+                for entry in fs::read_dir(&dir).expect("the folder") {
+                    let path = entry.expect("an entry").path();
+                    files.push((path.clone(), fs::read(path).expect("a file")));
+                }
+                files.sort();
+                files
+            };
+            let before = files();
+            assert!(matches!(next(0, 4, "1ms"), Ok(NextStart::Again(_))));
+            let changed = next(0, 4, "1s").expect_err("another tick");
+            assert!(matches!(changed, FormatsError::Changed { .. }), "{changed}");
+            let slots = next(0, 5, "1ms").expect_err("more slots");
+            assert!(
+                matches!(slots, FormatsError::SlotsChanged { .. }),
+                "{slots}"
+            );
+            let slot = next(1, 4, "1ms").expect_err("another slot");
+            assert!(slot.to_string().contains("slot 0"), "{slot}");
+            assert!(files() == before, "no file has changed");
+            drop(running.take());
+        }
+        fs::remove_file(dir.join("horizon")).expect("it is removed");
+        let missing = next(0, 4, "1ms").expect_err("a lost horizon");
+        assert_eq!(missing.failure_kind(), FailureKind::Damaged);
+    }
+}
