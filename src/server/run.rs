@@ -199,6 +199,18 @@ pub async fn run(
     outcome
 }
 
+/// Checks that only callers with credentials can mint, or that the operator permits all of them.
+///
+/// # Errors
+/// Returns [`RunError::Public`] if other machines could mint without credentials.
+pub fn check_callers(config: &Config, insecure_public: bool) -> Result<(), RunError> {
+    let listen = config.http.listen;
+    if config.http.is_public() && !config.http.asks_callers() && !insecure_public {
+        return Err(RunError::Public { listen });
+    }
+    Ok(())
+}
+
 /// Checks that this node may use its slot. A node that other machines can reach must have a slot
 /// that no second node can use.
 ///
@@ -229,9 +241,7 @@ pub async fn open(
     clock: Arc<Clock>,
 ) -> Result<Running, RunError> {
     let listen = config.http.listen;
-    if config.http.is_public() && !config.http.asks_callers() && !options.insecure_public {
-        return Err(RunError::Public { listen });
-    }
+    check_callers(config, options.insecure_public)?;
     check_slot(config)?;
     let registry = registry();
     let service = assemble(config, clock, &options.randomness(), &registry)?;

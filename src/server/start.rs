@@ -7,14 +7,14 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
-use super::config::Config;
+use super::config::{Assignment, Config, EngineChoice};
 use super::other_generator::{OtherGeneratorError, check_start_after, exclude_ids};
 use idmint_core::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
 use idmint_core::time::{Clock, UnixNanos};
 use idmint_service::{Conjunctions, Service};
 use idmint_storage::{
-    FailureKind, FormatsError, HorizonWriterHandle, Opened, RecordWriterHandle, Records, Reserver,
-    StoreError,
+    FailureKind, FormatsError, HorizonWriterHandle, NextStart, Opened, OwnEngine,
+    RecordWriterHandle, Records, Reserver, StoreError,
 };
 
 /// The interval at which a waiting start checks its clock.
@@ -186,6 +186,27 @@ pub async fn begin(
     Ok(writer)
 }
 
+/// Compares the configuration with the data of this node, like the next start. Nothing is written,
+/// and the node may be running. Returns the result in words, or `None` if this node has no data
+/// directory of its own.
+///
+/// # Errors
+/// Returns the [`StartError`] that would end the next start.
+pub fn check_data_dir(config: &Config, service: &Service) -> Result<Option<String>, StartError> {
+    let EngineChoice::Own(OwnEngine::Embedded { data_dir }) = config.engine_choice() else {
+        return Ok(None);
+    };
+    let Assignment { slot, slots, .. } = config.worker.assignment();
+    let (formats, rules) = (kept_formats(service), service.number_rules());
+    let next = NextStart::on(&data_dir, slot, slots, &formats, rules)?;
+    let data_dir = data_dir.display();
+    Ok(Some(match next {
+        NextStart::First => format!("{data_dir}, no ids were minted yet"),
+        NextStart::Again(horizon) => format!("{data_dir}, agrees, reserved until {horizon}"),
+        NextStart::Unreadable => format!("{data_dir}, not compared: this user may not read it"),
+    }))
+}
+
 /// Makes this process avoid ids of other generators. Minting must not begin before `from`.
 pub(super) async fn keep_clear(
     service: &Service,
@@ -351,7 +372,7 @@ mod tests {
         Event, KeyHash, LedgerId, LedgerRequest, RequestMark, SeriesName, digest_of,
     };
     use idmint_service::{IdSource, ServedFormat, ServiceError};
-    use idmint_storage::{Appended, OwnEngine, RecordError, SimulatedDisk, SimulatedHorizon};
+    use idmint_storage::{Appended, RecordError, SimulatedDisk, SimulatedHorizon};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
     const RULE: StartRule = StartRule {

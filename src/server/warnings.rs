@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::expiries::warn_of_expiries;
 use crate::server::config::Config;
-use idmint_core::id::{FieldKind, Format, PRESETS};
+use idmint_core::id::{FieldKind, Format, Rule};
 use idmint_core::time::UnixTime;
 use idmint_service::Service;
 
@@ -15,8 +15,8 @@ use idmint_service::Service;
 const END_WARNED: Duration = Duration::from_secs(365 * 86_400);
 
 /// Returns warnings about a valid configuration. They concern formats that have not begun, have
-/// ended, end within a year, or have other fields than the built-in format of the same name. They
-/// also concern series whose numbers can have equal texts, and settings that the environment
+/// ended, end within a year, do not sort by time, or differ from the built-in format of the same
+/// name. They also concern series whose numbers can have equal texts, and settings that the environment
 /// overrides.
 pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let now = service.clock().now();
@@ -24,18 +24,16 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let mut warnings = config.origins.overruled.clone();
     for format in service.formats().iter().map(|served| served.format()) {
         warnings.extend(of_time(format, now, soon));
-        let is_built_in = PRESETS.iter().any(|preset| preset.name == format.name);
-        let has_other_fields = config
-            .formats
-            .definitions
-            .get(&format.name)
-            .is_some_and(|table| table.contains_key("fields"));
-        if is_built_in && has_other_fields {
+        if !config.formats.definitions.contains_key(&format.name) {
+            continue;
+        }
+        if differs_from_built_in(format) {
             warnings.push(format!(
                 "{} is not the built-in format of that name, but a configured one",
                 format.name
             ));
         }
+        warnings.extend(of_order(format));
     }
     for rule in service.number_rules().with_equal_texts() {
         warnings.push(format!(
@@ -79,6 +77,29 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
             has_none && has_object && format.rule.is_counted()
         });
     formats.map(|format| format.name.as_str())
+}
+
+/// `true` if a built-in format has this name, and its ids or texts are others.
+fn differs_from_built_in(format: &Format) -> bool {
+    let identity = |format: &Format| {
+        let mut identity = format.identity();
+        // Another generator can have the lowest worker numbers of the same format.
+        identity.remove("first_worker");
+        (identity, format.canonical().digest())
+    };
+    Format::built_in(&format.name).is_some_and(|built_in| identity(&built_in) != identity(format))
+}
+
+fn of_order(format: &Format) -> Option<String> {
+    let mut fields = format.variants[0].layout.fields().iter();
+    let first = fields.find(|field| matches!(field.kind, FieldKind::Time | FieldKind::Worker))?;
+    let is_worker = first.kind == FieldKind::Worker && format.rule == Rule::Sequenced;
+    is_worker.then(|| {
+        format!(
+            "{}: field `{}` stands above the time, so ids of several workers do not sort by time: put the time first",
+            format.name, first.name
+        )
+    })
 }
 
 fn of_time(format: &Format, now: UnixTime, soon: UnixTime) -> Option<String> {

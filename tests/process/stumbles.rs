@@ -1,5 +1,6 @@
 //! Mistakes that stopped people on their first day. Each message names the mistake and the remedy.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -15,6 +16,9 @@ fn check(home: &Home, toml: &str) -> Ended {
 fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_one() {
     let home = Home::new();
     let other_fields = "fields = [{ name = 'time', kind = 'time', bits = 41 }, { name = 'sequence', kind = 'sequence', bits = 9 }]";
+    let worker_first = "fields = [{ name = 'worker', kind = 'worker', digits = 1, radix = 36 }, \
+        { name = 'time', kind = 'time', digits = 6, radix = 36 }, \
+        { name = 'sequence', kind = 'sequence', digits = 2, radix = 36 }]";
     for (toml, words) in [
         (
             "[formats.later]\nlike = 'payment'\nepoch = '2200-01-01T00:00:00Z'",
@@ -31,6 +35,14 @@ fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_
         (
             &format!("[formats.twitter]\n{other_fields}"),
             "twitter is not the built-in format of that name",
+        ),
+        (
+            "[formats.twitter]\nepoch = '2024-01-01T00:00:00Z'",
+            "twitter is not the built-in format of that name",
+        ),
+        (
+            &format!("[formats.mine]\nlike = 'payment'\n{worker_first}"),
+            "mine: field `worker` stands above the time",
         ),
     ] {
         let ended = check(&home, toml);
@@ -239,5 +251,102 @@ fn a_format_that_is_off_is_said_to_be_off_and_how_to_turn_it_on() {
     assert!(
         body.contains(r#"is disabled: set formats.payment-wide.enabled = true"#),
         "{body}"
+    );
+}
+
+#[test]
+fn check_finds_what_would_end_the_next_start_and_leaves_the_running_node_alone() {
+    let home = Home::new();
+    let data_dir = format!("storage.data_dir = {:?}\n", home.data_dir());
+    let format = "[formats.mine]\nlike = 'payment'\n";
+    let numbers = "[numbers.inv]\npattern = 'inv-*'\n";
+    let right = format!("{data_dir}{format}{numbers}");
+    let first = check(&home, &right);
+    first.assert(0, &[]);
+    assert!(
+        first.out.contains("no ids were minted yet"),
+        "{}",
+        first.out
+    );
+    assert!(!home.data_dir().exists());
+
+    let service = Service::start(home.serve_with(&right));
+    service.wait_until_ready();
+    let series = [
+        "numbers",
+        "next",
+        "inv-1",
+        "--key",
+        "one",
+        "--server",
+        &service.url(),
+    ];
+    run(idmint(&series)).assert(0, &[]);
+    let mut ids = service.mint("mine?count=3");
+    let compare = || {
+        let agrees = check(&home, &right);
+        agrees.assert(0, &[]);
+        assert!(
+            agrees.out.contains("agrees, reserved until"),
+            "{}",
+            agrees.out
+        );
+        for (wrong, words) in [
+            (
+                format!("{data_dir}{format}tick = '2s'\n{numbers}"),
+                ["\"mine\" has changed", "tick: kept 1s, now 2s"],
+            ),
+            (format!("{right}kind = 'blocks'\n"), ["inv-1", "blocks"]),
+            (
+                format!("{right}[worker]\nslots = 2\nslot = 0\nexclusive = true\n"),
+                ["worker.slots was 1", "is 2"],
+            ),
+        ] {
+            check(&home, &wrong).assert(78, &words);
+        }
+        let other_slot = format!("{right}[worker]\nslots = 2\nslot = 1\nexclusive = true\n");
+        check(&home, &other_slot).assert(65, &["slot 0", "slot 1 is configured"]);
+    };
+    compare();
+    ids.extend(service.mint("mine?count=3"));
+    let distinct: HashSet<&String> = ids.iter().collect();
+    assert_eq!(distinct.len(), 6, "{ids:?}");
+    service.kill();
+    compare();
+    let service = Service::start(home.serve_with(&right));
+    service.wait_until_ready();
+    assert_eq!(service.mint("mine").len(), 1);
+}
+
+#[test]
+fn check_refuses_a_public_address_without_credentials_as_serve_does() {
+    let home = Home::new();
+    let public = "http.listen = '0.0.0.0:0'\nworker.exclusive = true\n";
+    check(&home, public).assert(78, &["http.listen = 0.0.0.0:0", "--insecure-public"]);
+    let file = home.path("checked.toml");
+    let file = file.to_str().unwrap();
+    run(idmint(&["check", "--config", file, "--insecure-public"])).assert(0, &[]);
+}
+
+#[test]
+fn notes_about_formats_that_the_file_does_not_name_are_one_line() {
+    let home = Home::new();
+    let checked = check(&home, "[formats.mine]\nlike = 'snowflake'");
+    let notes = checked
+        .out
+        .lines()
+        .filter(|line| line.contains(" may look like "));
+    let notes: Vec<&str> = notes.collect();
+    assert!(
+        notes[0].starts_with("an id of mine may look like one of "),
+        "{notes:?}"
+    );
+    assert!(
+        notes[1].starts_with("ids of these formats may look like ids of others: "),
+        "{notes:?}"
+    );
+    assert!(
+        notes[1].contains("twitter") && notes.len() == 2,
+        "{notes:?}"
     );
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use prometheus::Registry;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
-use crate::server::config::EngineChoice;
-use crate::server::config::{AssignmentKind, Config};
+use crate::server::config::{AssignmentKind, Config, EngineChoice, INSECURE_PUBLIC};
 use crate::server::{
-    assemble, check_access, check_all_slots, check_slot, formats_table, other_generators,
-    read_etcd_expiries, warnings,
+    RunError, assemble, check_access, check_all_slots, check_callers, check_data_dir, check_slot,
+    formats_table, other_generators, read_etcd_expiries, warnings,
 };
 use idmint_core::minting::Randomness;
 use idmint_core::time::Clock;
@@ -24,22 +24,30 @@ use idmint_storage::EtcdEndpoint;
 pub(in crate::cli) struct Check {
     #[command(flatten)]
     settings: Settings,
+    /// Accept a configuration that `serve` accepts only with this flag.
+    #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
+    insecure_public: bool,
 }
 
 impl Check {
     /// Prints the formats with their worker numbers, rates and last days. Also prints which formats
-    /// are easily confused, and the warnings about the configuration.
+    /// are easily confused, and the warnings about the configuration. The data directory is
+    /// compared with the configuration, but not changed.
     ///
     /// # Errors
-    /// Returns exit code 78, naming the invalid setting or the expired certificate.
+    /// Returns the exit code of `idmint serve` with this configuration: 78, naming the invalid
+    /// setting, the expired certificate or what differs from the data directory, or 65 if the data
+    /// directory is damaged.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());
         let service = service?;
+        check_callers(&config, self.insecure_public)?;
         check_slot(&config)?;
         check_all_slots(&config, &service)?;
         let access = check_access(&config, &service)?;
+        let data_dir = check_data_dir(&config, &service).map_err(RunError::from)?;
         let mut lines = vec![
             format!(
                 "listens on        {}://{}",
@@ -61,6 +69,7 @@ impl Check {
                 .map(|rate| format!("rate              {rate} requests a second for each")),
         );
         lines.extend([format!("slot              {}", slot_text(&config))]);
+        lines.extend(data_dir.map(|compared| format!("data directory    {compared}")));
         if let EngineChoice::Etcd(etcd) = config.engine_choice() {
             let endpoints: Vec<_> = etcd.endpoints.iter().map(EtcdEndpoint::as_str).collect();
             lines.push(format!(
@@ -88,9 +97,19 @@ impl Check {
         let kept_clear_of = other_generators(&service, config.clock.max_ahead)?;
         lines.extend((!kept_clear_of.is_empty()).then(String::new));
         lines.extend(kept_clear_of);
-        lines.extend(clashes(&service).into_iter().map(|(name, others)| {
+        let (named, others): (Vec<_>, Vec<_>) = clashes(&service)
+            .into_iter()
+            .partition(|(name, _)| config.formats.names(name));
+        lines.extend(named.iter().map(|(name, rivals)| {
             format!(
                 "\nan id of {name} may look like one of {}: decode it with ?format={name}",
+                rivals.join(", ")
+            )
+        }));
+        let others: Vec<_> = others.iter().map(|(name, _)| *name).collect();
+        lines.extend((!others.is_empty()).then(|| {
+            format!(
+                "\nids of these formats may look like ids of others: {}; decode them with ?format=NAME",
                 others.join(", ")
             )
         }));

@@ -28,6 +28,14 @@ pub struct FormatsConfig {
     pub definitions: BTreeMap<String, toml::Table>,
 }
 
+impl FormatsConfig {
+    /// `true` if the configuration defines, changes or enables the format with this name.
+    pub fn names(&self, format: &str) -> bool {
+        let mut enabled = self.enabled.iter().flatten();
+        self.definitions.contains_key(format) || enabled.any(|name| name == format)
+    }
+}
+
 impl<'de> Deserialize<'de> for FormatsConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(FormatsVisitor)
