@@ -1,11 +1,15 @@
 //! The configuration for a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tracing::{info, warn};
 
 use super::exit::Failure;
 use crate::server::config::{Config, ConfigError};
+
+/// The name that the documentation gives to a configuration file.
+const USUAL_NAME: &str = "idmint.toml";
 
 /// The configuration: defaults, then a file, then the environment, then flags.
 #[derive(Debug, Args)]
@@ -22,6 +26,20 @@ impl Settings {
     /// Returns exit code 78, naming the invalid setting and its origin.
     pub(super) fn load(&self, flags: toml::Table) -> Result<Config, Failure> {
         Ok(self.read(flags)?)
+    }
+
+    /// Logs which file was read. Warns if none was read although the current folder has one.
+    pub(super) fn log_file(&self) {
+        match &self.config {
+            Some(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                info!(path = %path.display(), "the configuration file is {}", path.display());
+            }
+            None if Path::new(USUAL_NAME).exists() => warn!(
+                "no configuration file was read: ./{USUAL_NAME} exists, but --config {USUAL_NAME} was not given"
+            ),
+            None => info!("no configuration file was read: --config was not given"),
+        }
     }
 
     /// Reads the configuration like [`load`](Self::load), but returns a [`ConfigError`] instead of

@@ -350,3 +350,19 @@ fn notes_about_formats_that_the_file_does_not_name_are_one_line() {
         "{notes:?}"
     );
 }
+
+#[test]
+fn serve_logs_which_file_it_has_read_or_that_it_has_read_none() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with(""));
+    let file = home.path("idmint.toml");
+    service.log_once_it_says(&format!("the configuration file is {}", file.display()));
+    service.kill();
+    let mut command = home.serve();
+    command.current_dir(file.parent().unwrap());
+    let service = Service::start(command);
+    service.log_once_it_says("no configuration file was read: ./idmint.toml exists");
+    service.kill();
+    let service = home.start();
+    service.log_once_it_says("no configuration file was read: --config was not given");
+}

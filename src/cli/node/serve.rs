@@ -111,6 +111,7 @@ impl Serve {
         let runtime = runtime
             .map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
         let telemetry = Telemetry::start(&config.log);
+        self.settings.log_file();
         if let Some(TestRun { at, seed }) = test {
             warn!(
                 "a test service: its clock stands at {at}, its seed is {seed}, and each start repeats its ids"
