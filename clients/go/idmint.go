@@ -836,6 +836,7 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 		var otherHost x509.HostnameError
 		var invalid x509.CertificateInvalidError
 		if errors.As(err, &unknown) || errors.As(err, &otherHost) || errors.As(err, &invalid) {
+			err = a.withoutToken(err)
 			message := address + " is not trusted; set Options.CAFile to the certificate of its authority: " + err.Error()
 			return &Error{Kind: ErrRefused, message: message, cause: err}
 		}
@@ -843,6 +844,7 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 		if errors.As(err, &ofURL) {
 			err = ofURL.Err
 		}
+		err = a.withoutToken(err)
 		return &Error{Kind: ErrUnavailable, message: fmt.Sprintf("%s does not answer: %v", address, err), cause: err, OutcomeUnknown: isSent}
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.share(deadline))
@@ -880,15 +882,20 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 			return wide
 		}
 		message := "the server at " + address + " is not an idmint service"
-		return &Error{Kind: ErrBadResponse, message: message, Status: response.StatusCode, cause: err, OutcomeUnknown: true}
+		return &Error{Kind: ErrBadResponse, message: message, Status: response.StatusCode, cause: a.withoutToken(err), OutcomeUnknown: true}
 	}
 	return nil
 }
 
-func (a *asking) refusal(address string, response *http.Response, body []byte) *Error {
-	if a.token != "" {
-		body = bytes.ReplaceAll(body, []byte(a.token), []byte("(token)"))
+// withoutToken replaces an error that quotes the token, which the server may repeat.
+func (a *asking) withoutToken(err error) error {
+	if a.token == "" || !strings.Contains(err.Error(), a.token) {
+		return err
 	}
+	return errors.New(strings.ReplaceAll(err.Error(), a.token, "(token)"))
+}
+
+func (a *asking) refusal(address string, response *http.Response, body []byte) *Error {
 	status := response.StatusCode
 	refusal := &Error{Kind: ErrRefused, Status: status, OutcomeUnknown: status >= 500 && status != 503}
 	if status < 200 {
@@ -897,7 +904,14 @@ func (a *asking) refusal(address string, response *http.Response, body []byte) *
 	if status == 429 || status >= 502 && status <= 504 {
 		refusal.Kind = ErrUnavailable
 	}
-	_ = json.Unmarshal(body, &refusal.Problem) // Something else may answer, such as a proxy.
+	// Something else may answer, such as a proxy.
+	if json.Unmarshal(body, &refusal.Problem) == nil && a.token != "" {
+		// A text of JSON may write the token with escapes, so compare what this package writes.
+		written, _ := json.Marshal(refusal.Problem)
+		token, _ := json.Marshal(a.token)
+		refusal.Problem = nil
+		_ = json.Unmarshal(bytes.ReplaceAll(written, token[1:len(token)-1], []byte("(token)")), &refusal.Problem)
+	}
 	member := func(name string) string { text, _ := refusal.Problem[name].(string); return text }
 	refusal.Slug, refusal.Reason = member("type")[strings.LastIndex(member("type"), "/")+1:], member("reason")
 	seconds, err := strconv.ParseFloat(response.Header.Get("Retry-After"), 64)

@@ -244,7 +244,7 @@ function numberText(format, query) {
       const lower = (number) => number.toString(radix).padStart(length, "0");
       const textOf = span < "A" || span > "a" ? lower : (number) => lower(number).toUpperCase();
       // An alphabet in another order has the same pattern, so compare the example.
-      return textOf(BigInt(format.example.value)) === format.example.encodings[encoding.name] ? textOf : null;
+      return textOf(decimal(format.example.value)) === format.example.encodings[encoding.name] ? textOf : null;
     }
   }
   return null;
@@ -408,7 +408,7 @@ class Stock {
   }
 
   #asksForFewerAfter({ status, reason, problem }, count) {
-    const most = Number(problem.limit);
+    const most = typeof problem.limit === "string" ? Number(problem.limit) : 0;
     if (status === 422 && reason === "count" && Number.isInteger(most) && most > 0 && most < count) {
       // The service never grants this many at once, so ask for its limit from now on.
       this.#count = this.#countMax = most;
@@ -548,18 +548,22 @@ class Asking {
       text = await bodyOf(response);
     } catch (failure) {
       attempt.abort();
-      const why = failure.cause ?? failure;
-      const message = `${address.url} does not answer: ${why.message}`;
-      if (/CERT|ISSUER|LEAF_SIGNATURE/.test(why.code)) {
-        throw new IdmintError("refused", `${message}; set NODE_EXTRA_CA_CERTS to the certificate of its authority`, { cause: failure });
+      const { message: why, code } = failure.cause ?? failure;
+      const message = this.#withoutToken(`${address.url} does not answer: ${why}`);
+      // A copy, because the error of Node has the response, in which the server may repeat the token.
+      const cause = Object.assign(new Error(this.#withoutToken(String(why))), { code });
+      if (/CERT|ISSUER|LEAF_SIGNATURE/.test(code)) {
+        throw new IdmintError("refused", `${message}; set NODE_EXTRA_CA_CERTS to the certificate of its authority`, { cause });
       }
-      throw new IdmintError("unavailable", message, { cause: failure, outcomeUnknown: !NOT_SENT.includes(why.code) });
+      throw new IdmintError("unavailable", message, { cause, outcomeUnknown: !NOT_SENT.includes(code) });
     } finally {
       clearTimeout(timer);
       signals.forEach((one) => one.removeEventListener("abort", end));
     }
+    // Errors quote the body, in which the server may repeat the token.
+    text = this.#withoutToken(text);
     if (!response.ok) {
-      throw refusal(address.url, response, this.#token ? text.replaceAll(this.#token, "(token)") : text);
+      throw refusal(address.url, response, text, this.#token);
     }
     try {
       return parse(JSON.parse(text));
@@ -567,6 +571,10 @@ class Asking {
       const details = { status: response.status, outcomeUnknown: true, cause };
       throw new IdmintError("bad-response", `the server at ${address.url} is not an idmint service`, details);
     }
+  }
+
+  #withoutToken(text) {
+    return this.#token ? text.replaceAll(this.#token, "(token)") : text;
   }
 
   #sleep(ms, signal) {
@@ -616,20 +624,25 @@ async function bodyOf(response) {
   return parts.join("") + decoder.decode();
 }
 
-function refusal(url, response, text) {
+function refusal(url, response, text, token) {
   let problem;
   try {
-    problem = JSON.parse(text);
+    problem = objectOf(JSON.parse(text));
+    if (token) {
+      // A text of JSON may write the token with escapes, so compare what this program writes.
+      problem = JSON.parse(JSON.stringify(problem).replaceAll(JSON.stringify(token).slice(1, -1), "(token)"));
+    }
   } catch {
     // Something else answers, such as a proxy.
+    problem = {};
   }
-  problem = typeof problem === "object" && problem !== null ? problem : {};
   const { status } = response;
   // In a browser a redirect has no status.
   const redirects = response.type === "opaqueredirect" || (status >= 300 && status < 400);
-  const remedy = REMEDIES[status] ?? (problem.example && `this works: ${problem.example}`);
-  const detail = problem.detail ?? (redirects ? "it redirects, which is not followed" : "no reason is given");
-  const message = `${url} answers ${status}: ${String(detail).slice(0, 1000)}`;
+  const said = (member) => (typeof problem[member] === "string" ? problem[member] : "");
+  const remedy = REMEDIES[status] ?? (said("example") && `this works: ${said("example")}`);
+  const detail = said("detail") || (redirects ? "it redirects, which is not followed" : "no reason is given");
+  const message = `${url} answers ${status}: ${detail.slice(0, 1000)}`;
   const wait = typeof problem.retry_after_ms === "number" ? problem.retry_after_ms : Number(response.headers.get("retry-after")) * 1000;
   const retryAfterMs = wait > 0 ? Math.min(wait, RETRY_AFTER_MAX_MS) : 0;
   const details = { status, problem, retryAfterMs, outcomeUnknown: status >= 500 && status !== 503 };

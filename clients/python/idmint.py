@@ -41,9 +41,10 @@ import urllib.parse
 import uuid
 import weakref
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Dict, Generic, Iterable, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Generic, NoReturn, Optional, TypeVar, Union, cast
 
 __all__ = ["BadResponse", "Closed", "IdmintError", "Ids", "Refused", "SeriesNumber", "Unavailable"]
 __version__ = "0.1.0"
@@ -176,15 +177,15 @@ class Ids:
             await asyncio.get_running_loop().run_in_executor(None, self._learn)
         return self._text_of(await self._numbers.anext()) if callable(self._text_of) else await self._texts.anext()
 
-    def mint(self, count: int) -> List[str]:
+    def mint(self, count: int) -> list[str]:
         """Mints ids now and returns their texts: all of them or none. A retry mints other ids, so no id comes twice."""
         return self._ask("POST", self._target(count), functools.partial(_texts, count))
 
-    def decode(self, text: str) -> Dict[str, Any]:
+    def decode(self, text: str) -> dict[str, Any]:
         """Returns the response of GET /decode/{id}: the possible readings of a text. Raises Refused, status 404, if it is no id."""
         return self._ask("GET", "/decode/" + urllib.parse.quote(text, safe=""), _object)
 
-    def append(self, ledger: str, events: Sequence[Mapping[str, Any]], key: Optional[str] = None) -> List[str]:
+    def append(self, ledger: str, events: Sequence[Mapping[str, Any]], key: Optional[str] = None) -> list[str]:
         """Appends events to a ledger and returns their ids. The same key (default: a random one) appends once."""
         headers = {"Idempotency-Key": _checked_key(uuid.uuid4().hex if key is None else key), "Content-Type": "application/json"}
         target, body = f"/ledgers/{urllib.parse.quote(ledger, safe='')}/events", json.dumps({"events": list(events)})
@@ -272,13 +273,13 @@ class _Stock(Generic[T]):
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         # The ids that are handed out and when they expire; then the pieces after them.
-        self._piece: Tuple[Iterator[T], float] = (iter(()), 0.0)
-        self._pieces: deque[Tuple[Iterator[T], float]] = deque()
+        self._piece: tuple[Iterator[T], float] = (iter(()), 0.0)
+        self._pieces: deque[tuple[Iterator[T], float]] = deque()
         self._count, self._filled_at, self._grows_at = self._count_min, 0.0, 0.0
         self._filler: Optional[threading.Thread] = None
         self._error: Optional[IdmintError] = None
         self._failures, self._retry_at = 0, 0.0
-        self._tasks: List[Tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
         self.is_closed = False
 
     def next(self, _now: Callable[[], float] = _now, _has_gil: bool = _HAS_GIL) -> T:
@@ -367,7 +368,7 @@ class _Stock(Generic[T]):
         return value
 
     def _fill(self) -> None:
-        pieces: Tuple[Tuple[Iterator[T], float], ...] = ()
+        pieces: tuple[tuple[Iterator[T], float], ...] = ()
         error: Optional[IdmintError] = None
         for _ in range(2):
             asked_at, count = _now(), self._count
@@ -435,7 +436,7 @@ class _Address:
     def restart(self) -> None:
         self.failures, self.not_before = 0, 0.0
         self.error: Optional[IdmintError] = None
-        self.idle: List[_Connection] = []
+        self.idle: list[_Connection] = []
 
     def fails(self, error: IdmintError) -> None:
         self.failures, self.error = self.failures + 1, error
@@ -448,16 +449,16 @@ class _Address:
 class _Http:
     """Requests to any address that answers."""
 
-    def __init__(self, urls: List[str], token: Optional[str], timeout: float, ca_file: Union[str, os.PathLike[str], None]) -> None:
+    def __init__(self, urls: list[str], token: Optional[str], timeout: float, ca_file: Union[str, os.PathLike[str], None]) -> None:
         self._addresses = [_Address(url) for url in urls]
         if not urls:
             raise ValueError("urls has no address")
-        self._headers, self._secret, self._timeout = {"User-Agent": f"idmint-python/{__version__}"}, b"", timeout
+        self._headers, self._secret, self._timeout = {"User-Agent": f"idmint-python/{__version__}"}, "", timeout
         if token:
             token = token.strip()
             if not _VISIBLE_ASCII.fullmatch(token):
                 raise ValueError("token must be visible ASCII characters, at least one")
-            self._headers["Authorization"], self._secret = f"Bearer {token}", token.encode()
+            self._headers["Authorization"], self._secret = f"Bearer {token}", token
         is_secure = any(address.is_secure for address in self._addresses)
         self._context = ssl.create_default_context(cafile=ca_file) if is_secure else None
         self._open: set[_Connection] = set()
@@ -539,14 +540,13 @@ class _Http:
             try:
                 return parse(json.loads(answer))
             except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as failure:
+                # The error of a decoder contains the whole text, in which the server may repeat the token.
                 raise BadResponse(f"the server at {address.url} is not an idmint service", response.status,
-                                  outcome_unknown=True) from failure
-        if self._secret:
-            answer = answer.replace(self._secret, b"(token)")
-        raise _error(address.url, response.status, response.getheader("Retry-After"), answer)
+                                  outcome_unknown=True) from None if isinstance(failure, UnicodeError) else failure
+        raise _error(address.url, response.status, response.getheader("Retry-After"), answer, self._secret)
 
     def _exchange(self, address: _Address, method: str, target: str, headers: Mapping[str, str], body: Optional[bytes],
-                  until: float) -> Tuple[http.client.HTTPResponse, bytes]:
+                  until: float) -> tuple[http.client.HTTPResponse, bytes]:
         is_sent, was_idle = False, True
         while True:
             with self._lock:
@@ -563,18 +563,20 @@ class _Http:
                 answer = _body(response)
             except ssl.SSLCertVerificationError as failure:
                 self._drop(connection)
-                raise Refused(f"{address.url} is not trusted: {failure.verify_message}; set ca_file= to the certificate of its "
-                              "authority") from failure
+                raise Refused(f"{address.url} is not trusted: {failure.verify_message}; "
+                              + "set ca_file= to the certificate of its authority") from failure
             except (OSError, ValueError, http.client.HTTPException) as failure:
                 self._drop(connection)
                 if self._is_closed.is_set():
-                    raise _closed(is_sent) from failure
+                    raise _closed(is_sent) from None
                 # The service may have closed an idle connection, so try a new one.
                 if was_idle and not isinstance(failure, socket.timeout):
                     was_idle = False
                     continue
-                kind = type(failure).__name__ if isinstance(failure, http.client.HTTPException) else str(failure)
-                raise Unavailable(f"{address.url} does not answer: {kind}", outcome_unknown=is_sent) from failure
+                if isinstance(failure, OSError):
+                    raise Unavailable(f"{address.url} does not answer: {failure}", outcome_unknown=is_sent) from failure
+                # Other errors quote the response, in which the server may repeat the token.
+                raise Unavailable(f"{address.url} does not answer: {type(failure).__name__}", outcome_unknown=is_sent) from None
             with self._lock:
                 keeps = not response.will_close and not self._is_closed.is_set()
                 if keeps:
@@ -639,7 +641,7 @@ class _Socket:
     def sendall(self, data: bytes) -> None:
         self.within_time().sendall(data)
 
-    def makefile(self, mode: str) -> io.BufferedReader:
+    def makefile(self, _mode: str) -> io.BufferedReader:
         return io.BufferedReader(_Reader(self))
 
 
@@ -682,30 +684,33 @@ def _body(response: http.client.HTTPResponse) -> bytes:
     return bytes(body)
 
 
-def _error(url: str, status: int, header: Optional[str], answer: bytes) -> IdmintError:
+def _error(url: str, status: int, header: Optional[str], answer: bytes, secret: str) -> IdmintError:
     try:
-        problem = json.loads(answer)
-    except (ValueError, RecursionError):
-        problem = None
-    problem = problem if isinstance(problem, dict) else {}
+        problem = _object(json.loads(answer))
+        if secret:
+            # A text of JSON may write the token with escapes, so compare what this library writes.
+            problem = json.loads(json.dumps(problem).replace(json.dumps(secret)[1:-1], "(token)"))
+    except (RecursionError, TypeError, ValueError):
+        problem = {}
     retry_after, exact = None, problem.get("retry_after_ms")
     if isinstance(exact, (int, float)) and exact >= 0:
         retry_after = min(exact, _RETRY_AFTER_MAX * 1000) / 1000
     elif header is not None and re.fullmatch("[0-9]{1,20}", header):
         retry_after = min(float(header), _RETRY_AFTER_MAX)
-    detail = problem.get("detail") or ("it redirects, which is not followed" if 300 <= status < 400 else "no reason is given")
-    example = problem.get("example")
-    remedy = _REMEDIES.get(status) or (f"this works: {example}" if example else None)
+    detail, example = problem.get("detail"), problem.get("example")
+    if not isinstance(detail, str) or not detail:
+        detail = "it redirects, which is not followed" if 300 <= status < 400 else "no reason is given"
+    remedy = _REMEDIES.get(status) or (f"this works: {example}" if isinstance(example, str) else None)
     message = f"{url} answers {status}: {detail}"[:1000]
     kind = Unavailable if status in _TRANSIENT else Refused if status >= 300 else BadResponse
     outcome_unknown = status < 300 or (status >= 500 and status != 503)
     return kind(f"{message}; {remedy}" if remedy else message, status, problem, retry_after, outcome_unknown)
 
 
-def _object(answer: Any) -> Dict[str, Any]:
+def _object(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise TypeError("no object")
-    return answer
+    return cast("dict[str, Any]", answer)
 
 
 def _text(value: Any) -> str:
@@ -720,15 +725,15 @@ def _decimal(value: Any) -> int:
     return int(value)
 
 
-def _texts(count: int, answer: Any) -> List[str]:
+def _texts(count: int, answer: Any) -> list[str]:
     texts = [_text(text) for text in answer["ids"]]
     if len(texts) != count or not isinstance(answer["ids"], list):
         raise ValueError("not as many ids as were asked for")
     return texts
 
 
-def _ranges(count: int, answer: Any) -> List[range]:
-    ranges = []
+def _ranges(count: int, answer: Any) -> list[range]:
+    ranges: list[range] = []
     for row in answer["rows"]:
         first, step, length = _decimal(row["first"]), _decimal(row["step"]), row["count"]
         if type(length) is not int or not 1 <= length <= count or (step == 0 and length > 1) or first + step * length >> 128:
@@ -790,7 +795,7 @@ class _Pid:
     """A mark of a process where memory cannot be wiped by a fork."""
 
     def __init__(self) -> None:
-        self[0] = 1
+        self._pid = os.getpid()
 
     def __getitem__(self, _: int) -> int:
         return os.getpid() == self._pid
@@ -811,9 +816,9 @@ def _process_mark() -> Union[mmap.mmap, _Pid]:
 
 
 _all: weakref.WeakSet[Ids] = weakref.WeakSet()
-_restarting: Dict[int, threading.Lock] = {}
+_restarting: dict[int, threading.Lock] = {}
 # Connections of the parent. Freeing one would wait for its lock.
-_abandoned: List[_Connection] = []
+_abandoned: list[_Connection] = []
 
 
 def _after_fork_in_child() -> None:

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use serde::de::Error as _;
 use serde_json::Value;
+use serde_json::error::Category;
 
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +40,8 @@ pub enum ClientError {
         #[source]
         cause: rustls::Error,
     },
-    /// The body of the response is not JSON that an idmint service would send.
+    /// The body of the response is not JSON that an idmint service would send. The source quotes no
+    /// value of the body, because the body may repeat the bearer token.
     #[error("the server is not an idmint service")]
     NotIdmint(#[source] serde_json::Error),
     /// The response lacks the details of the events or reports in the request.
@@ -65,6 +68,19 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Returns the error for a body that is not JSON of the expected shape.
+    pub(super) fn not_idmint(error: serde_json::Error) -> ClientError {
+        ClientError::NotIdmint(match error.classify() {
+            // This kind of error quotes a value.
+            Category::Data => serde_json::Error::custom(format_args!(
+                "unexpected value at line {} column {}",
+                error.line(),
+                error.column()
+            )),
+            Category::Io | Category::Syntax | Category::Eof => error,
+        })
+    }
+
     /// Returns `true` if a retry may succeed.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self, ClientError::Unreachable { .. } | ClientError::Busy(_))
@@ -125,7 +141,16 @@ impl ClientError {
             Some(token) => text.replace(token, "(token)"),
             None => text.to_owned(),
         };
-        let body = without_token(&String::from_utf8_lossy(body));
+        // The body may write the token with escapes, so parse it and write both again.
+        let problem = serde_json::from_slice::<Value>(body).ok();
+        let body = problem.map_or_else(String::new, |problem| match token {
+            Some(token) => {
+                let token = Value::from(token).to_string();
+                let escaped = &token[1..token.len() - 1];
+                problem.to_string().replace(escaped, "(token)")
+            }
+            None => problem.to_string(),
+        });
         let seconds = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
         let mut refusal =
             ProblemDetails::new(status, seconds.map(Duration::from_secs), body.as_bytes());
@@ -276,6 +301,28 @@ mod tests {
         );
         let refused = ClientError::Refused(refusal);
         assert!(refused.is_refusal("head-moved") && !refused.is_refusal("ledger-exists"));
+    }
+
+    #[test]
+    fn no_error_repeats_the_token() {
+        let token = "idmint_\"SECRET\"";
+        let told = Value::from(token).to_string();
+        let escaped = told.replace('S', r"\u0053");
+        for text in [&told, &escaped] {
+            let body = format!(r#"{{"type":{text},"detail":{text},{text}:[{text}]}}"#);
+            let of_status = |status| {
+                ClientError::from_response(status, &HeaderMap::new(), body.as_bytes(), Some(token))
+            };
+            for status in [StatusCode::FORBIDDEN, StatusCode::SERVICE_UNAVAILABLE] {
+                let error = of_status(status);
+                assert!(error.to_string().ends_with(": (token)"), "{error}");
+                assert!(!format!("{error:?}").contains("SECRET"), "{error:?}");
+            }
+            let wrong = serde_json::from_str::<u8>(text).expect_err("no number");
+            assert!(wrong.to_string().contains("SECRET"), "{wrong}");
+            let error = ClientError::not_idmint(wrong);
+            assert!(!format!("{error:?}").contains("SECRET"), "{error:?}");
+        }
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl<'a> Request<'a> {
             Ok(value) => Ok(value),
             Err(error) => self
                 .successful(response)
-                .and(Err(ClientError::NotIdmint(error))),
+                .and(Err(ClientError::not_idmint(error))),
         }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Request<'a> {
 impl Answer<Vec<u8>> {
     /// Parses the body as JSON.
     pub(super) fn json<T: DeserializeOwned>(self) -> Result<Answer<T>, ClientError> {
-        let body = serde_json::from_slice(&self.body).map_err(ClientError::NotIdmint)?;
+        let body = serde_json::from_slice(&self.body).map_err(ClientError::not_idmint)?;
         Ok(Answer {
             is_replayed: self.is_replayed,
             body,

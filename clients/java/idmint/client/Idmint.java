@@ -35,6 +35,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLHandshakeException;
@@ -858,14 +859,14 @@ public final class Idmint implements AutoCloseable {
                 var cause = failed.getCause();
                 if (cause instanceof SSLHandshakeException) {
                     var message = url + " is not trusted; set Options.caFile to the certificate of its authority";
-                    throw new Failure(Kind.REFUSED, message, false, cause);
+                    throw new Failure(Kind.REFUSED, message, false, quotesToken(cause) ? null : cause);
                 }
                 if (hasEnded(cause)) {
                     http = null;
                     throw new Failure(Kind.UNAVAILABLE, "no thread can be started", true, cause);
                 }
                 boolean isSent = !(cause instanceof ConnectException || cause.getCause() instanceof UnresolvedAddressException);
-                throw new Failure(Kind.UNAVAILABLE, url + " does not answer: " + cause, isSent, cause);
+                throw new Failure(Kind.UNAVAILABLE, withoutToken(url + " does not answer: " + cause), isSent, quotesToken(cause) ? null : cause);
             } catch (TimeoutException late) {
                 throw new Failure(Kind.UNAVAILABLE, url + " does not answer within " + Duration.ofNanos(share), true, late);
             } catch (OutOfMemoryError | RejectedExecutionException none) {
@@ -874,12 +875,12 @@ public final class Idmint implements AutoCloseable {
             } catch (InterruptedException interrupted) {
                 throw interrupted(true, interrupted);
             }
-            var text = new String(response.body(), StandardCharsets.UTF_8);
+            var json = new Json(new String(response.body(), StandardCharsets.UTF_8), this::withoutToken);
             if (response.statusCode() < 200 || response.statusCode() >= 300) {
-                throw refusal(url, response, token == null ? text : text.replace(token, "(token)"));
+                throw refusal(url, response, json);
             }
             try {
-                return parse.apply(new Json(text).object());
+                return parse.apply(json.object());
             } catch (Failure wide) {
                 throw wide;
             } catch (RuntimeException other) {
@@ -888,11 +889,20 @@ public final class Idmint implements AutoCloseable {
             }
         }
 
-        private static Failure refusal(String url, HttpResponse<byte[]> response, String body) {
+        /** Whether an error quotes a response in which the server repeats the token. */
+        private boolean quotesToken(Throwable failure) {
+            return failure != null && (!String.valueOf(failure).equals(withoutToken(String.valueOf(failure))) || quotesToken(failure.getCause()));
+        }
+
+        private String withoutToken(String text) {
+            return token == null ? text : text.replace(token, "(token)");
+        }
+
+        private static Failure refusal(String url, HttpResponse<byte[]> response, Json body) {
             int status = response.statusCode();
             Map<String, Object> problem;
             try {
-                problem = new Json(body).object();
+                problem = body.object();
             } catch (RuntimeException other) {
                 // Something else answers, such as a proxy.
                 problem = Map.of();
@@ -953,11 +963,14 @@ public final class Idmint implements AutoCloseable {
     /** Reads JSON: objects are maps, numbers doubles. */
     private static final class Json {
         private final String text;
+        private final UnaryOperator<String> withoutToken;
         private int at;
         private int depth;
 
-        Json(String text) {
-            this.text = text;
+        /** Removes the token from each text and error, because the server may repeat it. */
+        Json(String text, UnaryOperator<String> withoutToken) {
+            this.text = withoutToken.apply(text);
+            this.withoutToken = withoutToken;
         }
 
         @SuppressWarnings("unchecked")
@@ -1057,7 +1070,7 @@ public final class Idmint implements AutoCloseable {
                     out.append(place < 0 ? escaped : "\b\f\n\r\t".charAt(place));
                 }
             }
-            return out.toString();
+            return withoutToken.apply(out.toString());
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub(crate) enum Act {
     Close(Vec<u8>),
     /// Sends the first bytes, then the others again and again, with a pause before each.
     Repeat(Vec<u8>, Vec<u8>, Duration),
+    /// Sends the first bytes of a good response, one byte more for each request, and resets the connection.
+    Reset,
     /// Sends a response that depends on the number of ids and the number of the request.
     Answer(fn(count: u64, request: u64) -> Vec<u8>),
 }
@@ -65,6 +68,13 @@ fn good(count: u64, request: u64) -> Vec<u8> {
     rows(&first, "\"1\"", &count.to_string())
 }
 
+/// Cases of [`Act::Reset`]. Together their clients send more requests than a response has bytes.
+const RESETS: [&str; 24] = [
+    "reset_a", "reset_b", "reset_c", "reset_d", "reset_e", "reset_f", "reset_g", "reset_h",
+    "reset_i", "reset_j", "reset_k", "reset_l", "reset_m", "reset_n", "reset_o", "reset_p",
+    "reset_q", "reset_r", "reset_s", "reset_t", "reset_u", "reset_v", "reset_w", "reset_x",
+];
+
 const TRICKLE: Duration = Duration::from_millis(100);
 
 /// The cases. Those that do not name an act by itself are one response.
@@ -108,6 +118,35 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
     ] {
         add(name, BadResponse, true, Act::Send(http("200 OK", "", body)));
     }
+    let quoted = format!("\"{token}\"");
+    let spelled = quoted.replace('S', r"\u0053");
+    for (name, body) in [
+        ("token", token.to_owned()),
+        ("token_as_text", quoted.clone()),
+        (
+            "token_as_rows",
+            format!(r#"{{"rows":{quoted},"ids":{quoted}}}"#),
+        ),
+        (
+            "token_as_row",
+            format!(r#"{{"rows":[{spelled}],"ids":[{token}]}}"#),
+        ),
+        (
+            "token_as_count",
+            format!(r#"{{"rows":[{{"first":"7","step":"1","count":{spelled}}}]}}"#),
+        ),
+        (
+            "token_as_first",
+            format!(r#"{{"rows":[{{"first":{spelled},"step":"1","count":100}}]}}"#),
+        ),
+    ] {
+        add(
+            name,
+            BadResponse,
+            true,
+            Act::Send(http("200 OK", "", &body)),
+        );
+    }
     for (name, first, step, count) in [
         ("count_zero", r#""7""#, r#""1""#, "0"),
         ("count_negative", r#""7""#, r#""1""#, "-100"),
@@ -139,7 +178,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         true,
         Act::Send(http("200 OK", "", &deep)),
     );
-    let mut not_utf8 = http("200 OK", "", r#"{"rows":"????"}"#);
+    let mut not_utf8 = http("200 OK", "", &format!(r#"{{"rows":{quoted},"x":"????"}}"#));
     let end = not_utf8.len() - 6;
     not_utf8[end] = 0xff;
     add("not_utf8", BadResponse, true, Act::Send(not_utf8));
@@ -186,6 +225,8 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
             Act::Send(http(status, "", "no JSON")),
         );
     }
+    let closed = ["[".repeat(100_000), "]".repeat(100_000)].concat();
+    let deep_members = format!(r#"{{"detail":{closed},"example":{closed},"limit":{closed}}}"#);
     for (name, headers, body) in [
         ("retry_after_years", "retry-after: 99999999\r\n", "{}"),
         (
@@ -208,6 +249,12 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         ("retry_ms_negative", "", r#"{"retry_after_ms":-1e308}"#),
         ("retry_ms_text", "", r#"{"retry_after_ms":"soon"}"#),
         ("retry_ms_object", "", r#"{"retry_after_ms":{"a":[]}}"#),
+        (
+            "problem_of_objects",
+            "",
+            r#"{"type":{},"detail":{"toString":1,"valueOf":1},"reason":{},"example":{"toString":1,"valueOf":1},"limit":{}}"#,
+        ),
+        ("problem_of_deep_members", "", &deep_members),
         ("problem_null", "", "null"),
         ("problem_array", "", "[[]]"),
         (
@@ -236,6 +283,15 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         Refused,
         false,
         Act::Send(http("403 Forbidden", "", &echo)),
+    );
+    let spelled_out = echo
+        .replace('S', r"\u0053")
+        .replace('}', &format!(",{spelled}:[{spelled}]}}"));
+    add(
+        "token_in_escapes",
+        Unavailable,
+        false,
+        Act::Send(http("503 Service Unavailable", "", &spelled_out)),
     );
     add(
         "token_in_location",
@@ -337,6 +393,48 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         add(name, Broken, true, Act::Close(bytes.to_vec()));
     }
 
+    // Not HTTP, with the token, which libraries quote in their errors.
+    for (name, response) in [
+        ("token_as_version", "TOKEN 200 OK\r\n\r\n"),
+        ("token_as_status", "HTTP/1.1 TOKEN OK\r\n\r\n"),
+        (
+            "token_as_reason",
+            "HTTP/1.1 999 TOKEN\r\ncontent-length: two\r\n\r\n",
+        ),
+        ("token_as_header", "HTTP/1.1 200 OK\r\nTOKEN\r\n\r\n"),
+        (
+            "token_as_name",
+            "HTTP/1.1 200 OK\r\n TOKEN : TOKEN\r\ncontent-length: 2\r\n\r\n{}",
+        ),
+        (
+            "token_as_length",
+            "HTTP/1.1 200 OK\r\ncontent-length: TOKEN\r\n\r\n{}",
+        ),
+        (
+            "token_as_encoding",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: TOKEN\r\n\r\n{}",
+        ),
+        (
+            "token_as_chunk",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nTOKEN\r\n",
+        ),
+        (
+            "token_as_trailer",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nTOKEN\r\n\r\n",
+        ),
+        (
+            "token_as_coding",
+            "HTTP/1.1 200 OK\r\ncontent-encoding: TOKEN\r\ncontent-length: 2\r\n\r\n{}",
+        ),
+        (
+            "token_after_all",
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}TOKEN\r\n\r\n",
+        ),
+    ] {
+        let bytes = response.replace("TOKEN", token).into_bytes();
+        add(name, Broken, true, Act::Close(bytes));
+    }
+
     // A good response that is cut short.
     let whole = good(100, 0);
     let names = [
@@ -347,6 +445,10 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         let kept: usize = name[4..].parse().expect("a length");
         assert!(kept < whole.len(), "{name} cuts something");
         add(name, Broken, true, Act::Close(whole[..kept].to_vec()));
+    }
+
+    for name in RESETS {
+        add(name, Broken, true, Act::Reset);
     }
 
     // Now and then it answers.
@@ -381,6 +483,13 @@ pub(crate) struct Hostile {
     pub(crate) urls: HashMap<&'static str, String>,
     /// The requests for ids by case. Those of `trap` followed a redirect.
     pub(crate) asked: Arc<Mutex<HashMap<String, u64>>>,
+    /// The connections that were reset.
+    pub(crate) resets: Arc<AtomicUsize>,
+}
+
+/// The length of the response that [`Act::Reset`] cuts.
+pub(crate) fn cut_length() -> usize {
+    good(100, 0).len()
 }
 
 impl Hostile {
@@ -390,12 +499,18 @@ impl Hostile {
             .map(|case| (case.name.to_owned(), case.act.clone()))
             .collect();
         let (acts, asked) = (Arc::new(acts), Arc::<Mutex<HashMap<_, _>>>::default());
+        let resets = Arc::<AtomicUsize>::default();
         let listen = |case: &Case| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let url = format!("http://{}/{}", listener.local_addr().unwrap(), case.name);
             let (acts, asked) = (Arc::clone(&acts), Arc::clone(&asked));
+            let (resets, is_reset) = (Arc::clone(&resets), matches!(case.act, Act::Reset));
             thread::spawn(move || {
                 for stream in listener.incoming() {
+                    if is_reset {
+                        reset(&stream.unwrap(), resets.fetch_add(1, Ordering::Relaxed));
+                        continue;
+                    }
                     let (stream, acts, asked) =
                         (stream.unwrap(), Arc::clone(&acts), Arc::clone(&asked));
                     // A client that gives up resets the connection.
@@ -405,8 +520,20 @@ impl Hostile {
             (case.name, url)
         };
         let urls = cases.iter().map(listen).collect();
-        Hostile { urls, asked }
+        Hostile {
+            urls,
+            asked,
+            resets,
+        }
     }
+}
+
+/// Sends the first bytes of a response. The request is not read, so closing resets the connection.
+fn reset(mut stream: &TcpStream, number: usize) {
+    let whole = good(100, 0);
+    // A client that gives up resets the connection.
+    let _ = stream.peek(&mut [0]);
+    let _ = stream.write_all(&whole[..number % whole.len()]);
 }
 
 fn serve(
@@ -438,6 +565,7 @@ fn serve(
         let count = count.split('&').next().and_then(|count| count.parse().ok());
         match acts.get(case) {
             None => stream.write_all(&good(1, number))?,
+            Some(Act::Reset) => unreachable!("its connections are not served"),
             Some(Act::Send(bytes)) => stream.write_all(bytes)?,
             Some(Act::Answer(answer)) => {
                 stream.write_all(&answer(count.unwrap_or(1), number))?;

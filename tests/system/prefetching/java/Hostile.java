@@ -26,7 +26,10 @@ class Hostile {
                     seen.add(act.apply(ids));
                 } catch (Idmint.Failure failed) {
                     failure = failed;
-                    messages.add(failed + " " + failed.getCause() + " " + failed.slug() + " " + options + " " + ids);
+                    messages.add(failed.slug() + " " + options + " " + ids);
+                    for (Throwable cause = failed; cause != null; cause = cause.getCause()) {
+                        messages.add(cause.toString());
+                    }
                 }
                 longest = Math.max(longest, System.nanoTime() - begun);
                 if (System.nanoTime() - until >= 0) {

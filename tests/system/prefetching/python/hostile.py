@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+import traceback
 
 from idmint import BadResponse, Closed, IdmintError, Ids, Refused, Unavailable
 
@@ -20,7 +21,7 @@ def call(url, name, kind_of_call, seconds, act):
             seen.append(act(ids))
         except IdmintError as error:
             failure = error
-            messages.add(f"{error!r} {error.__cause__!r} {error.problem}")
+            messages.add(f"{error!r} {error.__cause__!r} {error.problem} {traceback.format_exception(error)}")
         longest = max(longest, time.monotonic() - begun)
         if time.monotonic() >= until:
             break

@@ -60,6 +60,9 @@ func call(token, url, name, kind string, seconds int, act func(*idmint.Ids) (str
 			}
 			failure, failed = *own, kindOf(err)
 			messages[fmt.Sprintf("%v %+v %#v", err, own.Problem, options)] = true
+			for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
+				messages[fmt.Sprintf("%v %+v", cause, cause)] = true
+			}
 		}
 		if time.Now().After(until) {
 			break
