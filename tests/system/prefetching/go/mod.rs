@@ -26,8 +26,8 @@ fn compiled(home: &Home, program: &str) -> Command {
         fs::copy(from, folder.join(to)).unwrap();
     }
     fs::write(folder.join("go.mod"), "module ids\n\ngo 1.19\n").unwrap();
-    let go = |args: &[&str]| {
-        let mut command = Command::new("go");
+    let go = |tool: &str, args: &[&str]| {
+        let mut command = Command::new(tool);
         command.args(args).current_dir(&folder);
         // Go downloads nothing, not even another toolchain. The build cache is kept outside of
         // `home`.
@@ -36,15 +36,17 @@ fn compiled(home: &Home, program: &str) -> Command {
             .env("GOPROXY", "off")
             .env("GOTOOLCHAIN", "local");
         command.env("GOCACHE", ours.join("target/clients/go-cache"));
-        succeed(&mut command)
+        command.env("STATICCHECK_CACHE", ours.join("target/clients/staticcheck"));
+        assert_eq!(succeed(&mut command), "");
     };
     assert_eq!(
         succeed(Command::new("gofmt").arg("-l").arg(&folder)),
         "",
         "gofmt would write it otherwise"
     );
-    go(&["vet", "./..."]);
-    go(&["build", "-o", "program", program]);
+    go("go", &["vet", "./..."]);
+    go("go-staticcheck", &["-checks", "all", "./..."]);
+    go("go", &["build", "-o", "program", program]);
     Command::new(folder.join("program"))
 }
 

@@ -1,7 +1,7 @@
 //! `clients/python/idmint.py`.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::hostile::assert_program_copes;
@@ -107,15 +107,34 @@ fn a_thousand_children_are_forked_while_the_stock_is_filled() {
     assert_eq!(succeed(&mut forks), "done\n");
 }
 
+/// Returns a tool that .ci/install-client-tools installs.
+fn tool(path: &str) -> PathBuf {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/client-tools");
+    let tool = tools.join(path);
+    assert!(
+        tool.is_file(),
+        "{path} is missing: .ci/install-client-tools installs it"
+    );
+    tool
+}
+
+/// Runs with Debian's Node and the settings of `clients/python/pyproject.toml`.
+#[test]
+fn basedpyright_finds_nothing() {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut basedpyright = Command::new("node");
+    basedpyright
+        .arg(tool("basedpyright.js"))
+        .args(["--warnings", "--project", "clients/python"]);
+    let found = succeed(basedpyright.current_dir(ours));
+    assert!(found.starts_with("0 errors, 0 warnings"), "{found}");
+}
+
 /// The client, and a caller of it, with the types of the client alone.
 #[test]
 fn mypy_finds_nothing() {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = ours.join("target/tools/client-tools/bin/mypy");
-    assert!(
-        program.is_file(),
-        "mypy is there: installed by .ci/install-client-tools"
-    );
+    let program = tool("bin/mypy");
     let mut mypy = Command::new(program);
     mypy.args(["--strict", "--cache-dir", "/dev/null"])
         .args([
