@@ -1,27 +1,33 @@
-"""A thousand children are forked while other threads fill stocks, in every phase of an exchange. Every tenth takes ids."""
+"""Children are forked while other threads fill stocks, in every phase of an exchange. Every tenth takes ids.
+
+The argument is the way to fork: fork, pool or gunicorn. SERVICES has the URL of a service, that of one with TLS, and the file of its
+authority. gunicorn imports this file."""
 
 import faulthandler
+import http.client
+import multiprocessing
 import os
 import random
 import select
 import signal
+import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 from idmint import IdmintError, Ids
 
-plain, secured, ca_file = sys.argv[1:]
-CHILDREN, IDS = 1000, 5
+plain, secured, ca_file = os.environ["SERVICES"].split()
+CHILDREN, IDS = int(os.environ["CHILDREN"]), 5
 # Small stocks of texts, so that most of the time is spent in exchanges.
 clients = [
     Ids(plain, "uuid4", prefetch_count=10_000),
     Ids(plain, "snowflake", prefetch_count=1, prefetch_count_max=1),
     Ids(secured, "uuid4", prefetch_count=2_000, ca_file=ca_file),
 ]
-faulthandler.register(signal.SIGUSR1)
 ended = threading.Event()
-taken = []
 
 
 def take(ids):
@@ -32,9 +38,13 @@ def take(ids):
             pass
 
 
-def run_child(write):
-    lines = [f"{ids.next_text()}\n" for ids in clients for _ in range(IDS)]
-    os.write(write, "".join(lines).encode())
+def start_threads():
+    for ids in clients:
+        threading.Thread(target=take, args=(ids,), daemon=True).start()
+
+
+def texts_of(number):
+    return [ids.next_text() for ids in clients for _ in range(IDS)] if number % 10 == 0 else []
 
 
 def finish(child):
@@ -53,25 +63,77 @@ def finish(child):
     assert status == 0, status
 
 
-threads = [threading.Thread(target=take, args=(ids,), daemon=True) for ids in clients]
-for thread in threads:
-    thread.start()
-read, write = os.pipe()
-for number in range(CHILDREN):
-    time.sleep(random.random() * 0.004)
-    child = os.fork()
-    if child == 0:
-        code = 1
+def by_fork():
+    read, write = os.pipe()
+    for number in range(CHILDREN):
+        time.sleep(random.random() * 0.004)
+        child = os.fork()
+        if child == 0:
+            os.write(write, "".join(f"{text}\n" for text in texts_of(number)).encode())
+            if number % 5 == 0:
+                # The interpreter frees all objects.
+                sys.exit()
+            os._exit(0)
+        finish(child)
+        if number % 10 == 0:
+            yield from os.read(read, 1 << 16).decode().split()
+
+
+def by_pool():
+    with multiprocessing.get_context("fork").Pool(8, maxtasksperchild=1) as pool:
+        answers = pool.imap_unordered(texts_of, range(CHILDREN))
+        for _ in range(CHILDREN):
+            yield from answers.next(timeout=30)
+
+
+def by_gunicorn():
+    """Each worker answers one request."""
+    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w+") as log:
+        path = f"{folder}/socket"
+        arguments = ["--preload", "--workers", "8", "--max-requests", "1", "--bind", f"unix:{path}", "--worker-tmp-dir", folder]
+        command = ["/usr/bin/gunicorn", *arguments, "forks:app"]
+        server = subprocess.Popen(command, cwd=os.path.dirname(os.path.abspath(__file__)), stderr=log)
         try:
-            if number % 10 == 0:
-                run_child(write)
-            code = 0
+            workers = set()
+            while len(workers) < CHILDREN:
+                assert server.poll() is None, "gunicorn has ended"
+                connection = http.client.HTTPConnection("localhost")
+                connection.sock = socket.socket(socket.AF_UNIX)
+                connection.sock.settimeout(60)
+                try:
+                    connection.sock.connect(path)
+                except (FileNotFoundError, ConnectionRefusedError):
+                    assert not workers, "gunicorn has ended"
+                    continue
+                connection.request("GET", f"/{len(workers)}")
+                worker, *texts = connection.getresponse().read().decode().split()
+                connection.close()
+                workers.add(worker)
+                yield from texts
         finally:
-            os._exit(code)
-    finish(child)
-    if number % 10 == 0:
-        taken += os.read(read, 1 << 16).decode().split()
-ended.set()
-taken += [ids.next_text() for ids in clients for _ in range(IDS)]
-assert len(taken) == len(set(taken)) == (CHILDREN // 10 + 1) * IDS * len(clients), (len(taken), len(set(taken)))
-print("done")
+            server.terminate()
+            server.wait(60)
+            log.seek(0)
+            said = log.read()
+        # gunicorn aborts and kills a worker that hangs. One that ended before gunicorn knew it gets only a TIMEOUT.
+        assert not any(word in said for word in ("due to signal 6", "due to signal 9", "Traceback", "Fatal")), said
+
+
+def app(environ, start_response):
+    body = " ".join([str(os.getpid()), *texts_of(int(environ["PATH_INFO"][1:]))]).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+if __name__ == "__main__":
+    faulthandler.register(signal.SIGUSR1)
+    way = {"fork": by_fork, "pool": by_pool, "gunicorn": by_gunicorn}[sys.argv[1]]
+    if way is not by_gunicorn:
+        start_threads()
+    taken = list(way())
+    ended.set()
+    taken += texts_of(0)
+    assert len(taken) == len(set(taken)) == (CHILDREN // 10 + 1) * IDS * len(clients), (len(taken), len(set(taken)))
+    print("done")
+else:
+    start_threads()

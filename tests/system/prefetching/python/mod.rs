@@ -89,22 +89,38 @@ fn it_copes_with_a_hostile_server() {
     assert_program_copes(python("hostile.py"));
 }
 
-/// Children are forked in every phase of an exchange, of clients with and without TLS. None hangs,
-/// and no id comes twice.
-#[test]
-fn a_thousand_children_are_forked_while_the_stock_is_filled() {
+/// Forks children in every phase of an exchange, of clients with and without TLS. None hangs, and no
+/// id comes twice.
+fn assert_children_share_nothing(way: &str, children: usize) {
     let secured = Secured::start();
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
     let [_, _, _, tls_port, authority, ..] = secured.arguments();
+    let plain = service.url();
+    let services = format!("{plain} https://127.0.0.1:{tls_port} {authority}");
     let mut forks = python("forks.py");
-    forks.args([
-        service.url(),
-        format!("https://127.0.0.1:{tls_port}"),
-        authority,
-    ]);
+    forks
+        .arg(way)
+        .env("SERVICES", services)
+        .env("CHILDREN", children.to_string());
     assert_eq!(succeed(&mut forks), "done\n");
+}
+
+#[test]
+fn a_thousand_children_are_forked_while_the_stock_is_filled() {
+    assert_children_share_nothing("fork", 1000);
+}
+
+#[test]
+fn a_thousand_children_of_a_pool_are_forked_while_the_stock_is_filled() {
+    assert_children_share_nothing("pool", 1000);
+}
+
+/// Fewer children, because gunicorn pauses after each fork.
+#[test]
+fn workers_of_a_preloading_gunicorn_are_forked_while_the_stock_is_filled() {
+    assert_children_share_nothing("gunicorn", 200);
 }
 
 /// Returns a tool that .ci/install-client-tools installs.
