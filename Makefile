@@ -101,6 +101,7 @@ attacks: ## Attack the service from other addresses, beside an honest caller and
 
 bench: ## Run the benchmarks.
 	$(CARGO) bench $(LOCKED)
+	$(CARGO) bench $(LOCKED) -p idmint-client
 
 # COMPARE_ROUNDS, COMPARE_SECONDS and COMPARE_OUTPUT say how often, how long, and where the results go.
 # The binary is built on its own and put aside: for a benchmark, cargo builds one with the features that tests add.

@@ -1,22 +1,16 @@
 //! `idmint_client::Ids`, in this process.
 
 use std::fs;
-use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use idmint_client::{Ids, IdsOptions};
 use serde_json::{Value, json};
 
 use super::rounds::{Minting, THREADS, VALIDITY_SECONDS, assert_mints_while_services_are_killed};
 use super::secured::Secured;
-use super::speed::print_nanos;
-use idmint_testing::service::{Home, idmint, run};
-
-const CALLS: u32 = 20_000;
-const RUNS: usize = 21;
+use idmint_testing::service::{idmint, run};
 
 struct Threads {
     ids: Arc<Ids>,
@@ -203,55 +197,4 @@ fn errors_say_what_to_mend_and_texts_are_those_of_the_service() {
         appended.len() == 2 && appended[0] != appended[1],
         "{appended:?}"
     );
-}
-
-fn nanos(mut call: impl FnMut() -> u128) -> f64 {
-    let mut run = |_| {
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            black_box(call());
-        }
-        begun.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
-    };
-    let mut times: Vec<f64> = (0..RUNS).map(&mut run).collect();
-    times.sort_by(f64::total_cmp);
-    times[RUNS / 2]
-}
-
-#[test]
-fn the_time_of_a_next_is_told() {
-    let home = Home::new();
-    let service = home.start();
-    service.wait_until_ready();
-    let nanos_of_next = |may_be_forked: bool| {
-        let options = IdsOptions {
-            prefetch_count: 100_000,
-            prefetch_count_max: 100_000,
-            ..IdsOptions::default()
-        };
-        let ids = Ids::new(
-            &[service.url()],
-            "snowflake",
-            IdsOptions {
-                may_be_forked,
-                ..options
-            },
-        )
-        .unwrap();
-        ids.next().unwrap();
-        nanos(|| ids.next().unwrap())
-    };
-    let counter = AtomicU64::new(0);
-    let uuid4 = nanos(|| {
-        uuid::Builder::from_random_bytes(rand::random())
-            .into_uuid()
-            .as_u128()
-    });
-    let count = nanos(|| u128::from(counter.fetch_add(1, Ordering::Relaxed)));
-    for (name, may_be_forked) in [("Rust", false), ("Rust, comparing the process", true)] {
-        print_nanos(
-            name,
-            &format!("{:.1} {uuid4:.1} {count:.1}", nanos_of_next(may_be_forked)),
-        );
-    }
 }

@@ -6,17 +6,13 @@ use crate::tools::succeed;
 use idmint_testing::service::Home;
 
 /// Runs a program that measures the times, and prints them. The test asserts no time, because times
-/// depend on the machine. docs/internals/MEASUREMENTS.md has a table.
+/// depend on the machine. docs/internals/MEASUREMENTS.md has a table. The bench `next` of
+/// `idmint-client` measures the client in Rust.
 pub(crate) fn print_nanos_of_next(language: &str, mut program: Command) {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
     let said = succeed(program.arg(service.url()));
-    print_nanos(language, &said);
-}
-
-/// Prints measured times: nanoseconds of `next()`, of a UUID and of a counter.
-pub(crate) fn print_nanos(language: &str, said: &str) {
     let nanos: Vec<f64> = said
         .split_whitespace()
         .map(|number| number.parse().expect("nanoseconds"))
