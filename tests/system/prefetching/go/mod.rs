@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Once;
 
 use super::hostile::assert_program_copes;
 use super::rounds::assert_program_mints_while_services_are_killed;
@@ -45,7 +46,9 @@ fn compiled(home: &Home, program: &str) -> Command {
         "gofmt would write it otherwise"
     );
     go("go", &["vet", "./..."]);
-    go("go-staticcheck", &["-checks", "all", "./..."]);
+    // Each test copies the same files, and the analysis is slow.
+    static ANALYSIS: Once = Once::new();
+    ANALYSIS.call_once(|| go("go-staticcheck", &["-checks", "all", "./..."]));
     go("go", &["build", "-o", "program", program]);
     Command::new(folder.join("program"))
 }
