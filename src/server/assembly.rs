@@ -164,6 +164,9 @@ fn serve_formats(
     let mut serve = |format: &Arc<Format>| {
         let format = Arc::clone(format);
         Ok(match format.rule {
+            Rule::Sequenced | Rule::Random if !format.is_minted() => {
+                ServedFormat::decode_only(format)
+            }
             Rule::Sequenced => {
                 let minter = if is_leased(config) {
                     let lanes = SlotLanes::of(&format, slots_of(config), rule.lanes, rule.shard)?;
@@ -233,7 +236,7 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     let sequenced = catalog
         .formats
         .iter()
-        .filter(|format| format.rule == Rule::Sequenced);
+        .filter(|format| format.is_minted() && format.rule == Rule::Sequenced);
     let mut ticks = sequenced.filter_map(|format| Some((format, format.tick?)));
     match ticks.find(|(_, tick)| tick.duration() > max_ahead) {
         Some((format, tick)) => {
@@ -262,7 +265,7 @@ fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     let grouped = catalog
         .formats
         .iter()
-        .filter(|format| format.rule == Rule::Grouped);
+        .filter(|format| format.is_minted() && format.rule == Rule::Grouped);
     let coarse = grouped.filter_map(|format| {
         Some((
             format,
@@ -325,7 +328,7 @@ pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), Assembl
         .formats()
         .iter()
         .map(|served| served.format())
-        .filter(|format| format.rule == Rule::Sequenced);
+        .filter(|format| format.is_minted() && format.rule == Rule::Sequenced);
     let lanes = |format: &Format| match (format.lanes, rule.lanes) {
         (Some(lanes), _) | (None, LaneCount::Exactly(lanes)) => lanes.max(1),
         (None, LaneCount::UpTo(_)) => 1,
@@ -362,7 +365,10 @@ fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, Assembl
         .iter()
         .filter(|format| format.rule == Rule::Sequenced)
     {
-        let lanes = Lanes::of(format, &rule)?;
+        let lanes = match Lanes::of(format, &rule) {
+            Err(_) if !format.is_minted() => continue,
+            lanes => lanes?,
+        };
         let count = u32::try_from(lanes.workers().len())
             .ok()
             .and_then(|lanes| lanes.checked_mul(slots));
@@ -401,7 +407,7 @@ pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
         let format = KeptFormat {
             name,
             description,
-            is_minted: served.format().rule.is_minted(),
+            is_minted: served.format().is_minted(),
         };
         let encodings = served.format().encodings.iter();
         let encodings: Vec<KeptFormat> = encodings

@@ -45,7 +45,7 @@ pub fn formats_table(service: &Service) -> String {
         "{:<16} {:<22} {:>14}  {}\n",
         "format", "workers", "ids/s", "ends"
     );
-    let is_minted = |served: &&Arc<ServedFormat>| !matches!(served.source(), IdSource::DecodeOnly);
+    let is_minted = |served: &&Arc<ServedFormat>| served.format().is_minted();
     for served in service.formats().iter().filter(is_minted) {
         let format = served.format();
         let most_lanes = served.minter().and_then(|minter| minter.most_lanes());

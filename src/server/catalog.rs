@@ -244,8 +244,10 @@ fn resolved(
             });
         };
         let mut base = base.clone();
-        // A format does not inherit `enabled`, so the base format may be disabled.
+        // A format does not inherit `enabled` and `mint`, so the base format may be disabled, or
+        // may have been replaced by this one.
         base.remove("enabled");
+        base.remove("mint");
         // A format does not inherit the ids of another generator. They concern only the format for
         // which they are configured.
         base.remove("start_after");

@@ -68,7 +68,8 @@ pub(super) fn check_start_after(
 ) -> Result<(), OtherGeneratorError> {
     let now = service.clock().now();
     let latest = UnixTime::from(now.after(max_ahead));
-    for format in service.formats().iter().map(|served| served.format()) {
+    let formats = service.formats().iter().map(|served| served.format());
+    for format in formats.filter(|format| format.is_minted()) {
         let (Some(id), Some(starts)) = (&format.start_after, format.starts_at()) else {
             continue;
         };
@@ -123,13 +124,15 @@ pub fn other_generators(
 ) -> Result<Vec<String>, OtherGeneratorError> {
     check_start_after(service, max_ahead)?;
     let formats = service.formats().iter().map(|served| served.format());
-    let after = formats.filter_map(|format| {
-        let (id, starts) = (&format.start_after.as_ref()?.id, format.starts_at()?);
-        Some(format!(
-            "{} mints nothing at or below {id}: its ids begin at {starts}",
-            format.name
-        ))
-    });
+    let after = formats
+        .filter(|format| format.is_minted())
+        .filter_map(|format| {
+            let (id, starts) = (&format.start_after.as_ref()?.id, format.starts_at()?);
+            Some(format!(
+                "{} mints nothing at or below {id}: its ids begin at {starts}",
+                format.name
+            ))
+        });
     let mut lines: Vec<String> = after.collect();
     let now = service.clock().now();
     for minter in excluding(service) {

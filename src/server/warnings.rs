@@ -74,7 +74,7 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
                 .layout
                 .field_of(FieldKind::Object)
                 .is_some();
-            has_none && has_object && format.rule.is_counted()
+            has_none && has_object && format.is_minted() && format.rule.is_counted()
         });
     formats.map(|format| format.name.as_str())
 }
@@ -103,7 +103,7 @@ fn of_order(format: &Format) -> Option<String> {
 }
 
 fn of_time(format: &Format, now: UnixTime, soon: UnixTime) -> Option<String> {
-    let (name, is_minted) = (&format.name, format.rule.is_minted());
+    let (name, is_minted) = (&format.name, format.is_minted());
     if !is_minted || format.tick.is_none() {
         return None;
     }

@@ -18,7 +18,7 @@ const PAGE: &str = "docs/CUSTOM-FORMATS.md";
 /// A row of the tables: key, type or bounds of the value, default, effect.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const FORMAT_KEYS: [Row; 22] = [
+const FORMAT_KEYS: [Row; 23] = [
     ("summary", "text", "required", "a description in one line"),
     ("rule", "[rule](#rules)", "required", "how ids are made"),
     (
@@ -110,6 +110,12 @@ const FORMAT_KEYS: [Row; 22] = [
         "number, or text above 2^63",
         "2^63 for layouts of 64 bits, else none",
         "ids from this number on are decoded, but not minted",
+    ),
+    (
+        "mint",
+        "`true` or `false`",
+        "`true`",
+        "with `false`, the format is decoded and listed, but not minted",
     ),
     (
         "plausible_from",

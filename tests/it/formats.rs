@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::service::{ALL_ON, Service};
+use crate::support::post_request;
 
 /// Returns every number in a document.
 fn numbers(value: &Value) -> Vec<f64> {
@@ -166,4 +167,73 @@ async fn a_span_that_reaches_beyond_the_format_is_cut() {
         range["greatest"]["encodings"],
         json!({ "base36": "ZZZZZZZZZ" })
     );
+}
+
+#[tokio::test]
+async fn a_format_that_is_no_longer_minted_is_read_and_listed_and_every_mint_is_refused() {
+    let names = ["payment", "uuid7", "evently", "conjunction"];
+    let settings = names.map(|name| format!("[formats.{name}]\nmint = false\n"));
+    let service = Service::start(&settings.concat()).await;
+    let key = "content-type: application/json\r\nidempotency-key: k\r\n";
+    let json = "content-type: application/json\r\n";
+    let text = "accept: text/plain\r\n";
+    let event = r#"{"event":"Counted","entities":{},"data":1}"#;
+    let report = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
+    for (name, request) in [
+        ("payment", post_request("/ids/payment", "", "")),
+        (
+            "payment",
+            post_request("/ids/payment?count=100000", text, ""),
+        ),
+        ("uuid7", post_request("/ids/uuid7", json, r#"{"count":20}"#)),
+        ("evently", post_request("/ids/evently", key, event)),
+        ("evently", post_request("/ledgers", key, event)),
+        (
+            "conjunction",
+            post_request("/ids/conjunction", json, report),
+        ),
+        ("conjunction", post_request("/conjunctions", json, report)),
+    ] {
+        let answer = service.exchange(&request).await;
+        let (problem, setting) = (answer.json(), format!("formats.{name}.mint = false"));
+        assert_eq!(
+            (answer.status, &problem["reason"]),
+            (422, &json!("format")),
+            "{problem}"
+        );
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(&setting), "{request}: {problem}");
+    }
+    assert_eq!(service.minted().await, 0.0);
+    for (name, id) in [
+        ("payment", "1I9ZC1002"),
+        ("conjunction", "zwwqlzz-pjjmxmd-lkpvwq"),
+    ] {
+        let path = format!("/decode/{id}");
+        let decoded = service.get(&path).await.json();
+        assert_eq!(decoded["matches"][0]["format"], name, "{decoded}");
+        let info = service.get(&format!("/formats/{name}")).await.json();
+        assert_eq!(
+            [&info["minted"], &info["batch_max"]],
+            [&json!(false), &json!(null)]
+        );
+    }
+    let listed = service.get("/formats").await.json();
+    let listed = listed["formats"].as_array().unwrap();
+    assert!(
+        names
+            .iter()
+            .all(|name| listed.iter().any(|info| info["name"] == *name))
+    );
+    service.mint("/ids/snowflake").await;
+}
+
+#[tokio::test]
+async fn a_copy_of_a_format_that_is_no_longer_minted_is_minted() {
+    let service = Service::start(
+        "[formats.payment]\nmint = false\n[formats.invoice]\nlike = 'payment'\nepoch = '2030-01-01T00:00:00Z'",
+    )
+    .await;
+    service.mint("/ids/invoice").await;
+    assert_eq!(service.post("/ids/payment").await.status, 422);
 }

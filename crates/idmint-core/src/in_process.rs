@@ -89,6 +89,12 @@ pub enum InProcessError {
         /// The name of the format.
         format: String,
     },
+    /// The definition of the format has `mint = false`, so its ids are only decoded.
+    #[error("format `{format}` has mint = false: its ids are decoded but not minted")]
+    NotMinted {
+        /// The name of the format.
+        format: String,
+    },
     /// The format uses a feature that only the service supports, not minting in process.
     #[error("format `{format}` has {what}, which only the service supports")]
     OnlyByService {
@@ -300,6 +306,11 @@ fn check(format: &Format) -> Result<Tick, InProcessError> {
             format: format.name.clone(),
         });
     };
+    if !format.is_minted() {
+        return Err(InProcessError::NotMinted {
+            format: format.name.clone(),
+        });
+    }
     let only_by_service = |what| {
         Err(InProcessError::OnlyByService {
             format: format.name.clone(),
@@ -483,6 +494,15 @@ mod tests {
             }
             assert_ascend(&minted);
         }
+    }
+
+    #[test]
+    fn a_format_that_is_no_longer_minted_is_refused() {
+        let mut format = preset("payment");
+        assert!(format.is_minted());
+        format.mint = false;
+        let refused = InProcess::new(format, 3).expect_err("refused").to_string();
+        assert!(refused.contains("`payment` has mint = false"), "{refused}");
     }
 
     #[test]

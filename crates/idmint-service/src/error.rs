@@ -15,7 +15,7 @@ pub enum ServiceError {
     #[error(transparent)]
     UnknownFormat(#[from] UnknownFormat),
     /// No id of this format can be minted, because the format can only be decoded.
-    #[error("`{format}` is decoded but not minted here (rule {})", .rule.name())]
+    #[error("`{format}` is decoded but not minted here ({})", why_not_minted(.format, *.rule))]
     NotMinted {
         /// The name of the format.
         format: String,
@@ -54,6 +54,15 @@ pub enum ServiceError {
     /// This service stores no conjunctions.
     #[error("conjunctions are not stored here: conjunction.mode is \"pure\"")]
     NothingStored,
+}
+
+/// Returns the setting because of which a format is not minted.
+fn why_not_minted(format: &str, rule: Rule) -> String {
+    if rule.is_minted() {
+        format!("formats.{format}.mint = false")
+    } else {
+        format!("rule {}", rule.name())
+    }
 }
 
 /// The reason why none of the reports of a request got an id.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::Service;
+use crate::{Service, ServiceError};
 use idmint_core::id::Format;
 use idmint_core::minting::{CountedFormat, MintCounters, Minter};
 use idmint_records::conjunction::GroupedMinter;
@@ -197,6 +197,20 @@ impl ServedFormat {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Checks that new ids of the format can be minted.
+    ///
+    /// # Errors
+    /// Returns [`ServiceError::NotMinted`] if the format is only decoded.
+    pub fn check_minted(&self) -> Result<(), ServiceError> {
+        if self.format().is_minted() {
+            return Ok(());
+        }
+        Err(ServiceError::NotMinted {
+            format: self.format().name.clone(),
+            rule: self.format().rule,
+        })
+    }
+
     /// Returns the minter of the format, or `None` if requests do not state how many ids to mint.
     pub fn minter(&self) -> Option<&Arc<Minter>> {
         match &self.source {
@@ -259,7 +273,7 @@ impl Service {
                     .count_max(0)
                     .map_or(configured, |most| most.min(configured)),
             ),
-            IdSource::Reports(_) => Some(configured),
+            IdSource::Reports(_) => served.format().is_minted().then_some(configured),
             // The length of the request body limits the number of events.
             IdSource::Events | IdSource::DecodeOnly => None,
         }

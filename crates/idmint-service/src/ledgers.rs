@@ -47,6 +47,13 @@ impl Service {
         mark: Option<RequestMark>,
         import: Option<ImportPart>,
     ) -> Result<(Appended, LedgerSummary), ServiceError> {
+        let of_events = self
+            .formats()
+            .iter()
+            .find(|served| matches!(served.source(), IdSource::Events));
+        if let Some(served) = of_events {
+            served.check_minted()?;
+        }
         let appended = self
             .append_durably(LedgerRequest::Create {
                 genesis,
@@ -69,10 +76,6 @@ impl Service {
         let summary = summary
             .map_err(unavailable)?
             .ok_or(ServiceError::UnknownLedger(ledger))?;
-        let of_events = self
-            .formats()
-            .iter()
-            .find(|served| matches!(served.source(), IdSource::Events));
         if let Some(served) = of_events.filter(|_| !appended.is_replayed) {
             served.counters().count_granted(1, false);
         }

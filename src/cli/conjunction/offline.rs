@@ -34,7 +34,7 @@ impl GroupedOffline {
         let grouped: Vec<_> = catalog
             .formats
             .iter()
-            .filter(|format| format.rule == Rule::Grouped)
+            .filter(|format| format.is_minted() && format.rule == Rule::Grouped)
             .collect();
         let Some(format) = grouped.iter().find(|format| format.name == name) else {
             let names: Vec<_> = grouped.iter().map(|format| format.name.as_str()).collect();

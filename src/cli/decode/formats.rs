@@ -141,7 +141,13 @@ fn description(format: &Format) -> String {
 fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
     let mut facts = Vec::new();
     let mut add = |name: &str, fact: &str| facts.push([name, fact].map(str::to_owned));
-    add("rule", &info.rule);
+    match format.mint {
+        true => add("rule", &info.rule),
+        false => add(
+            "rule",
+            &format!("{}, decoded only (mint = false)", info.rule),
+        ),
+    }
     add("size", &format!("{} bits, {} bytes", info.bits, info.bytes));
     if let (Some(tick), Some(epoch)) = (&info.tick, &info.epoch) {
         add("time", &format!("in ticks of {tick} from {epoch}"));

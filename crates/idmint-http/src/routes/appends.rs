@@ -39,6 +39,7 @@ pub(crate) async fn append_events(
     addressed: Option<LedgerId>,
     request: Request,
 ) -> Result<Response<AnswerBody>, Problem> {
+    served.check_minted()?;
     let (parts, request_body) = request.into_parts();
     let format = served.format();
     let media = negotiate_minted(&parts.headers, format)?;

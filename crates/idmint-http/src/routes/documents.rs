@@ -118,12 +118,12 @@ pub(crate) async fn cheat_sheet(
 /// Returns the text of the cheat sheet, about ten lines. Each line uses a format and an encoding of
 /// this service.
 fn sheet(formats: &[Arc<Format>], origin: &str) -> String {
-    let minted = formats.iter().filter(|format| format.rule.is_minted());
+    let minted = formats.iter().filter(|format| format.is_minted());
     let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
     let counted: Vec<&Format> = formats
         .iter()
         .map(AsRef::as_ref)
-        .filter(|format| format.rule.is_counted())
+        .filter(|format| format.is_minted() && format.rule.is_counted())
         .collect();
     let mut text = format!(
         "idmint {} mints ids and reads them back. Here: {}\n\n",

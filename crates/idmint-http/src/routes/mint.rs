@@ -345,7 +345,10 @@ impl MintQuery {
         if media == MediaType::OctetStream {
             refuse_encoding(&query, served.format())?;
         }
-        let minter = served.minter().ok_or_else(|| not_minted(served.format()))?;
+        served.check_minted()?;
+        let minter = served
+            .minter()
+            .expect("a minted format without reports or events has a minter");
         let (request, label) = batch_request(service, minter, &query, count)?;
         let prefix = prefix(&query, served.format(), encoding, media)?;
         Ok(MintQuery {
@@ -403,13 +406,6 @@ fn refuse_encoding(query: &Query<'_>, format: &Format) -> Result<(), Problem> {
         format.name
     );
     Err(Problem::parameter("encoding", detail))
-}
-
-fn not_minted(format: &Format) -> ServiceError {
-    ServiceError::NotMinted {
-        format: format.name.clone(),
-        rule: format.rule,
-    }
 }
 
 /// Returns an example request that works: a mint of this format. If this format is decode-only, the

@@ -54,6 +54,7 @@ pub(crate) async fn mint_reports(
     parameters: &'static [&'static str],
     request: Request,
 ) -> Result<Response<AnswerBody>, Problem> {
+    served.check_minted()?;
     let (parts, body) = request.into_parts();
     let order = ReportOrder::read(
         &parts,

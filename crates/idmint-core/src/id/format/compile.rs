@@ -90,6 +90,7 @@ impl FormatDefinition {
                 .map_err(|cause| cause.at("plausible_ahead"))?,
             rarity: self.rarity,
             reveals: self.reveals.clone(),
+            mint: self.mint,
             enabled: self.enabled,
         };
         let bound = self.mint_below.as_ref().map_or("fields", |_| "mint_below");

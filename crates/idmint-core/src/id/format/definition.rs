@@ -70,6 +70,8 @@ pub struct FormatDefinition {
     #[serde(default)]
     pub(super) reveals: String,
     #[serde(default = "yes")]
+    pub(super) mint: bool,
+    #[serde(default = "yes")]
     pub(super) enabled: bool,
 }
 

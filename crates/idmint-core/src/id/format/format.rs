@@ -120,6 +120,9 @@ pub struct Format {
     pub rarity: u8,
     /// A description, for people, of what an id reveals to whoever sees it.
     pub reveals: String,
+    /// `false` if the definition says that the format is decoded and no longer minted. See
+    /// [`Format::is_minted`].
+    pub mint: bool,
     /// `true` if the service enables the format unless `formats.enabled` in the configuration says
     /// otherwise.
     pub enabled: bool,
@@ -217,6 +220,12 @@ impl<'a> Parts<'a> {
 impl Format {
     /// The value of `mint_below` for a format that mints ids up to the greatest one.
     pub const UNBOUNDED: u128 = u128::MAX;
+
+    /// Returns `true` if new ids of the format can be minted: its [`Rule`] mints ids, and its
+    /// definition does not have `mint = false`.
+    pub fn is_minted(&self) -> bool {
+        self.mint && self.rule.is_minted()
+    }
 
     /// Returns the first layout, which is the only one unless the format has a suffix code.
     pub fn layout(&self) -> &Layout {
