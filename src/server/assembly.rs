@@ -82,6 +82,12 @@ pub enum AssemblyError {
         /// The formats that have room for fewer slots, each with its number of slots.
         formats: Vec<String>,
     },
+    /// Two formats can write the same text, and the data directory is new.
+    #[error("{pair}; a new data directory begins with only one of them")]
+    EqualTexts {
+        /// The two formats, and the settings to change.
+        pair: String,
+    },
     /// A configured domain cannot be hashed.
     #[error(
         "siq.domains: `{domain}` is not a domain ({cause}): write it in ASCII, in its xn-- form"

@@ -253,7 +253,7 @@ pub async fn open(
         .map(|path| Audit::open(path, Arc::clone(service.clock())))
         .transpose()?;
     let assignment = config.worker.assignment();
-    let state = State::open(config, options)?.for_all_slots(config, options.floor, &service)?;
+    let state = State::open(config, options)?.before_first_mint(config, options.floor, &service)?;
     if let Some(audit) = &audit {
         audit.tell(&Act::Start {
             version: env!("CARGO_PKG_VERSION"),

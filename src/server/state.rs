@@ -1,10 +1,11 @@
 //! The place where a process keeps its state: its own store, or the coordinator of a fleet.
 
 use super::assembly::{AssemblyError, check_all_slots};
-use super::config::{Config, EngineChoice};
+use super::config::{Config, Engine, EngineChoice};
 #[cfg(feature = "etcd")]
 use super::fleet::Fleet;
 use super::start::RunOptions;
+use super::warnings::equal_texts;
 use idmint_core::time::UnixNanos;
 use idmint_service::Service;
 use idmint_storage::{Opened, StoreError};
@@ -47,13 +48,14 @@ impl State {
         }
     }
 
-    /// Checks, before the first mint, that a node with the last slot could mint every format.
-    /// Returns the state unchanged.
+    /// Checks, before the first mint, that a node with the last slot could mint every format, and
+    /// that no two formats write equal texts in a new data directory. Returns the state unchanged.
     ///
     /// # Errors
     /// Returns [`AssemblyError::Slots`] if nothing was minted yet and a format has too few worker
-    /// numbers.
-    pub(super) fn for_all_slots(
+    /// numbers. Returns [`AssemblyError::EqualTexts`] if the data directory is new and two formats
+    /// can write the same text.
+    pub(super) fn before_first_mint(
         self,
         config: &Config,
         floor: Option<UnixNanos>,
@@ -62,6 +64,12 @@ impl State {
         let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
         if is_new && floor.is_none() {
             check_all_slots(config, service)?;
+            // An engine in memory is new at every start, so a start could not tell an upgrade.
+            if config.storage.engine == Engine::Embedded
+                && let Some(pair) = equal_texts(service).next()
+            {
+                return Err(AssemblyError::EqualTexts { pair });
+            }
         }
         Ok(self)
     }

@@ -16,7 +16,7 @@ const END_WARNED: Duration = Duration::from_secs(365 * 86_400);
 
 /// Returns warnings about a valid configuration. They concern formats that have not begun, have
 /// ended, end within a year, do not sort by time, or differ from the built-in format of the same
-/// name. They also concern series whose numbers can have equal texts, and settings that the environment
+/// name. They also concern formats and series that can write equal texts, and settings that the environment
 /// overrides.
 pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let now = service.clock().now();
@@ -35,6 +35,10 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
         }
         warnings.extend(of_order(format));
     }
+    warnings.extend(
+        equal_texts(service)
+            .map(|texts| format!("{texts}; a start with a new data directory ends with 78")),
+    );
     for rule in service.number_rules().with_equal_texts() {
         warnings.push(format!(
             "numbers.{} writes the same text for different series, because its text does not name the series: put {{series}} \
@@ -43,6 +47,37 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Returns a sentence for each two formats that can write the same text, with the settings to
+/// change.
+pub(super) fn equal_texts(service: &Service) -> impl Iterator<Item = String> {
+    let formats = || service.formats().iter().map(|served| served.format());
+    let of_pair = |(one, other): (&Format, &Format)| {
+        let workers = |format: &Format| {
+            let range = format.worker_numbers();
+            range.map_or_else(String::new, |range| {
+                format!(" (workers {} to {})", range.start(), range.end())
+            })
+        };
+        format!(
+            "formats {}{} and {}{} write equal texts, so one text can be two ids: set mint = false in [formats.{}] or \
+             [formats.{}], which is then only decoded, or remove one of them from formats.enabled",
+            one.name,
+            workers(one),
+            other.name,
+            workers(other),
+            one.name,
+            other.name
+        )
+    };
+    let pairs = formats().enumerate().flat_map(move |(at, one)| {
+        let others = formats().skip(at + 1);
+        others
+            .filter(move |other| one.has_texts_of(other))
+            .map(move |other| (one, other))
+    });
+    pairs.map(of_pair)
 }
 
 /// Logs the warnings about a configuration, the credentials that expire soon, and the formats whose

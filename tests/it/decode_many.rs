@@ -301,3 +301,25 @@ async fn many_are_decoded_while_none_can_be_minted() {
     let brief = decode_array(&service, "?format=snowflake", &["175928847299117063"]).await;
     assert_eq!(brief[0]["time"], "2016-04-30T11:18:25.796Z");
 }
+
+#[tokio::test]
+async fn every_payment_id_is_ambiguous_while_payment_wide_is_read_too() {
+    for mint in [true, false] {
+        let settings = format!("[formats.payment-wide]\nenabled = true\nmint = {mint}");
+        let service = Service::start(&settings).await;
+        let ids = service.mint("/ids/payment?count=1000").await;
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let decoded = decode_array(&service, "", &ids).await;
+        let is_ambiguous = |decoded: &&Value| decoded["ambiguous"] == true;
+        assert_eq!(decoded.iter().filter(is_ambiguous).count(), 1000, "{mint}");
+        let alone = service.get(&format!("/decode/{}", ids[999])).await.json();
+        let formats = [0, 1].map(|at| alone["matches"][at]["format"].as_str().unwrap());
+        assert!(
+            ["payment", "payment-wide"]
+                .iter()
+                .all(|name| formats.contains(name)),
+            "{alone}"
+        );
+        assert_eq!(alone["ambiguous"], true, "{alone}");
+    }
+}

@@ -351,3 +351,40 @@ fn as_nobody_if_root(home: &Home, command: &Command) -> Command {
     }
     same
 }
+
+#[test]
+fn a_new_folder_begins_with_only_one_of_two_formats_that_write_equal_texts() {
+    let home = Home::new();
+    let both = "formats.payment-wide.enabled = true";
+    let pair = "payment (workers 0 to 35) and payment-wide (workers 0 to 44) write equal texts";
+    let edit = "set mint = false in [formats.payment] or [formats.payment-wide]";
+    run(home.serve_with(both)).assert(78, &[pair, edit, "formats.enabled", "new data directory"]);
+    let file = home.path("idmint.toml");
+    let checked = run(idmint(&["check", "--config", file.to_str().unwrap()]));
+    checked.assert(0, &[]);
+    assert!(
+        [pair, edit].iter().all(|words| checked.out.contains(words)),
+        "{}",
+        checked.out
+    );
+
+    // The refused start left no record, so the folder is still new.
+    run(home.serve_with(both)).assert(78, &[pair]);
+    mint_once_with(&home, "");
+    let service = Service::start(home.serve_with(both));
+    service.wait_until_ready();
+    assert!(service.log_once_it_says(pair).contains("WARN"));
+    assert_eq!(service.mint("payment-wide").len(), 1);
+    service.kill();
+    for edit in [
+        "formats.payment-wide = { enabled = true, mint = false }",
+        "formats.payment-wide.enabled = true\nformats.payment.mint = false",
+        "formats.enabled = ['payment-wide']",
+    ] {
+        let home = Home::new();
+        let service = Service::start(home.serve_with(edit));
+        service.wait_until_ready();
+        assert!(!service.log().contains("equal texts"), "{edit}");
+        service.kill();
+    }
+}

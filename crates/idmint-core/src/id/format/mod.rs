@@ -9,6 +9,7 @@
 mod asked_prefix;
 mod compile;
 mod definition;
+mod equal_texts;
 mod format;
 mod format_error;
 mod given_fields;
