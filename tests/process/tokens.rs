@@ -363,6 +363,7 @@ fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
             "aa77f99c",
         ],
         &["--name", "plain", "--scopes", "ledger"],
+        &["--name", "numbering", "--scopes", "number"],
     ] {
         let mut command = idmint(&["token", "new", "--file", guarded.file().to_str().unwrap()]);
         command.args(arguments);
@@ -387,6 +388,7 @@ fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
             "`paying`: no ledgers, since none of its formats is minted from events; no metrics, since they cover more than it may use",
             "`of-one-ledger`: no conjunctions, since it is limited to some ledgers",
             "`plain`: no import=more to a ledger in use, which needs the scope import",
+            "`numbering`: no numbers with ?first=, which need the scope import",
         ],
         "{}",
         checked.out

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use idmint_testing::http1::{Client, request};
-use idmint_testing::service::{Home, Service, run};
+use idmint_testing::service::{Ended, Home, Service, idmint, run};
 
 const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/folders");
 const NEVER_DELETE: &str = "never delete this folder";
@@ -336,4 +336,63 @@ fn a_log_row_of_a_later_version_exits_78_and_a_flipped_bit_exits_65() {
     let service = Service::start(home.serve());
     service.wait_until_ready();
     assert_eq!(give(&service), (200, json!("1")));
+}
+
+/// Returns the end of `idmint check`, and of a start with a new folder, for a configuration of an
+/// earlier version. The configuration names the address.
+fn check_and_start(home: &Home, toml: &str) -> [Ended; 2] {
+    let file = home.path("old.toml");
+    fs::write(&file, toml).unwrap();
+    let file = file.to_str().unwrap();
+    let folder = home.path("new").display().to_string();
+    [
+        run(idmint(&["check", "--config", file])),
+        run(idmint(&["serve", "--config", file, "--data-dir", &folder])),
+    ]
+}
+
+#[test]
+fn check_names_the_breaking_changes_of_a_configuration_that_no_longer_starts() {
+    let home = Home::new();
+    for (toml, checked, edit) in [
+        (
+            "formats.payment-wide.enabled = true",
+            0,
+            "set mint = false in [formats.payment] or [formats.payment-wide]",
+        ),
+        (
+            "http.listen = '0.0.0.0:0'\nworker.exclusive = true",
+            78,
+            "list tokens in a file and name it in http.tokens",
+        ),
+        (
+            "http.listen = '0.0.0.0:0'\nhttp.tokens = 'TOKENS'",
+            78,
+            "Set worker.exclusive = true",
+        ),
+        (
+            "formats.payment.plausible_ahead = 'P1D'",
+            78,
+            "plausible_ahead",
+        ),
+        (
+            "clock.max_ahead = '5s'\n[formats.slow]\nlike = 'payment'\ntick = '10s'",
+            78,
+            "set clock.max_ahead = \"10s\"",
+        ),
+        (
+            "[numbers.inv]\npattern = 'inv-*'\ntext = 'INV-{n:05}'",
+            0,
+            "put {series} into the text",
+        ),
+    ] {
+        let tokens = home.path("tokens.toml");
+        fs::write(&tokens, "").unwrap();
+        let toml = toml.replace("TOKENS", tokens.to_str().unwrap());
+        let [check, start] = check_and_start(&home, &toml);
+        assert_eq!(check.status.code(), Some(checked), "{toml}: {}", check.out);
+        let named = format!("{}{}", check.out, check.err);
+        assert!(named.contains(edit), "{toml}: {named}");
+        start.assert(78, &[edit]);
+    }
 }

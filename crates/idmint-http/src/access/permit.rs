@@ -140,6 +140,10 @@ impl Permit {
                 "no import=more to a ledger in use, which needs the scope import",
             ),
             (
+                has(Scope::Number) && !has(Scope::Import),
+                "no numbers with ?first=, which need the scope import",
+            ),
+            (
                 has(Scope::Metrics) && self.is_confined(),
                 "no metrics, since they cover more than it may use",
             ),
