@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
 use crate::server::Catalog;
+use idmint_core::id::FormatAlias;
 use idmint_core::time::{Clock, UnixTime};
 use idmint_http::{Scope, TokenEntry, TokenText};
 
@@ -108,7 +109,10 @@ fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
         .iter()
         .map(|format| format.name.as_str())
         .collect();
-    match names.iter().find(|name| !known.contains(&name.as_str())) {
+    match names
+        .iter()
+        .find(|name| !known.contains(&FormatAlias::current_name(name)))
+    {
         None => Ok(()),
         Some(name) => Err(Failure::new(
             Exit::Usage,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::server::config::{Config, FormatsConfig, Origin, Origins};
-use idmint_core::id::{Format, FormatDefinition, FormatError, PRESETS, Salt, nearest};
+use idmint_core::id::{Format, FormatAlias, FormatDefinition, FormatError, PRESETS, Salt, nearest};
 
 /// The name of the format that the section `typeid` configures.
 const TYPEID: &str = "typeid";
@@ -64,6 +64,19 @@ pub enum CatalogError {
         /// The format.
         format: String,
     },
+    /// The table of a former name sets a key for which the format has another value.
+    #[error(
+        "formats.{name}.{key}: `{name}` is a former name of `{format}`, which has another {key}; write the keys of this \
+         table in [formats.{format}], or give a format of your own another name"
+    )]
+    FormerName {
+        /// The former name.
+        name: &'static str,
+        /// The current name.
+        format: &'static str,
+        /// The key.
+        key: String,
+    },
     /// A setting names a format that does not exist or is disabled.
     #[error("{key} names `{name}`, which is not an enabled format; {}", choice(.name, .known))]
     NameUnknown {
@@ -95,7 +108,9 @@ impl Catalog {
     /// # Errors
     /// Returns [`CatalogError`], which names the format or setting, the value and the alternatives.
     pub fn of(config: &Config) -> Result<Catalog, CatalogError> {
-        let mut tables = tables(&config.formats)?;
+        let settings = with_current_names(&config.formats)?;
+        let mut tables = tables(&settings)?;
+        add_former_names(&mut tables, config)?;
         if !config.typeid.types.is_empty() {
             let types = config
                 .typeid
@@ -114,15 +129,8 @@ impl Catalog {
             // The built-in `rarity` says how rare a format is in general. It is wrong for a format
             // that the configuration defines or enables, because that format is in use here. The
             // built-in value is therefore removed, unless the configuration sets another one.
-            let own = config.formats.definitions.get(&name);
-            let is_enabled = || {
-                config
-                    .formats
-                    .enabled
-                    .iter()
-                    .flatten()
-                    .any(|of| *of == name)
-            };
+            let own = settings.definitions.get(&name);
+            let is_enabled = || settings.enabled.iter().flatten().any(|of| *of == name);
             if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
                 table.remove("rarity");
             }
@@ -132,8 +140,7 @@ impl Catalog {
                 place: config.origins.of_format(&name, error.key()),
                 error,
             })?;
-            let is_on = config
-                .formats
+            let is_on = settings
                 .enabled
                 .as_ref()
                 .map_or(format.enabled, |enabled| enabled.contains(&name));
@@ -149,7 +156,7 @@ impl Catalog {
                 .map(|format| format.name.clone())
                 .collect::<Vec<_>>()
         };
-        for name in config.formats.enabled.iter().flatten() {
+        for name in settings.enabled.iter().flatten() {
             if !formats.iter().any(|format| format.name == *name) {
                 let known = tables.keys().cloned().collect();
                 return Err(CatalogError::NameUnknown {
@@ -159,41 +166,132 @@ impl Catalog {
                 });
             }
         }
-        for name in &config.decode.order {
+        let order = config.decode.order.iter();
+        let order: Vec<_> = order.map(|name| FormatAlias::current_name(name)).collect();
+        for name in &order {
             if !formats.iter().any(|format| format.name == *name) {
                 let known = known(&formats);
                 return Err(CatalogError::NameUnknown {
                     key: "decode.order",
-                    name: name.clone(),
+                    name: (*name).to_owned(),
                     known,
                 });
             }
         }
-        let place = |format: &Arc<Format>| {
-            config
-                .decode
-                .order
-                .iter()
-                .position(|name| *name == format.name)
-        };
+        let place = |format: &Arc<Format>| order.iter().position(|name| *name == format.name);
         formats.sort_by_key(|format| place(format).unwrap_or(usize::MAX));
         Ok(Catalog { formats, off })
     }
+}
+
+/// Returns the settings with the current names of formats instead of the former ones. The keys in
+/// the table of a former name become keys of the format, except for the encodings.
+fn with_current_names(config: &FormatsConfig) -> Result<FormatsConfig, CatalogError> {
+    let mut settings = config.clone();
+    for name in settings.enabled.iter_mut().flatten() {
+        *name = FormatAlias::current_name(name).to_owned();
+    }
+    for alias in FormatAlias::ALL {
+        let Some(table) = settings.definitions.remove(alias.name) else {
+            continue;
+        };
+        let own = settings
+            .definitions
+            .entry(alias.format.to_owned())
+            .or_default();
+        for (key, value) in table {
+            let is_fixed = matches!(key.as_str(), "like" | "rule" | "tick" | "epoch" | "fields");
+            match key.as_str() {
+                "summary" | "reveals" | "encodings" => {}
+                // The former name was disabled by default, unlike the format.
+                "enabled" if value.as_bool() == Some(false) => {}
+                "enabled" => _ = own.insert(key, value),
+                _ if is_fixed || own.get(&key).is_some_and(|kept| *kept != value) => {
+                    return Err(CatalogError::FormerName {
+                        name: alias.name,
+                        format: alias.format,
+                        key,
+                    });
+                }
+                _ => _ = own.insert(key, value),
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// Adds the tables of former names, which `like` copies. If the configuration uses a former name,
+/// also adds its encoding to the format, with the settings of the former name's table.
+fn add_former_names(
+    tables: &mut BTreeMap<String, toml::Table>,
+    config: &Config,
+) -> Result<(), CatalogError> {
+    for alias in FormatAlias::ALL {
+        let broken = |error: toml::de::Error| CatalogError::Preset {
+            name: alias.name,
+            problem: error.to_string(),
+        };
+        let mut former = preset_table(alias.format)?;
+        former.extend(alias.encodings.parse::<toml::Table>().map_err(broken)?);
+        let own = config.formats.definitions.get(alias.name);
+        former.extend(own.cloned().unwrap_or_default());
+        if let (true, Some(encoding), Some(table)) = (
+            is_former_name_used(config, alias),
+            former_encoding(&former, alias),
+            tables.get_mut(alias.format),
+        ) && let Some(toml::Value::Array(encodings)) = table.get_mut("encodings")
+        {
+            let is_same = |known: &toml::Value| {
+                known.get("name").and_then(toml::Value::as_str) == Some(alias.encoding)
+            };
+            match encodings.iter_mut().find(|known| is_same(known)) {
+                Some(known) if own.is_some_and(|own| own.contains_key("encodings")) => {
+                    *known = encoding;
+                }
+                Some(_) => {}
+                None => encodings.push(encoding),
+            }
+        }
+        tables.insert(alias.name.to_owned(), former);
+    }
+    Ok(())
+}
+
+/// Returns the first encoding of a former name, with its current name.
+fn former_encoding(former: &toml::Table, alias: &FormatAlias) -> Option<toml::Value> {
+    let mut encoding = match former.get("encodings")?.get(0)? {
+        toml::Value::Table(table) => table.clone(),
+        word => toml::Table::from_iter([("kind".to_owned(), word.clone())]),
+    };
+    encoding.insert("name".to_owned(), alias.encoding.into());
+    Some(encoding.into())
+}
+
+fn is_former_name_used(config: &Config, alias: &FormatAlias) -> bool {
+    let mut listed = config.formats.enabled.iter().flatten();
+    config.formats.definitions.contains_key(alias.name)
+        || listed.any(|name| name == alias.name)
+        || config.decode.order.iter().any(|name| name == alias.name)
+}
+
+/// Returns the table of a built-in format.
+fn preset_table(name: &str) -> Result<toml::Table, CatalogError> {
+    let preset = PRESETS.iter().find(|preset| preset.name == name);
+    let preset = preset.expect("a former name stands for a built-in format");
+    preset
+        .toml
+        .parse()
+        .map_err(|error: toml::de::Error| CatalogError::Preset {
+            name: preset.name,
+            problem: error.to_string(),
+        })
 }
 
 /// Returns the definition of every format. The configured tables are merged over the built-in ones.
 fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, CatalogError> {
     let mut tables = BTreeMap::new();
     for preset in PRESETS {
-        let table: toml::Table =
-            preset
-                .toml
-                .parse()
-                .map_err(|error: toml::de::Error| CatalogError::Preset {
-                    name: preset.name,
-                    problem: error.to_string(),
-                })?;
-        tables.insert(preset.name.to_owned(), table);
+        tables.insert(preset.name.to_owned(), preset_table(preset.name)?);
     }
     for (name, table) in &config.definitions {
         let base = if table.contains_key("like") {
@@ -216,6 +314,7 @@ fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
     let others = tables
         .keys()
         .filter(|name| PRESETS.iter().all(|preset| preset.name != name.as_str()))
+        .filter(|name| FormatAlias::named(name).is_none())
         .cloned();
     presets.chain(others).collect()
 }
@@ -279,6 +378,7 @@ fn laid_over(mut base: toml::Table, over: &toml::Table) -> toml::Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use idmint_core::id::Encoding;
 
     fn catalog(toml: &str) -> Result<Catalog, CatalogError> {
         let flags = toml.parse().expect("TOML");
@@ -294,13 +394,12 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_formats_are_on_in_their_order_but_for_two() {
+    fn the_built_in_formats_are_on_in_their_order_but_for_one() {
         let catalog = catalog("").expect("the defaults");
-        let off = ["payment-wide", "conjunction-v1-label"];
         let on = PRESETS
             .iter()
             .map(|preset| preset.name)
-            .filter(|name| !off.contains(name));
+            .filter(|name| *name != "payment-wide");
         assert_eq!(names(&catalog), on.collect::<Vec<_>>());
     }
 
@@ -362,6 +461,77 @@ mod tests {
         ] {
             let error = catalog(toml).expect_err(toml).to_string();
             assert!(error.contains(named), "{error}");
+        }
+    }
+
+    const FORMER: &str = "conjunction-v1-label";
+
+    fn encoding_of<'a>(catalog: &'a Catalog, name: &str, encoding: &str) -> &'a Encoding {
+        let format = catalog.formats.iter().find(|format| format.name == name);
+        format
+            .expect("is on")
+            .encoding(encoding)
+            .expect("it has one")
+    }
+
+    #[test]
+    fn a_former_name_stands_for_its_format_in_tables_and_lists() {
+        let label = "abcdef-ghijkl-mnopq".len();
+        for toml in [
+            format!("[formats.{FORMER}]\nenabled = true"),
+            format!(
+                "[formats.{FORMER}]\nenabled = true\n[formats.conjunction-v1]\nenabled = false"
+            ),
+            format!("formats.enabled = ['{FORMER}', 'payment']"),
+            format!(
+                "formats.enabled = ['{FORMER}', 'conjunction-v1']\ndecode.order = ['{FORMER}']"
+            ),
+            format!(
+                "[formats.{FORMER}]\nlanes = 1\n[formats.conjunction-v1]\nencodings = ['decimal']"
+            ),
+        ] {
+            let catalog = catalog(&toml).expect(&toml);
+            let names = names(&catalog);
+            assert!(
+                names.contains(&"conjunction-v1") && !names.contains(&FORMER),
+                "{toml}"
+            );
+            let encoding = encoding_of(&catalog, "conjunction-v1", "label");
+            assert_eq!(encoding.fixed_len(), Some(label), "{toml}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_a_former_name_gives_the_format_its_salt() {
+        let salted = "encodings = [{ kind = 'hashids', alphabet = 'abcdefghijklmnopqrstuvwxyz', salt = 's', min_length = 17 }]";
+        let plain = catalog("").expect("the defaults");
+        let salted = catalog(&format!("[formats.{FORMER}]\n{salted}")).expect("sound");
+        let digest = |catalog, encoding| encoding_of(catalog, "conjunction-v1", encoding).digest();
+        assert_ne!(digest(&plain, "label"), digest(&salted, "label"));
+        assert_eq!(digest(&plain, "hashids"), digest(&salted, "hashids"));
+    }
+
+    #[test]
+    fn a_format_like_a_former_name_has_its_encodings() {
+        let catalog = catalog(&format!("[formats.mine]\nlike = '{FORMER}'")).expect("sound");
+        let mine = catalog.formats.iter().find(|format| format.name == "mine");
+        let mine = mine.expect("is on");
+        assert_eq!(mine.encoding_names(), "hashids, decimal, hex_padded");
+        let label = encoding_of(&catalog, "conjunction-v1", "label");
+        assert_eq!(mine.canonical().digest(), label.digest());
+    }
+
+    #[test]
+    fn a_former_name_cannot_be_another_format() {
+        for (toml, key) in [
+            ("epoch = '2020-01-01T00:00:00Z'", "epoch"),
+            ("like = 'payment'", "like"),
+            ("lanes = 2\n[formats.conjunction-v1]\nlanes = 1", "lanes"),
+        ] {
+            let error = catalog(&format!("[formats.{FORMER}]\n{toml}")).expect_err(toml);
+            let named =
+                format!("formats.{FORMER}.{key}: `{FORMER}` is a former name of `conjunction-v1`");
+            assert!(error.to_string().contains(&named), "{error}");
         }
     }
 }

@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::expiries::warn_of_expiries;
 use crate::server::config::Config;
-use idmint_core::id::{FieldKind, Format, Rule};
+use idmint_core::id::{FieldKind, Format, FormatAlias, Rule};
 use idmint_core::time::UnixTime;
 use idmint_service::Service;
 
@@ -22,6 +22,11 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     let now = service.clock().now();
     let (soon, now) = (now.after(END_WARNED).into(), now.into());
     let mut warnings = config.origins.overruled.clone();
+    warnings.extend(
+        FormatAlias::ALL
+            .iter()
+            .filter_map(|alias| of_former_name(alias, config)),
+    );
     for format in service.formats().iter().map(|served| served.format()) {
         warnings.extend(of_time(format, now, soon));
         if !config.formats.definitions.contains_key(&format.name) {
@@ -133,6 +138,39 @@ fn of_order(format: &Format) -> Option<String> {
         format!(
             "{}: field `{}` stands above the time, so ids of several workers do not sort by time: put the time first",
             format.name, first.name
+        )
+    })
+}
+
+/// Returns a warning if the configuration uses a former name of a format.
+fn of_former_name(alias: &FormatAlias, config: &Config) -> Option<String> {
+    let (name, definitions) = (alias.name, &config.formats.definitions);
+    let lists = [
+        (
+            "formats.enabled",
+            config.formats.enabled.iter().flatten().collect::<Vec<_>>(),
+        ),
+        ("decode.order", config.decode.order.iter().collect()),
+    ];
+    let listed = lists
+        .iter()
+        .filter(|(_, names)| names.iter().any(|listed| *listed == name));
+    let mut places: Vec<String> = listed.map(|(key, _)| (*key).to_owned()).collect();
+    places.extend(
+        definitions
+            .contains_key(name)
+            .then(|| format!("[formats.{name}]")),
+    );
+    let copies = definitions
+        .iter()
+        .filter(|(_, table)| table.get("like").and_then(toml::Value::as_str) == Some(name));
+    places.extend(copies.map(|(copy, _)| format!("formats.{copy}.like")));
+    let (format, encoding) = (alias.format, alias.encoding);
+    (!places.is_empty()).then(|| {
+        format!(
+            "{}: {name} is deprecated, it is {format} with encoding={encoding}: write {format} instead, move the keys of \
+             its table to [formats.{format}], and request POST /ids/{format}?encoding={encoding}",
+            places.join(", ")
         )
     })
 }

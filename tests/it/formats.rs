@@ -237,3 +237,54 @@ async fn a_copy_of_a_format_that_is_no_longer_minted_is_minted() {
     service.mint("/ids/invoice").await;
     assert_eq!(service.post("/ids/payment").await.status, 422);
 }
+
+#[tokio::test]
+async fn a_former_name_mints_and_reads_the_encoding_for_which_it_stands() {
+    for settings in [
+        "",
+        "[formats.conjunction-v1-label]\nenabled = true",
+        "formats.enabled = ['conjunction-v1-label', 'payment']",
+    ] {
+        let service = Service::start(settings).await;
+        let mut labels = Vec::new();
+        for path in [
+            "/ids/conjunction-v1-label",
+            "/ids/conjunction%2Dv1-label?encoding=hashids",
+            "/ids/conjunction-v1?encoding=label",
+        ] {
+            labels.extend(service.mint(path).await);
+        }
+        for label in &labels {
+            assert_eq!(
+                label.split('-').map(str::len).collect::<Vec<_>>(),
+                [6, 6, 5]
+            );
+            let mut readings = Vec::new();
+            for query in [
+                "",
+                "?format=conjunction-v1-label",
+                "?format=conjunction-v1-label&encoding=hashids",
+                "?format=conjunction-v1&encoding=label",
+            ] {
+                let decoded = service.get(&format!("/decode/{label}{query}")).await.json();
+                let [only] = decoded["matches"].as_array().unwrap().as_slice() else {
+                    panic!("{settings} {query}: {decoded}")
+                };
+                assert_eq!(
+                    [&only["format"], &only["encoding"]],
+                    ["conjunction-v1", "label"]
+                );
+                readings.push(only["value"].clone());
+            }
+            assert!(readings.iter().all(|value| *value == readings[0]));
+        }
+        let numbers = service
+            .mint("/ids/conjunction-v1-label?encoding=decimal")
+            .await;
+        assert!(numbers[0].parse::<u64>().is_ok(), "{numbers:?}");
+        let info = service.get("/formats/conjunction-v1-label").await.json();
+        assert_eq!(info["name"], "conjunction-v1");
+        let listed = service.get("/formats").await.text();
+        assert!(!listed.contains("conjunction-v1-label"), "{settings}");
+    }
+}

@@ -301,7 +301,7 @@ async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
     }
     assert_eq!(
         encodings,
-        4 + 2 + 3 + 9 + 8 + 2 + 4 + 3 + 2 + 2 + 2 + 2 + 3 + 2 + 3
+        5 + 2 + 3 + 9 + 8 + 2 + 4 + 2 + 2 + 2 + 2 + 3 + 2 + 3
     );
 }
 

@@ -14,8 +14,7 @@ use crate::support::{LONG, get_request, post_request, within};
 use idmint_testing::http1::{Answer, AsyncClient};
 
 /// Enables the built-in formats that are off by default.
-pub(crate) const ALL_ON: &str =
-    "[formats.payment-wide]\nenabled = true\n[formats.conjunction-v1-label]\nenabled = true";
+pub(crate) const ALL_ON: &str = "[formats.payment-wide]\nenabled = true";
 
 /// 2040-01-01T00:00:00Z: a whole second, so that minting begins at once, and later than any build.
 pub(crate) const NEW_YEAR: UnixNanos = UnixNanos::from_seconds(2_208_988_800);

@@ -396,3 +396,54 @@ fn check_names_the_breaking_changes_of_a_configuration_that_no_longer_starts() {
         start.assert(78, &[edit]);
     }
 }
+
+#[test]
+fn a_configuration_with_a_former_name_of_a_format_starts_with_a_warning_and_keeps_its_meaning() {
+    let home = Home::new();
+    let tokens = home.path("tokens.toml");
+    let mut token = idmint(&["token", "new", "--name", "old", "--scopes", "mint,decode"]);
+    token
+        .args(["--formats", "conjunction-v1-label", "--file"])
+        .arg(&tokens);
+    let token = run(token).out;
+    let old = format!(
+        "http.tokens = '{}'\nformats.enabled = ['conjunction-v1-label', 'mine']\n\
+         decode.order = ['conjunction-v1-label']\nformats.mine.like = 'conjunction-v1-label'\n\
+         [formats.conjunction-v1-label]\nlanes = 1\n",
+        tokens.display()
+    );
+    let warning = "formats.enabled, decode.order, [formats.conjunction-v1-label], formats.mine.like: \
+                   conjunction-v1-label is deprecated, it is conjunction-v1 with encoding=label";
+    let service = Service::start(home.serve_with(&old));
+    service.wait_until_ready();
+    let file = home.path("idmint.toml");
+    let checked = run(idmint(&["check", "--config", file.to_str().unwrap()]));
+    checked.assert(0, &[]);
+    assert!(
+        checked.out.contains(&format!("warning: {warning}")),
+        "{}",
+        checked.out
+    );
+    assert!(service.log_once_it_says(warning).contains("WARN"));
+    let headers = format!("authorization: Bearer {}\r\n", token.trim_end());
+    let ask = |target: &str| {
+        let asked = request(target, &headers, "");
+        Client::connect(service.address()).exchange(asked)
+    };
+    for (path, status) in [
+        ("POST /ids/conjunction-v1-label", 200),
+        ("POST /ids/conjunction-v1?encoding=label", 200),
+        ("POST /ids/mine", 403),
+        ("GET /formats/conjunction-v1-label", 200),
+    ] {
+        assert_eq!(ask(path).status, status, "{path}");
+    }
+    let minted = ask("POST /ids/conjunction-v1-label").json();
+    let label = minted["ids"][0].as_str().unwrap();
+    let decoded = ask(&format!("GET /decode/{label}?format=conjunction-v1-label")).json();
+    let found = &decoded["matches"][0];
+    assert_eq!(
+        [&found["format"], &found["encoding"]],
+        ["conjunction-v1", "label"]
+    );
+}

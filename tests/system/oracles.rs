@@ -19,7 +19,7 @@ siq.domains = ["example.com"]
 like = "snowflake"
 encodings = ["decimal", { kind = "hashids", salt = "pepper and more", min_length = 16 }]
 
-# The letters of conjunction-v1-label.
+# The letters of labels of conjunction-v1.
 [formats.lettered]
 like = "snowflake"
 encodings = ["decimal", { kind = "hashids", alphabet = "abcdefghijklmnopqrstuvwxyz", min_length = 17, groups = [6, 6, 5] }]

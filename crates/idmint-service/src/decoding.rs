@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::formats::UnknownFormat;
 use idmint_core::id::{
-    DecodeFilter, Decoder, DecoderAt, Fingerprint, Format, IdColumn, IdOfFields,
+    DecodeFilter, Decoder, DecoderAt, Fingerprint, Format, FormatAlias, IdColumn, IdOfFields,
 };
 use idmint_core::time::UnixNanos;
 use idmint_records::ledger::NumberRules;
@@ -63,14 +63,15 @@ impl Decoding {
         self.decoder.formats()
     }
 
-    /// Returns the format with this name.
+    /// Returns the format with this current or former name.
     ///
     /// # Errors
     /// Returns [`UnknownFormat`], which lists the existing formats, if no format has this name.
     pub fn format(&self, name: &str) -> Result<&Arc<Format>, UnknownFormat> {
+        let current = FormatAlias::current_name(name);
         self.formats()
             .iter()
-            .find(|format| format.name == name)
+            .find(|format| format.name == current)
             .ok_or_else(|| {
                 UnknownFormat::among(
                     self.formats().iter().map(|format| format.name.as_str()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{Service, ServiceError};
-use idmint_core::id::Format;
+use idmint_core::id::{Format, FormatAlias};
 use idmint_core::minting::{CountedFormat, MintCounters, Minter};
 use idmint_records::conjunction::GroupedMinter;
 use idmint_wire::FormatInfo;
@@ -78,7 +78,7 @@ impl Formats {
         self.in_order.iter()
     }
 
-    /// Returns the enabled format with this name.
+    /// Returns the enabled format with this current or former name.
     ///
     /// # Errors
     /// Returns [`UnknownFormat`] if no enabled format has this name. The error says that the format
@@ -87,6 +87,9 @@ impl Formats {
         let found = self
             .by_name
             .binary_search_by(|(known, _)| shortlex(known, name));
+        if let (Err(_), Some(alias)) = (found, FormatAlias::named(name)) {
+            return self.named(alias.format);
+        }
         found.map(|at| &self.by_name[at].1).map_err(|_| {
             if self.off.iter().any(|off| off == name) {
                 return UnknownFormat::Off {

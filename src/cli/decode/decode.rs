@@ -79,12 +79,13 @@ impl FilterArgs {
             true => Liberty::Canonical,
             false => Liberty::Lenient,
         };
-        DecodeFilter {
+        let filter = DecodeFilter {
             format: self.format.as_deref(),
             encoding: self.encoding.as_deref(),
             among: None,
             liberty,
-        }
+        };
+        filter.with_current_names()
     }
 }
 

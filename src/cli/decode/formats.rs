@@ -7,7 +7,7 @@ use clap::Args;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::settings::Settings;
 use crate::server::Catalog;
-use idmint_core::id::{FieldKind, Format, LayoutDrawing, SqlDialect};
+use idmint_core::id::{FieldKind, Format, FormatAlias, LayoutDrawing, SqlDialect};
 use idmint_wire::{EncodingInfo, FormatInfo, StorageInfo};
 
 /// List the formats, or describe one, offline.
@@ -34,7 +34,11 @@ impl Formats {
         let catalog = Catalog::of(&config)?;
         let text = match &self.name {
             None => overview(catalog.formats.iter().map(AsRef::as_ref)),
-            Some(name) => match catalog.formats.iter().find(|format| format.name == *name) {
+            Some(name) => match catalog
+                .formats
+                .iter()
+                .find(|format| format.name == FormatAlias::current_name(name))
+            {
                 Some(format) => match self.sql {
                     Some(dialect) => functions(format, dialect)?,
                     None => description(format),

@@ -41,8 +41,9 @@ pub use encoding::{
 #[cfg(any(test, feature = "testing"))]
 pub use format::preset;
 pub use format::{
-    FieldsError, Format, FormatDefinition, FormatError, IdOfFields, Monotonic, PRESETS, Parts,
-    Prefix, PrefixError, Prefixes, Preset, Rule, StartAfter, TYPE_RULE, Variant, is_type, nearest,
+    FieldsError, Format, FormatAlias, FormatDefinition, FormatError, IdOfFields, Monotonic,
+    PRESETS, Parts, Prefix, PrefixError, Prefixes, Preset, Rule, StartAfter, TYPE_RULE, Variant,
+    is_type, nearest,
 };
 pub use id_block::{IdBlock, Progression};
 pub use inspection::{Candidate, Certainty, Finding, Fingerprint, IdColumn, Untold, Verdict};

@@ -16,7 +16,7 @@ use idmint_testing::cases::FORMATS;
 
 /// A decoder with all built-in formats, and the formats of the test vectors.
 pub(crate) static DECODER: LazyLock<Decoder> =
-    LazyLock::new(|| decoder(FORMATS, &["payment-wide", "conjunction-v1-label"]));
+    LazyLock::new(|| decoder(FORMATS, &["payment-wide"]));
 
 /// Encodings that can write any number of up to 122 bits, in TOML syntax.
 pub(crate) const ENCODINGS: [&str; 18] = [

@@ -9,6 +9,7 @@ use axum::http::Extensions;
 use super::rate::Allowance;
 use super::scope::Scope;
 use crate::answer::{Problem, Slug};
+use idmint_core::id::FormatAlias;
 use idmint_core::time::UnixTime;
 use idmint_records::ledger::{LedgerId, SeriesName, SeriesPattern};
 
@@ -91,11 +92,11 @@ impl Permit {
         self.formats.as_ref()
     }
 
-    /// `true` if the format of this name is permitted.
+    /// `true` if the format of this current or former name is permitted.
     pub(crate) fn has_format(&self, name: &str) -> bool {
         self.formats
             .as_ref()
-            .is_none_or(|formats| formats.contains(name))
+            .is_none_or(|formats| formats.contains(FormatAlias::current_name(name)))
     }
 
     /// Returns the permitted ledgers, or `None` for all.

@@ -11,6 +11,7 @@ use super::permit::Permit;
 use super::scope::Scope;
 use super::token_digest::TokenDigest;
 use super::token_text::without_tokens;
+use idmint_core::id::FormatAlias;
 use idmint_core::time::UnixTime;
 use idmint_records::ledger::{LedgerId, SeriesPattern};
 use idmint_service::{Expiry, ExpiryKind};
@@ -140,7 +141,8 @@ impl TokenEntry {
                 "scopes is empty; name mint, ledger, decode, metrics, import or number".to_owned(),
             );
         }
-        let is_unknown = |name: &&String| !formats.contains(name);
+        let current = |name: &String| FormatAlias::current_name(name).to_owned();
+        let is_unknown = |name: &&String| !formats.contains(&current(name));
         if let Some(unknown) = self.formats.iter().flatten().find(is_unknown) {
             return Err(format!(
                 "format {unknown:?} is not one of {}",
@@ -177,7 +179,7 @@ impl TokenEntry {
             formats: self
                 .formats
                 .as_ref()
-                .map(|formats| formats.iter().cloned().collect()),
+                .map(|formats| formats.iter().map(|name| current(name)).collect()),
             ledgers: ledgers.transpose()?,
             series: series.transpose()?,
             expires: expires.transpose()?,

@@ -210,9 +210,13 @@ pub(crate) fn count(
 
 /// Returns the requested encoding, as an index into the encodings of the format.
 pub(crate) fn encoding(query: &Query<'_>, format: &Format) -> Result<usize, Problem> {
-    let Some(name) = query.get("encoding") else {
-        return Ok(0);
-    };
+    query
+        .get("encoding")
+        .map_or(Ok(0), |name| encoding_named(name, format))
+}
+
+/// Returns the index of the encoding with this name.
+pub(crate) fn encoding_named(name: &str, format: &Format) -> Result<usize, Problem> {
     format.encoding_index(name).ok_or_else(|| {
         let names = format.encoding_names();
         let detail = format!("encoding {name:?} is not one of {names}");

@@ -82,12 +82,13 @@ pub(crate) fn decode_filter<'a>(
         true => Liberty::Lenient,
         false => Liberty::Specified,
     };
-    Ok(DecodeFilter {
+    let filter = DecodeFilter {
         format,
         encoding,
         among,
         liberty,
-    })
+    };
+    Ok(filter.with_current_names())
 }
 
 /// Returns the outcome of a decode request, for its metric.

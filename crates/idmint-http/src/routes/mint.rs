@@ -17,10 +17,10 @@ use crate::answer::{
     negotiate_minted,
 };
 use crate::request::{
-    Object, Query, bulk_of, count, encoding, owner_of, percent_decode, prefix, query_of, read_body,
-    strict_json,
+    Object, Query, bulk_of, count, encoding, encoding_named, owner_of, percent_decode, prefix,
+    query_of, read_body, strict_json,
 };
-use idmint_core::id::{DomainHash, FieldKind, Format, Prefix};
+use idmint_core::id::{DomainHash, FieldKind, Format, FormatAlias, Prefix};
 use idmint_core::minting::{BatchRequest, Minter, Refusal};
 use idmint_service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
 use idmint_wire::MintRequest;
@@ -341,7 +341,7 @@ impl MintQuery {
             }
         };
         let count = count(&query, &in_body, service.limits().batch_max)?;
-        let encoding = encoding(&query, served.format())?;
+        let encoding = encoding_of(&query, served.format(), &parts.uri)?;
         if media == MediaType::OctetStream {
             refuse_encoding(&query, served.format())?;
         }
@@ -392,6 +392,24 @@ impl MintQuery {
     fn answer_len_max(&self, format: &Format) -> usize {
         self.encoder(format)
             .first_piece_len_max(self.request.count(), format)
+    }
+}
+
+/// Returns the requested encoding. If the path has a former name of the format, the default is the
+/// encoding for which that name stands.
+#[inline]
+fn encoding_of(query: &Query<'_>, format: &Format, uri: &Uri) -> Result<usize, Problem> {
+    let name = format_name(uri.path()).unwrap_or_default();
+    if name == format.name {
+        return encoding(query, format);
+    }
+    match FormatAlias::named(&percent_decode(name)?) {
+        None => encoding(query, format),
+        Some(alias) => {
+            let given = query.get("encoding");
+            let name = given.map_or(alias.encoding, |name| alias.current_encoding(name));
+            encoding_named(name, format)
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::id::encoding::Encoding;
-use crate::id::format::Format;
+use crate::id::format::{Format, FormatAlias};
 
 /// A filter that says which formats and encodings to try, and whether to read leniently.
 ///
@@ -45,6 +45,15 @@ pub enum Liberty {
 }
 
 impl DecodeFilter<'_> {
+    /// Returns the filter with the current name of its format, if the caller gave a former name.
+    pub fn with_current_names(mut self) -> Self {
+        if let Some(alias) = self.format.and_then(FormatAlias::named) {
+            self.format = Some(alias.format);
+            self.encoding = self.encoding.map(|name| alias.current_encoding(name));
+        }
+        self
+    }
+
     /// `true` if the caller named the format or the encoding. The decoder then accepts even an
     /// unlikely reading.
     pub fn is_pinned(&self) -> bool {

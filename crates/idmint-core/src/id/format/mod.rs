@@ -6,6 +6,7 @@
 //! (`monotonic_check.rs`), and prefixes (`prefix_check.rs`). `given_fields.rs` builds ids from
 //! field values. The built-in formats are [`PRESETS`], which have the same TOML form.
 
+mod alias;
 mod asked_prefix;
 mod compile;
 mod definition;
@@ -23,6 +24,7 @@ mod sort_order;
 mod stamp_check;
 mod table_reader;
 
+pub use alias::FormatAlias;
 pub use asked_prefix::PrefixError;
 pub use definition::FormatDefinition;
 pub use format::{Format, Parts, Rule, StartAfter, Variant};

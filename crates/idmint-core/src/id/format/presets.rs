@@ -62,7 +62,6 @@ pub const PRESETS: &[Preset] = presets![
     "siq",
     "snowflake",
     "payment-wide",
-    "conjunction-v1-label",
     "twitter",
     "instagram",
     "js53",
