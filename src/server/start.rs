@@ -732,7 +732,11 @@ mod tests {
             first.links[0].id.timestamp().micros() + 1
         );
         assert_eq!(
-            service.events(ledger, None).expect("readable").items.len(),
+            service
+                .events(ledger, None, 10)
+                .expect("readable")
+                .items
+                .len(),
             3
         );
         assert_eq!(group(&service, 1_900_000_000).await, known);
@@ -795,7 +799,11 @@ mod tests {
             })
         );
         assert_eq!(
-            service.events(ledger, None).expect("readable").items.len(),
+            service
+                .events(ledger, None, 10)
+                .expect("readable")
+                .items
+                .len(),
             2
         );
         group(&service, 1_900_000_000).await;

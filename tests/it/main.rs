@@ -27,6 +27,7 @@ mod inspect;
 mod ledger_pages;
 mod ledgers;
 mod lenient;
+mod lists;
 mod lost_answers;
 mod mint;
 mod noted;

@@ -790,6 +790,19 @@ async fn a_token_gives_the_series_that_it_is_for_and_is_listed_as_who_asked() {
             vec!["acme-1".to_owned(), "secret".to_owned()]
         )
     );
+    assert_eq!(ask("till", "POST /numbers/shop", "").await.status, 201);
+    let page = ask("till", "GET /numbers?limit=1", "").await.json();
+    assert_eq!(
+        (&page["series"][0]["series"], &page["next"]),
+        (&json!("acme-1"), &json!("acme-1"))
+    );
+    let page = ask("till", "GET /numbers?limit=1&after=acme-1", "")
+        .await
+        .json();
+    assert_eq!(
+        (&page["series"][0]["series"], &page["next"]),
+        (&json!("shop"), &Value::Null)
+    );
     let listed = ask("audit", "GET /numbers/acme-1", "").await.json();
     let [first, second] = [&listed["numbers"][0], &listed["numbers"][1]];
     assert_eq!(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{GroupFailure, ServiceError};
 use crate::formats::ServedFormat;
+use crate::ledgers::page;
 use crate::service::{Conjunctions, Service};
 use idmint_records::conjunction::{
     Anchor, ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, SentReport, Tca,
@@ -123,8 +124,8 @@ impl Service {
     }
 }
 
-/// The maximum number of conjunctions in one list.
-pub const CONJUNCTIONS_MAX: usize = 1_000;
+/// The maximum number of conjunctions that are found by one external id.
+const OF_EXTERNAL_MAX: usize = 1_000;
 
 /// The maximum number of rows that are read for one list. Reading them takes some hundredths of a
 /// second.
@@ -239,9 +240,7 @@ impl Service {
     /// Returns the conjunctions that match a query and have this external id, which another
     /// originator gave to them. The latest conjunction comes first.
     ///
-    /// Returns the matching conjunctions in a single list, up to the limit of the query. The cursor
-    /// of the query is ignored. Only the latest [`CONJUNCTIONS_MAX`] conjunctions with this
-    /// external id are considered.
+    /// Only the latest 1 000 conjunctions with this external id are considered.
     ///
     /// # Errors
     /// Returns [`ServiceError::NothingStored`] if this service stores no conjunctions, and other
@@ -251,23 +250,33 @@ impl Service {
         minter: &GroupedMinter,
         external: &ExternalId,
         query: &ListQuery,
-    ) -> Result<Vec<ListedConjunction>, ServiceError> {
+    ) -> Result<ConjunctionList, ServiceError> {
         self.check_stored()?;
         let unreadable = |error| ServiceError::Records(log_unreadable(&error));
         let records = self.records()?;
         let anchors = records
-            .anchors_of_external(minter.format_name(), external, CONJUNCTIONS_MAX)
+            .anchors_of_external(minter.format_name(), external, OF_EXTERNAL_MAX)
             .map_err(unreadable)?;
         let times = query.from.unwrap_or(Tca(i64::MIN))..query.to.unwrap_or(Tca(i64::MAX));
-        let asked = anchors
-            .into_iter()
-            .filter(|anchor| times.contains(&anchor.tca) && query.matches(anchor.pair));
+        let is_asked = |anchor: &AnchorKey| {
+            times.contains(&anchor.tca)
+                && query.matches(anchor.pair)
+                && query
+                    .after
+                    .is_none_or(|after| (anchor.tca, anchor.pair) < after)
+        };
+        let asked = anchors.into_iter().filter(is_asked).collect();
+        let page = page(asked, query.limit);
         let mut found = Vec::new();
-        for AnchorKey { pair, tca, .. } in asked.take(query.limit) {
+        for AnchorKey { pair, tca, .. } in &page.items {
             // Skip a conjunction that was removed after its external id was looked up.
-            found.extend(self.stored_at(minter, pair, tca)?);
+            found.extend(self.stored_at(minter, *pair, *tca)?);
         }
-        self.with_near(minter, found)
+        let last = page.items.last().filter(|_| page.has_more);
+        Ok(ConjunctionList {
+            items: self.with_near(minter, found)?,
+            next: last.and_then(|last| minter.id_at(last.pair, last.tca).ok()),
+        })
     }
 
     /// Returns the conjunction with this id.

@@ -33,7 +33,9 @@ pub enum UnknownReading {
     #[error(transparent)]
     Format(UnknownFormat),
     /// None of the tried formats has this encoding.
-    #[error("none of the tried formats has an encoding {0:?}; see /formats")]
+    #[error(
+        "none of the tried formats has an encoding {0:?}; GET /formats/{{format}} lists those of a format"
+    )]
     Encoding(String),
 }
 

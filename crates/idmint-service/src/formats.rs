@@ -9,7 +9,7 @@ use crate::{Service, ServiceError};
 use idmint_core::id::{Format, FormatAlias};
 use idmint_core::minting::{CountedFormat, MintCounters, Minter};
 use idmint_records::conjunction::GroupedMinter;
-use idmint_wire::FormatInfo;
+use idmint_wire::{FormatBrief, FormatInfo};
 
 /// The formats that this process serves.
 #[derive(Debug)]
@@ -264,6 +264,15 @@ impl Service {
             json: Arc::clone(&json),
         });
         json
+    }
+
+    /// Returns a short description of a format on this node as JSON.
+    pub fn brief_format_json(&self, served: &ServedFormat) -> Arc<str> {
+        let is_minted = self.count_max(served).is_some();
+        let brief = FormatBrief::new(served.format(), is_minted);
+        serde_json::to_string(&brief)
+            .expect("texts, a number and a boolean")
+            .into()
     }
 
     /// Returns the maximum number of ids that one request may ask for. Returns `None` if the format

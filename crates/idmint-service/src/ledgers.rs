@@ -18,7 +18,7 @@ use idmint_storage::{
 /// A page of a list: consecutive items after a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPage<T> {
-    /// At most [`PAGE_LEN`] items, or fewer if the caller asks for fewer.
+    /// At most as many items as the limit of the request.
     pub items: Vec<T>,
     /// `true` if the list has more items after these.
     pub has_more: bool,
@@ -32,7 +32,7 @@ impl<T> ListPage<T> {
     }
 }
 
-/// The maximum number of items in a page.
+/// The maximum number of items in a page, and the number of items in most pages without a limit.
 pub const PAGE_LEN: usize = 1_000;
 
 impl Service {
@@ -109,8 +109,8 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Returns a page of the ledgers with ids above `after`. If `among` is given, only ledgers in
-    /// that set are listed.
+    /// Returns a page of at most `limit` ledgers with ids above `after`. If `among` is given, only
+    /// ledgers in that set are listed.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the records cannot be read.
@@ -118,10 +118,11 @@ impl Service {
         &self,
         among: Option<&BTreeSet<LedgerId>>,
         after: Option<LedgerId>,
+        limit: usize,
     ) -> Result<ListPage<LedgerSummary>, ServiceError> {
         let records = self.records()?;
         let found = match among {
-            None => records.ledgers(after, PAGE_LEN + 1),
+            None => records.ledgers(after, limit + 1),
             Some(among) => {
                 let behind = among.range((
                     after.map_or(Bound::Unbounded, Bound::Excluded),
@@ -129,13 +130,11 @@ impl Service {
                 ));
                 behind
                     .filter_map(|ledger| records.ledger(*ledger).transpose())
-                    .take(PAGE_LEN + 1)
+                    .take(limit + 1)
                     .collect()
             }
         };
-        found
-            .map(|found| page(found, PAGE_LEN))
-            .map_err(unavailable)
+        found.map(|found| page(found, limit)).map_err(unavailable)
     }
 
     /// Runs `read` without blocking other requests. If the records are on another machine, runs
@@ -186,7 +185,8 @@ impl Service {
             .ok_or(ServiceError::UnknownLedger(ledger))
     }
 
-    /// Returns a page of the events of a ledger. The page begins after the event `after`.
+    /// Returns a page of at most `limit` events of a ledger. The page begins after the event
+    /// `after`.
     ///
     /// # Errors
     /// Returns [`ServiceError::UnknownEvent`] if the ledger has no event `after`, and other errors
@@ -195,15 +195,16 @@ impl Service {
         &self,
         ledger: LedgerId,
         after: Option<EventId>,
+        limit: usize,
     ) -> Result<ListPage<Link>, ServiceError> {
         if let Some(after) = after {
             self.event(ledger, after)?;
         }
         let found = self
             .records()?
-            .chain(ledger, after, PAGE_LEN + 1)
+            .chain(ledger, after, limit + 1)
             .map_err(unavailable)?;
-        Ok(page(found, PAGE_LEN))
+        Ok(page(found, limit))
     }
 
     /// Returns an event of a ledger.

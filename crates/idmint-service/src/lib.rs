@@ -25,9 +25,7 @@ mod mint;
 mod numbers;
 mod readiness;
 
-pub use conjunctions::{
-    CONJUNCTIONS_MAX, ConjunctionList, GroupedReports, ListQuery, ListedConjunction,
-};
+pub use conjunctions::{ConjunctionList, GroupedReports, ListQuery, ListedConjunction};
 pub use counters::{DecodeOutcome, ServiceCounters};
 pub use decoding::{Decoding, DecodingAt, UnknownReading};
 pub use error::{GroupFailure, ServiceError};

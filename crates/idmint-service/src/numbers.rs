@@ -129,8 +129,8 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Returns a page of the series whose names follow `after`. If `among` is given, only series
-    /// that match one of these patterns are listed.
+    /// Returns a page of at most `limit` series whose names follow `after`. If `among` is given,
+    /// only series that match one of these patterns are listed.
     ///
     /// # Errors
     /// Returns [`ServiceError`] if the records cannot be read.
@@ -138,6 +138,7 @@ impl Service {
         &self,
         among: Option<&[SeriesPattern]>,
         after: Option<SeriesName>,
+        limit: usize,
     ) -> Result<ListPage<SeriesSummary>, ServiceError> {
         let records = self.records()?;
         let is_among = |summary: &SeriesSummary| {
@@ -147,20 +148,22 @@ impl Service {
                     .any(|pattern| pattern.matches(summary.series.as_str()))
             })
         };
+        // Patterns leave out series, so a small limit could need many reads.
+        let count_max = among.map_or(limit, |_| PAGE_LEN) + 1;
         let (mut found, mut behind) = (Vec::new(), after);
         loop {
             match next_start(among, behind) {
                 Some(start) => behind = start,
-                None => return Ok(page(found, PAGE_LEN)),
+                None => return Ok(page(found, limit)),
             }
             let more = records
-                .series(behind.as_ref(), PAGE_LEN + 1)
+                .series(behind.as_ref(), count_max)
                 .map_err(unavailable)?;
-            let is_last = more.len() <= PAGE_LEN;
+            let is_last = more.len() < count_max;
             behind = more.last().map(|summary| summary.series.clone());
             found.extend(more.into_iter().filter(is_among));
-            if is_last || found.len() > PAGE_LEN {
-                return Ok(page(found, PAGE_LEN));
+            if is_last || found.len() > limit {
+                return Ok(page(found, limit));
             }
         }
     }

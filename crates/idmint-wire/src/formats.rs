@@ -13,11 +13,65 @@ use idmint_core::time::UnixTime;
 /// The type in the example id of a format that mints ids of every type.
 const EXAMPLE_TYPE: &str = "user";
 
-/// The response of `GET /formats`: all formats of a service.
+/// The response of `GET /formats`: the formats of a service. With `?detail=brief` the items are
+/// [`FormatBrief`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FormatList {
+pub struct FormatList<T = FormatInfo> {
     /// The formats, in the order in which decoding tries them.
-    pub formats: Vec<FormatInfo>,
+    pub formats: Vec<T>,
+    /// The value of `after` for the next page, or null on the last page. Absent if the request has
+    /// neither `after` nor `limit`, because the list is then complete.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next: Option<String>,
+}
+
+/// A short description of a format, as in `GET /formats?detail=brief`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormatBrief {
+    /// The name of the format.
+    pub name: String,
+    /// A one-line summary for people.
+    pub summary: String,
+    /// The rule by which ids of the format are made, such as `sequenced`.
+    pub rule: String,
+    /// `true` if `POST /ids/{name}` mints this format on this node.
+    pub minted: bool,
+    /// The number of bits that the greatest id needs.
+    pub bits: u32,
+    /// A valid id in the canonical encoding. It is the same in every response.
+    pub example: String,
+}
+
+impl FormatBrief {
+    /// Describes a format. `minted` is `true` if this node mints the format.
+    pub fn new(format: &Format, minted: bool) -> FormatBrief {
+        FormatBrief {
+            name: format.name.clone(),
+            summary: format.summary.clone(),
+            rule: format.rule.name().to_owned(),
+            minted,
+            bits: bits_of(format),
+            example: example_text(format),
+        }
+    }
+}
+
+/// Returns the number of bits that the greatest id of a format needs.
+fn bits_of(format: &Format) -> u32 {
+    u128::BITS - format.greatest().leading_zeros()
+}
+
+/// Returns the example id of a format in its canonical encoding, with a type if the format has
+/// types.
+fn example_text(format: &Format) -> String {
+    let text = format.canonical().to_text(format.example());
+    if !format.prefixes.are_types() {
+        return text;
+    }
+    let of_type = format.prefixes.minted_type().unwrap_or(EXAMPLE_TYPE);
+    let prefix = format.prefix_of_type(of_type);
+    let prefix = prefix.expect("a type of the list, or any is minted");
+    format!("{}{text}", prefix.as_str())
 }
 
 /// The complete description of a format.
@@ -229,14 +283,7 @@ impl ExampleId {
         let name_and_text =
             |encoding: &Encoding| (encoding.name().to_owned(), encoding.to_text(id));
         let mut encodings: BTreeMap<_, _> = format.encodings.iter().map(name_and_text).collect();
-        if format.prefixes.are_types() {
-            let of_type = format.prefixes.minted_type().unwrap_or(EXAMPLE_TYPE);
-            let prefix = format.prefix_of_type(of_type);
-            let prefix = prefix.expect("a type of the list, or any is minted");
-            let canonical = format.canonical();
-            let text = format!("{}{}", prefix.as_str(), canonical.to_text(id));
-            encodings.insert(canonical.name().to_owned(), text);
-        }
+        encodings.insert(format.canonical().name().to_owned(), example_text(format));
         ExampleId {
             time: time.and_then(UnixTime::to_exact_text),
             value: id.to_string(),
@@ -300,7 +347,7 @@ impl FormatInfo {
             summary: format.summary.clone(),
             rule: format.rule.name().to_owned(),
             minted: batch_max.is_some(),
-            bits: u128::BITS - format.greatest().leading_zeros(),
+            bits: bits_of(format),
             bytes: format.byte_width(),
             tick: format.tick.map(|tick| tick.to_string()),
             epoch: format.tick.and_then(|_| format.epoch.to_text(digits)),

@@ -19,7 +19,7 @@ pub use decode::{
     KnownDomains, Label, MatchReading, RejectedFormat, RowReading, Style, ruler,
 };
 pub use formats::{
-    EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo,
+    EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatBrief, FormatInfo, FormatList, OddsInfo,
 };
 pub use health::Readiness;
 pub use inspection::InspectAnswer;

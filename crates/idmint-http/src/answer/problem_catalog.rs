@@ -108,7 +108,7 @@ problems! {
         dangerous_action: "None.";
     UnknownFormat = 404 "unknown-format": "No such format",
         cause: "The format is misspelled, or not enabled on this node.",
-        safe_action: "GET /formats lists what this node has. After a roll-out compare the configuration of all nodes.",
+        safe_action: "GET /formats?detail=brief lists what this node has. After a roll-out compare the configuration of all nodes.",
         dangerous_action: "Redefining the missing format from memory: a different layout under an old name gives ids \
             that decode wrongly or clash.";
     NoFormatMatches = 404 "no-format-matches": "No format reads this id",
@@ -230,7 +230,7 @@ problems! {
     SequenceExhausted = 503 "sequence-exhausted": "All ids of the current time are taken",
         cause: "The request needs more ids than the format has left within mint.wait_max.",
         safe_action: "Wait for Retry-After. If it lasts, use more lanes, more nodes, or a format with a longer \
-            sequence; GET /formats shows the limits.",
+            sequence; GET /formats/{format} shows the limits.",
         dangerous_action: "Giving two nodes the same worker number for more throughput: that mints duplicates.";
     ClockBehind = 503 "clock-behind": "The clock is behind ids already minted",
         cause: "At the start, time more than 5 s ahead of the clock is already reserved: the clock went back, or was \
@@ -290,7 +290,7 @@ problems! {
         cause: "The time field of the format is full: no later id exists. Waiting does not help, so there is no \
             Retry-After.",
         safe_action: "Move callers to a new format with a wider time field or a later epoch, under a new name. GET \
-            /formats shows each end date.",
+            /formats/{format} shows the end date.",
         dangerous_action: "Changing the epoch under the same name: new ids would repeat old ones.";
     OutcomeUnknown = 504 "outcome-unknown": "It is unknown whether this was written",
         cause: "The store did not answer in time. The append may or may not have happened.",

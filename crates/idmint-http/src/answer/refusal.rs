@@ -44,7 +44,7 @@ impl From<Shed> for Problem {
 
 impl From<UnknownFormat> for Problem {
     fn from(unknown: UnknownFormat) -> Problem {
-        Problem::new(Slug::UnknownFormat, unknown.to_string()).example("GET /formats")
+        Problem::new(Slug::UnknownFormat, unknown.to_string()).example("GET /formats?detail=brief")
     }
 }
 

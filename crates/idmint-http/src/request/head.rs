@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::answer::{MediaType, Problem, Slug, X_REQUEST_ID};
 use idmint_core::id::{Format, Prefix, PrefixError};
+use idmint_service::PAGE_LEN;
 use idmint_wire::MintRequest;
 
 /// The query parameters of one request.
@@ -132,6 +133,19 @@ pub(crate) fn whole_number(
         let detail = format!("{name} is {text:?}, but must be a whole number from 1 to {most}");
         Problem::parameter(name, detail).limit(most.to_string())
     })
+}
+
+/// Parses the parameter `limit`, the maximum number of items in a page of a list. The parameter is
+/// from 1 to [`PAGE_LEN`]. If it is absent, the limit is `default`.
+///
+/// # Errors
+/// Returns 422 `invalid-parameter` if the value is not such a number.
+pub(crate) fn page_limit(query: &Query<'_>, default: usize) -> Result<usize, Problem> {
+    let most = u64::try_from(PAGE_LEN).expect("a thousand");
+    let limit = whole_number(query, "limit", most)?;
+    Ok(limit.map_or(default, |limit| {
+        usize::try_from(limit).expect("at most a thousand")
+    }))
 }
 
 /// Checks that a URI has no query parameters, for routes that accept none.
@@ -450,6 +464,20 @@ mod tests {
         );
         for query in ["count", "count=1", "count=TRUE"] {
             assert_eq!(flag(query).expect_err(query).slug(), Slug::InvalidParameter);
+        }
+    }
+
+    #[test]
+    fn a_page_holds_from_1_to_1000_items_and_by_default_those_of_its_list() {
+        let limit =
+            |query: &'static str| page_limit(&strict_query(query, &["limit"]).expect("valid"), 10);
+        let limits = ["", "limit=1", "limit=1000"].map(|query| limit(query).ok());
+        assert_eq!(limits, [Some(10), Some(1), Some(1_000)]);
+        for query in ["limit=0", "limit=1001", "limit=", "limit=+5"] {
+            assert_eq!(
+                limit(query).expect_err(query).slug(),
+                Slug::InvalidParameter
+            );
         }
     }
 

@@ -16,9 +16,9 @@ pub(crate) use body::{bulk_of, next_piece, owner_of, read_reserved_body, sender}
 pub(crate) use decode_input::DecodeInput;
 pub(crate) use events::read_event;
 pub(crate) use head::{
-    Query, check_transfer_coding, count, encoding, encoding_named, no_query, path_params,
-    percent_decode, prefix, query_of, refuse_count, request_id, strict_query, trace_parent,
-    traceparent_of, whole_number,
+    Query, check_transfer_coding, count, encoding, encoding_named, no_query, page_limit,
+    path_params, percent_decode, prefix, query_of, refuse_count, request_id, strict_query,
+    trace_parent, traceparent_of, whole_number,
 };
 pub(crate) use idempotency_key::{idempotency_key, key_required};
 pub(crate) use json::{Object, shallow_json, strict_json};

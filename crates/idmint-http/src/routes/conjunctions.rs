@@ -11,13 +11,12 @@ use super::mint::count_refusal;
 use super::reports;
 use crate::access::permit_of;
 use crate::answer::{MediaType, Problem, Slug, json, negotiate};
-use crate::request::{Query, bulk_of, path_params, query_of, whole_number};
+use crate::request::{Query, bulk_of, page_limit, path_params, query_of, whole_number};
 use idmint_core::id::Format;
 use idmint_core::time::{UnixTime, UtcTextError};
 use idmint_records::conjunction::{ExternalId, GroupedMinter, ReportCount, Seen, Tca};
 use idmint_service::{
-    CONJUNCTIONS_MAX, ConjunctionList, IdSource, ListQuery, ListedConjunction, ServedFormat,
-    Service, ServiceError,
+    ConjunctionList, IdSource, ListQuery, ListedConjunction, ServedFormat, Service, ServiceError,
 };
 use idmint_storage::ListPlace;
 use idmint_wire::{ConjunctionInfo, ConjunctionInfos};
@@ -101,12 +100,10 @@ pub(crate) async fn list(
             .map(|(id, text)| known_place(&reading, &minter, id, &text))
             .transpose()
             .map_err(example)?;
+        let asked = ListQuery { after, ..asked };
         let ConjunctionList { items, next } = match external {
-            Some(external) => {
-                let items = reading.conjunctions_of_external(&minter, &external, &asked)?;
-                ConjunctionList { items, next: None }
-            }
-            None => reading.conjunctions_listed(&minter, &ListQuery { after, ..asked })?,
+            Some(external) => reading.conjunctions_of_external(&minter, &external, &asked)?,
+            None => reading.conjunctions_listed(&minter, &asked)?,
         };
         Ok(json(&ConjunctionInfos {
             format: format.name.clone(),
@@ -196,34 +193,21 @@ fn known_place(
 
 /// Parses the parameters of a list, for its first page.
 fn list_query(query: &Query<'_>) -> Result<ListQuery, Problem> {
-    let limit = whole_number(
-        query,
-        "limit",
-        u64::try_from(CONJUNCTIONS_MAX).unwrap_or(u64::MAX),
-    )?;
     Ok(ListQuery {
         from: instant(query, "from")?,
         to: instant(query, "to")?,
         primary: whole_number(query, "primary", NUMBER_MAX)?,
         secondary: whole_number(query, "secondary", NUMBER_MAX)?,
         after: None,
-        limit: limit.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT)),
+        limit: page_limit(query, LIMIT)?,
     })
 }
 
-/// Parses the external id with which conjunctions are looked up. An external id has only a few
-/// conjunctions, so the response has no pages.
+/// Parses the external id with which conjunctions are looked up.
 fn external(query: &Query<'_>) -> Result<Option<ExternalId>, Problem> {
     let Some(text) = query.get("external") else {
         return Ok(None);
     };
-    let refuse = |detail: String| Problem::parameter("external", detail);
-    if query.get("after").is_some() {
-        return Err(refuse(
-            "external cannot be combined with after: all conjunctions with that id are listed at once"
-                .to_owned(),
-        ));
-    }
     let most = ExternalId::LEN_MAX;
     let too_long = || {
         format!(
@@ -233,7 +217,7 @@ fn external(query: &Query<'_>) -> Result<Option<ExternalId>, Problem> {
     };
     ExternalId::new(text)
         .map(Some)
-        .ok_or_else(|| refuse(too_long()).limit(most.to_string()))
+        .ok_or_else(|| Problem::parameter("external", too_long()).limit(most.to_string()))
 }
 
 fn read_id(format: &Format, name: &'static str, text: &str) -> Result<u128, Problem> {

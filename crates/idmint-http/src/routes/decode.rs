@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{Extensions, Response, Uri};
 use serde_json::{Value, json};
 
+use super::formats::LIST_EXAMPLE;
 use crate::access::{Permit, permit_of};
 use crate::answer::{ANSWER_LEN, MediaType, Problem, Slug, negotiate, no_store};
 use crate::request::{Query, path_params, query_of};
@@ -33,8 +34,8 @@ pub(crate) async fn decode(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     // The example lists the formats, because the caller's text may not be an id at all.
-    let answer = read(&service, &request)
-        .map_err(|problem| problem.or_example(|| "GET /formats".to_owned()));
+    let answer =
+        read(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()));
     service.counters().count_decode(outcome_of(&answer));
     answer
 }

@@ -10,7 +10,7 @@ use axum::http::{Response, Uri};
 
 use crate::access::{Permit, permit_of};
 use crate::answer::{MediaType, Problem, Slug, json, negotiate, no_store};
-use crate::request::{Query, no_query, path_params, query_of};
+use crate::request::{Query, no_query, page_limit, path_params, query_of};
 use idmint_core::id::{Format, IdRange, RangeError};
 use idmint_core::time::{UnixTime, UnixTimeError};
 use idmint_service::Service;
@@ -21,27 +21,66 @@ pub(crate) const RANGE_ROUTE: &str = "/formats/{format}/range";
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Lists all formats, in the order in which decoding tries them.
+/// An example request that works for every caller who may list formats.
+pub(crate) const LIST_EXAMPLE: &str = "GET /formats?detail=brief";
+
+/// Lists formats, in the order in which decoding tries them. Without `after` and `limit`, lists all
+/// formats.
 ///
 /// # Errors
-/// Returns 406 or 422 if the request is not acceptable or has parameters.
+/// Returns 406 or 422 if the request is not acceptable or has an invalid parameter.
 pub(crate) async fn list(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
-    no_query(request.uri())?;
+    list_of(&service, &request).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))
+}
+
+fn list_of(service: &Service, request: &Request) -> Result<Response<Body>, Problem> {
+    let query = query_of(request.uri(), &["detail", "after", "limit"])?;
+    let is_brief = query.is_set_to("detail", "brief")?;
+    let limit = page_limit(&query, usize::MAX)?;
     let permit = permit_of(request.extensions());
     let is_readable = |name: &str| permit.is_none_or(|permit| permit.has_format(name));
-    let readable = service
+    let readable: Vec<_> = service
         .formats()
         .iter()
-        .filter(|served| is_readable(&served.format().name));
-    let formats: Vec<_> = readable.map(|served| service.format_json(served)).collect();
+        .filter(|served| is_readable(&served.format().name))
+        .collect();
+    let first = match query.get("after") {
+        None => 0,
+        Some(after) => {
+            let at = readable
+                .iter()
+                .position(|served| served.format().name == after);
+            1 + at.ok_or_else(|| {
+                let detail =
+                    format!("after is {after:?}, which is not the name of a listed format");
+                Problem::parameter("after", detail)
+            })?
+        }
+    };
+    let rest = &readable[first..];
+    let page = &rest[..limit.min(rest.len())];
+    let formats: Vec<_> = page
+        .iter()
+        .map(|served| match is_brief {
+            true => service.brief_format_json(served),
+            false => service.format_json(served),
+        })
+        .collect();
+    // A complete list has no `next`, as before pages existed.
+    let next = match page.last().filter(|_| page.len() < rest.len()) {
+        _ if query.get("after").is_none() && query.get("limit").is_none() => String::new(),
+        None => ",\"next\":null".to_owned(),
+        // A name needs no escaping: it has only lower-case letters, digits, `_` and `-`.
+        Some(last) => format!(",\"next\":\"{}\"", last.format().name),
+    };
     // The JSON has the form of `FormatList`.
     Ok(no_store(
         MediaType::Json,
-        format!("{{\"formats\":[{}]}}\n", formats.join(",")),
+        format!("{{\"formats\":[{}]{next}}}\n", formats.join(",")),
     ))
 }
 
@@ -137,5 +176,5 @@ fn range_that_works(service: &Service, format: &Format, permit: Option<&Permit>)
                 to.to_exact_text()?
             ))
         });
-    example.unwrap_or_else(|| "GET /formats".to_owned())
+    example.unwrap_or_else(|| LIST_EXAMPLE.to_owned())
 }

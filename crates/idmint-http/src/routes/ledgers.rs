@@ -14,7 +14,8 @@ use crate::answer::{
 };
 use crate::request::{
     bulk_of, event_before, event_id, idempotency_key, import_part, invalid, key_required,
-    ledger_id, no_query, owner_of, path_params, query_of, read_event, read_reserved_body,
+    ledger_id, no_query, owner_of, page_limit, path_params, query_of, read_event,
+    read_reserved_body,
 };
 use idmint_core::id::Rejection;
 use idmint_records::ledger::{EventTime, KeyHash, LedgerId, Link, RequestMark, digest_of};
@@ -103,9 +104,11 @@ pub(crate) async fn list(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
-    let query = query_of(request.uri(), &["after"])?;
+    let query = query_of(request.uri(), &["after", "limit"])?;
+    let example = |problem: Problem| problem.or_example(|| LIST_EXAMPLE.to_owned());
     let after = query.get("after").map(ledger_id).transpose();
-    let after = after.map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))?;
+    let after = after.map_err(example)?;
+    let limit = page_limit(&query, PAGE_LEN).map_err(example)?;
     let among = permit_of(request.extensions())
         .and_then(Permit::ledgers)
         .cloned();
@@ -113,7 +116,7 @@ pub(crate) async fn list(
     let _pass = bulk.enter(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
-        let page = reading.ledgers(among.as_ref(), after)?;
+        let page = reading.ledgers(among.as_ref(), after, limit)?;
         let next = page.next(|last| last.head.id.ledger().to_string());
         Ok(json(&LedgerList {
             ledgers: page.items.iter().map(info).collect(),
@@ -151,9 +154,11 @@ pub(crate) async fn ids(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
-    let query = query_of(request.uri(), &["after"])?;
+    let query = query_of(request.uri(), &["after", "limit"])?;
     let [ledger] = path_params(IDS_ROUTE, request.uri())?;
     let (ledger, after) = (read_ledger(&ledger)?, query.get("after").map(str::to_owned));
+    let limit = page_limit(&query, PAGE_LEN);
+    let limit = limit.map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
     let look_up = move |service: &Service| {
         let head = service.ledger(ledger)?.head;
         let after = after
@@ -165,7 +170,7 @@ pub(crate) async fn ids(
             .saturating_sub(after.as_ref().map_or(0, |link| link.place));
         Ok::<_, Problem>((
             after.map(|link| link.id),
-            usize::try_from(left).unwrap_or(PAGE_LEN).min(PAGE_LEN),
+            usize::try_from(left).unwrap_or(limit).min(limit),
         ))
     };
     let (after, count) = service.read_records(look_up).await?;
@@ -173,7 +178,7 @@ pub(crate) async fn ids(
     let bulk = bulk_of(&service, request.extensions());
     let pass = bulk.go_on(None, estimate)?;
     let read = move |service: &Service| {
-        let page = service.events(ledger, after)?;
+        let page = service.events(ledger, after, limit)?;
         let next = page.next(|last| last.id.to_string());
         let ids = page
             .items

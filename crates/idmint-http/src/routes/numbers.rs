@@ -14,14 +14,14 @@ use crate::answer::{
     IDMINT_COUNT, MediaType, Problem, Slug, json, mark_outcome, media_type_of_body, negotiate,
 };
 use crate::request::{
-    Object, Query, bulk_of, idempotency_key, key_required, no_query, path_params, read_body,
-    strict_json, strict_query, whole_number,
+    Object, Query, bulk_of, idempotency_key, key_required, no_query, page_limit, path_params,
+    query_of, read_body, strict_json, strict_query, whole_number,
 };
 use idmint_records::ledger::{
     COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX,
     ResumeRequest, SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
-use idmint_service::Service;
+use idmint_service::{PAGE_LEN, Service};
 use idmint_storage::{NumberRecord, Numbered, SeriesSummary};
 use idmint_wire::{
     BlockAnswer, NumberAnswer, NumberInfo, NumberList, ResumeAnswer, SeriesInfo, SeriesList,
@@ -35,9 +35,8 @@ pub(crate) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
 /// The maximum length of a body, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
-/// The default and the maximum number of listed numbers.
-const LIMIT: u64 = 100;
-const LIMIT_MAX: u64 = 1_000;
+/// The default number of listed numbers.
+const LIMIT: usize = 100;
 
 /// The estimated time to read a page of numbers.
 const PAGE_ESTIMATE: Duration = Duration::from_millis(2);
@@ -328,10 +327,12 @@ pub(crate) async fn list_series(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
-    let query = strict_query(request.uri().query().unwrap_or_default(), &["after"])?;
+    let query = query_of(request.uri(), &["after", "limit"])?;
     let after = query.get("after").map(SeriesName::from_text).transpose();
     let after =
         after.map_err(|error| Problem::from(error).or_example(|| LIST_EXAMPLE.to_owned()))?;
+    let limit = page_limit(&query, PAGE_LEN);
+    let limit = limit.map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))?;
     let among = permit_of(request.extensions())
         .and_then(Permit::series)
         .map(<[_]>::to_vec);
@@ -339,7 +340,7 @@ pub(crate) async fn list_series(
     let _pass = bulk.enter(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
-        let page = reading.series(among.as_deref(), after)?;
+        let page = reading.series(among.as_deref(), after, limit)?;
         let next = page.next(|last| last.series.to_string());
         Ok(json(&SeriesList {
             series: page.items.iter().map(series_info).collect(),
@@ -358,10 +359,7 @@ pub(crate) async fn list(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
-    let query = strict_query(
-        request.uri().query().unwrap_or_default(),
-        &["after", "limit"],
-    )?;
+    let query = query_of(request.uri(), &["after", "limit"])?;
     let [series] = path_params(ROUTE, request.uri())?;
     let series = SeriesName::from_text(&series)?;
     let asked = list_query(&query);
@@ -389,8 +387,7 @@ fn list_query(query: &Query<'_>) -> Result<(Option<u64>, usize), Problem> {
         .get("after")
         .map(|text| read_number("after", text))
         .transpose()?;
-    let limit = whole_number(query, "limit", LIMIT_MAX)?.unwrap_or(LIMIT);
-    Ok((after, usize::try_from(limit).expect("at most a thousand")))
+    Ok((after, page_limit(query, LIMIT)?))
 }
 
 /// Parses a number of a series, from the path or a parameter.
