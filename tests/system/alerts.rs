@@ -1,4 +1,5 @@
-//! The alert rules in `deploy/`: each rule is well formed, fires, and has its page in the runbook.
+//! The rules in `deploy/`: each is well formed. Each alert fires and has its page in the runbook, and
+//! each service-level indicator is computed.
 
 use std::fs;
 use std::path::Path;
@@ -6,6 +7,7 @@ use std::path::Path;
 use crate::tools::promtool;
 
 const RULES: &str = "deploy/prometheus/alerts.yml";
+const INDICATORS: &str = "deploy/prometheus/slis.yml";
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
@@ -22,7 +24,18 @@ fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
 #[test]
 fn prometheus_accepts_the_configuration_and_the_rules() {
     promtool(&["check", "config", "deploy/prometheus.yml"]);
-    promtool(&["check", "rules", RULES]);
+    promtool(&["check", "rules", RULES, INDICATORS]);
+}
+
+#[test]
+fn every_indicator_is_computed() {
+    const CASES: &str = "deploy/prometheus/slis_test.yml";
+    promtool(&["test", "rules", CASES]);
+    let (rules, cases) = (read(INDICATORS), read(CASES));
+    for name in values(&rules, "- record:") {
+        let expected = format!("labels: '{name}{{");
+        assert!(cases.contains(&expected), "slis_test.yml has no {name}");
+    }
 }
 
 #[test]

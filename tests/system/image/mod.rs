@@ -344,10 +344,9 @@ fn assert_is_scraped(composed: &Composed) {
         .iter()
         .map(|group| group["rules"].as_array().map_or(0, Vec::len))
         .sum();
-    let written = fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/deploy/prometheus/alerts.yml"
-    ))
-    .unwrap();
-    assert_eq!(loaded, written.matches("- alert:").count(), "{rules}");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/prometheus");
+    let read = |file: &str| fs::read_to_string(format!("{folder}/{file}")).unwrap();
+    let written = read("alerts.yml").matches("- alert:").count()
+        + read("slis.yml").matches("- record:").count();
+    assert_eq!(loaded, written, "{rules}");
 }
