@@ -2,6 +2,7 @@
 //! does not wait for the coordinator.
 
 use std::fmt;
+use std::mem::{self, Discriminant};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -14,7 +15,7 @@ use super::fleet_clocks::Skew;
 use super::high_water::KeptHighWater;
 use super::leased_slots::{Event, LeasedSlots};
 use super::nonce::Entropy;
-use super::slot_lease::{LeaseRule, Reply, Step};
+use super::slot_lease::{LeaseRule, NodeName, Reply, Step};
 use crate::{Coordinator, KnownFleet};
 use idmint_core::minting::{Mint, Refusal, SlotLack};
 use idmint_core::time::{Clock, UnixNanos};
@@ -98,9 +99,11 @@ impl SlotKeeper {
         let shared = Arc::new(Shared::default());
         let (report, state) = watch::channel(State::default());
         let clock = Arc::clone(mint.clock());
+        let node = rule.node().clone();
         let slots = LeasedSlots::new(mint, rule, kept.begin(), known, entropy);
         let worker = Worker {
             slots,
+            node,
             clock,
             coordinator,
             shared: Arc::clone(&shared),
@@ -108,6 +111,7 @@ impl SlotKeeper {
             report,
             count_founding: Box::new(count_founding),
             floor_told: UnixNanos::default(),
+            lack_log: LackLog::default(),
             is_answered: true,
             is_clock_right: true,
         };
@@ -235,8 +239,27 @@ impl Shared {
     }
 }
 
+/// The reason that was logged last for having no slot.
+#[derive(Debug, Default)]
+struct LackLog(Option<Discriminant<SlotLack>>);
+
+impl LackLog {
+    /// `true` if this reason is another one than the last. Times and durations do not make a
+    /// difference, because they change with each attempt.
+    fn is_new(&mut self, lack: &SlotLack) -> bool {
+        let kind = mem::discriminant(lack);
+        self.0.replace(kind) != Some(kind)
+    }
+
+    /// Forgets the last reason, because the node has a slot.
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
 struct Worker {
     slots: LeasedSlots,
+    node: NodeName,
     clock: Arc<Clock>,
     coordinator: Arc<dyn Coordinator>,
     shared: Arc<Shared>,
@@ -245,6 +268,7 @@ struct Worker {
     count_founding: Box<dyn Fn() + Send>,
     /// The last floor that was logged because it is far ahead.
     floor_told: UnixNanos,
+    lack_log: LackLog,
     /// `true` if the coordinator responded to the last request.
     is_answered: bool,
     /// `true` if the fleet's clocks did not contradict this node's clock at the last check.
@@ -297,21 +321,26 @@ impl Worker {
                 (self.count_founding)();
                 warn!(
                     floor = %floor,
+                    node = %self.node.node,
+                    addr = %self.node.addr,
                     "this node founded a fleet because this etcd namespace had none; it mints from {floor} on by this \
                      node's clock; if other nodes minted here before, see docs/FLEET.md, \"After a restore\""
                 );
             }
-            Event::Waiting(refusal) => self.log_floor(&refusal),
+            Event::Waiting(refusal) => self.log_lack(&refusal),
             Event::Renewed => {
                 self.shared.counts.renewed.fetch_add(1, Ordering::Relaxed);
             }
-            Event::Acquired(slot) => match self.slots.refusal() {
-                None => info!(slot, "this node has slot {slot} and mints"),
-                Some(refusal) => info!(
-                    slot,
-                    "this node has slot {slot}, and does not mint yet: {refusal}"
-                ),
-            },
+            Event::Acquired(slot) => {
+                self.lack_log.clear();
+                match self.slots.refusal() {
+                    None => info!(slot, "this node has slot {slot} and mints"),
+                    Some(refusal) => info!(
+                        slot,
+                        "this node has slot {slot}, and does not mint yet: {refusal}"
+                    ),
+                }
+            }
             Event::Fenced(slot) => {
                 self.shared.counts.fenced.fetch_add(1, Ordering::Relaxed);
                 warn!(
@@ -359,17 +388,26 @@ impl Worker {
         self.is_answered = is_answered;
     }
 
-    /// Logs the fleet's floor if it is so far ahead that no node with a correct clock can have set
-    /// it.
-    fn log_floor(&mut self, refusal: &Refusal) {
-        let Refusal::NoWorkerSlot {
-            lack: SlotLack::BeforeFloor { floor },
-            retry_after,
-        } = refusal
-        else {
+    /// Logs why this node has no slot, once for each reason.
+    fn log_lack(&mut self, refusal: &Refusal) {
+        let Refusal::NoWorkerSlot { lack, retry_after } = refusal else {
             return;
         };
-        if *retry_after <= FLOOR_FAR || self.floor_told == *floor {
+        match lack {
+            SlotLack::BeforeFloor { floor } if *retry_after > FLOOR_FAR => {
+                self.log_floor(floor, retry_after);
+            }
+            lack if self.lack_log.is_new(lack) => {
+                info!(wait_s = retry_after.as_secs(), "{refusal}");
+            }
+            _ => {}
+        }
+    }
+
+    /// Logs a floor of the fleet that is so far ahead that no node with a correct clock can have
+    /// set it.
+    fn log_floor(&mut self, floor: &UnixNanos, retry_after: &Duration) {
+        if self.floor_told == *floor {
             return;
         }
         self.floor_told = *floor;

@@ -233,6 +233,25 @@ impl TestNode {
     }
 }
 
+#[test]
+fn a_reason_for_having_no_slot_is_logged_once_until_it_changes() {
+    let mut log = LackLog::default();
+    let ahead = |seconds| SlotLack::AheadOfFounder {
+        ahead: Duration::from_secs(seconds),
+    };
+    let lacks = [
+        SlotLack::Founding,
+        ahead(7),
+        ahead(8),
+        SlotLack::Founding,
+        SlotLack::Founding,
+    ];
+    let logged = lacks.map(|lack| log.is_new(&lack));
+    assert_eq!(logged, [true, true, false, true, false]);
+    log.clear();
+    assert!(log.is_new(&SlotLack::Founding), "the node had a slot");
+}
+
 fn keys() -> FleetKeys {
     FleetKeys::below("/idmint/v1/test/")
 }

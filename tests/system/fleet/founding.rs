@@ -65,6 +65,7 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
         (founder.metric("idmint_horizon_cold_starts_total") == 1.0).then_some(())
     });
     founder.log_once_it_says("this node founded a fleet");
+    founder.log_once_it_says("this node has no worker slot: the fleet begins at");
     until("it waits for its floor", || {
         detail_of(&founder)
             .contains("the fleet begins at")

@@ -40,6 +40,11 @@ pub struct NodeName {
 }
 
 impl LeaseRule {
+    /// Returns the name and the address of the node.
+    pub(crate) fn node(&self) -> &NodeName {
+        &self.node
+    }
+
     /// Creates the settings for a node of a fleet that has these slots and mints these formats.
     /// `founding` applies if the fleet does not exist yet.
     pub fn new(
