@@ -52,6 +52,7 @@ mod provoked;
 mod python_client;
 mod release;
 mod rows;
+mod sizing;
 mod slow_disk;
 mod sql_functions;
 mod status;

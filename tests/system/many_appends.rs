@@ -31,7 +31,7 @@ pub(crate) fn resident_kib(service: &Service) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-fn begin(service: &Service, number: usize) -> String {
+pub(crate) fn begin(service: &Service, number: usize) -> String {
     let event = json!({ "event": "Begun", "entities": {}, "data": number }).to_string();
     let create = post_json(
         "/ledgers",
@@ -43,7 +43,7 @@ fn begin(service: &Service, number: usize) -> String {
     answer.json()["ledger"].as_str().unwrap().to_owned()
 }
 
-fn append(ledger: &str, key: &str) -> String {
+pub(crate) fn append(ledger: &str, key: &str) -> String {
     let body = format!(
         r#"{{"ledger":"{ledger}","events":[{{"event":"Ordered","entities":{{}},"data":"{key}"}}]}}"#
     );
