@@ -1,11 +1,7 @@
 //! Numbers of a service that is killed again and again under load: no gaps, no duplicates, and each
 //! key keeps its first number.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::backup::floor;
 use idmint_testing::http1::{Client, request};
-use idmint_testing::numbering::{Callers, listed};
+use idmint_testing::numbering::{Callers, Orders, listed};
 use idmint_testing::service::{Home, Service, idmint, run};
 
 const KILLS: usize = 8;
 /// Long enough for any slow machine.
 const LONG: Duration = Duration::from_secs(600);
 
-const RULES: &str =
+pub(crate) const RULES: &str =
     "[numbers.all]\npattern = 'series-*'\ntext = '{series}/{n:06}'\ncheck = 'mod97'";
 
 #[test]
@@ -145,48 +141,6 @@ fn numbers_and_voids_are_in_a_backup() {
     );
 }
 
-/// Takes numbers of three series until told to stop, and remembers the key of each number.
-fn take_numbers(address: SocketAddr, orders: &Orders, is_over: &AtomicBool) {
-    while !is_over.load(Ordering::Relaxed) {
-        let order = orders.begun.fetch_add(1, Ordering::Relaxed);
-        let series = format!("series-{}", order % 3);
-        let Ok(mut client) = Client::try_connect(address) else {
-            return;
-        };
-        let headers = format!("idempotency-key: order-{order}\r\n");
-        let line = format!("POST /numbers/{series}");
-        let Ok(answer) = client.try_exchange(request(&line, &headers, "")) else {
-            return;
-        };
-        if answer.status == 201 {
-            let number: u64 = answer.json()["number"].as_str().unwrap().parse().unwrap();
-            let before = orders
-                .of_numbers
-                .lock()
-                .unwrap()
-                .insert((series, number), order);
-            assert_eq!(before, None, "{line}: {number} was given to another order");
-        } else {
-            assert_eq!(answer.status, 503, "{}", answer.text());
-        }
-    }
-}
-
-/// The records of the callers.
-#[derive(Default)]
-struct Orders {
-    begun: AtomicUsize,
-    of_numbers: Mutex<BTreeMap<(String, u64), usize>>,
-}
-
-impl Orders {
-    fn highest_of(&self, series: &str) -> u64 {
-        let of_numbers = self.of_numbers.lock().unwrap();
-        let numbers = of_numbers.keys().filter(|(of, _)| of == series);
-        numbers.map(|(_, number)| *number).max().unwrap_or(0)
-    }
-}
-
 /// `RESTORES=1000` makes a campaign of it.
 #[test]
 fn a_restore_under_callers_gives_no_number_to_two_orders() {
@@ -196,29 +150,13 @@ fn a_restore_under_callers_gives_no_number_to_two_orders() {
     let older = home.path("older.redb");
     let mut service = Service::start(home.serve_with(RULES));
     service.wait_until_ready();
-    let work_for = |service: &Service, least: usize| {
-        let (begun, is_over) = (
-            orders.of_numbers.lock().unwrap().len(),
-            AtomicBool::new(false),
-        );
-        thread::scope(|scope| {
-            let takers = [(); 2]
-                .map(|()| scope.spawn(|| take_numbers(service.address(), &orders, &is_over)));
-            while orders.of_numbers.lock().unwrap().len() < begun + least
-                && !takers.iter().all(ScopedJoinHandle::is_finished)
-            {
-                thread::sleep(Duration::from_millis(1));
-            }
-            is_over.store(true, Ordering::Relaxed);
-        });
-    };
     for restore in 0..restores {
-        work_for(&service, 20 + restore % 7);
+        orders.take_at_least(20 + restore % 7, service.address());
         service.kill();
         fs::copy(&database, &older).unwrap();
         service = Service::start(home.serve_with(RULES));
         service.wait_until_ready();
-        work_for(&service, 20 + restore % 5);
+        orders.take_at_least(20 + restore % 5, service.address());
         service.kill();
 
         fs::copy(&older, &database).unwrap();
@@ -250,11 +188,8 @@ fn a_restore_under_callers_gives_no_number_to_two_orders() {
             assert_eq!(again.out, format!("{series} continues with {next}\n"));
         }
     }
-    work_for(&service, 20);
-    println!(
-        "{restores} restores, {} numbers",
-        orders.of_numbers.lock().unwrap().len()
-    );
+    orders.take_at_least(20, service.address());
+    println!("{restores} restores, {} numbers", orders.taken());
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -327,6 +327,72 @@ fn answered(client: &mut Client, request: &str) -> Answer {
             answer.text()
         );
         thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Callers that take one number for each order, of three series `series-0` to `series-2`. No number
+/// may belong to two orders.
+#[derive(Default)]
+pub struct Orders {
+    begun: AtomicUsize,
+    of_numbers: Mutex<BTreeMap<(String, u64), usize>>,
+}
+
+impl Orders {
+    /// Takes numbers until `is_over` is set or the service is gone.
+    pub fn take_numbers(&self, address: SocketAddr, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            let order = self.begun.fetch_add(1, Ordering::Relaxed);
+            let series = format!("series-{}", order % 3);
+            let Ok(mut client) = Client::try_connect(address) else {
+                return;
+            };
+            let headers = format!("idempotency-key: order-{order}\r\n");
+            let line = format!("POST /numbers/{series}");
+            let Ok(answer) = client.try_exchange(request(&line, &headers, "")) else {
+                return;
+            };
+            if answer.status == 201 {
+                let number: u64 = answer.json()["number"].as_str().unwrap().parse().unwrap();
+                let before = self
+                    .of_numbers
+                    .lock()
+                    .unwrap()
+                    .insert((series, number), order);
+                assert_eq!(before, None, "{line}: {number} was given to another order");
+            } else {
+                assert_eq!(answer.status, 503, "{}", answer.text());
+            }
+        }
+    }
+
+    /// Takes at least this many numbers with two callers.
+    pub fn take_at_least(&self, least: usize, address: SocketAddr) {
+        let (wanted, is_over) = (self.taken() + least, AtomicBool::new(false));
+        thread::scope(|scope| {
+            let takers = [(); 2].map(|()| scope.spawn(|| self.take_numbers(address, &is_over)));
+            self.wait_for(wanted, || takers.iter().all(ScopedJoinHandle::is_finished));
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    /// Waits until callers have taken this many numbers, or until `are_finished` is true.
+    pub fn wait_for(&self, wanted: usize, are_finished: impl Fn() -> bool) {
+        while self.taken() < wanted && !are_finished() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns how many numbers were taken.
+    pub fn taken(&self) -> usize {
+        self.of_numbers.lock().unwrap().len()
+    }
+
+    /// Returns the highest number of a series, or 0.
+    pub fn highest_of(&self, series: &str) -> u64 {
+        let of_numbers = self.of_numbers.lock().unwrap();
+        let numbers = of_numbers.keys().filter(|(of, _)| of == series);
+        numbers.map(|(_, number)| *number).max().unwrap_or(0)
     }
 }
 
