@@ -20,17 +20,33 @@ pub enum OwnEngine {
     },
 }
 
+/// An operator's assertion that no id at or above an instant was ever issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatedFloor {
+    /// Nothing is asserted.
+    None,
+    /// The assertion holds for this start (`--floor`). It is used if the stored state does not
+    /// reliably show up to which time ids were issued. For example, the horizon may be damaged or
+    /// belong to another slot.
+    ForThisStart(UnixNanos),
+    /// The assertion was made for a restore, and may still be in the environment months later
+    /// (`IDMINT_FLOOR`). It is used only by the first start after the restore.
+    OfARestore(UnixNanos),
+}
+
+impl From<Option<UnixNanos>> for StatedFloor {
+    fn from(floor: Option<UnixNanos>) -> StatedFloor {
+        floor.map_or(StatedFloor::None, StatedFloor::ForThisStart)
+    }
+}
+
 impl OwnEngine {
     /// Opens the store and reads the horizon of `slot`, the time up to which it may mint.
-    ///
-    /// `floor` is the operator's assertion that no id at or above that instant was ever issued. The
-    /// floor is used only if the stored state does not reliably show up to which time ids were
-    /// issued. For example, the horizon may be damaged or belong to another slot.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store cannot be opened. [`StoreError::failure_kind`] tells the
     /// operator what to do.
-    pub fn open(&self, slot: u32, floor: Option<UnixNanos>) -> Result<Opened, StoreError> {
+    pub fn open(&self, slot: u32, floor: impl Into<StatedFloor>) -> Result<Opened, StoreError> {
         match self {
             OwnEngine::Memory => Ok(MemoryEngine::new()?.open()),
             OwnEngine::Embedded { data_dir } => Ok(Folder::open(data_dir, slot, floor)?.into()),

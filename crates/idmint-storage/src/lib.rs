@@ -47,9 +47,10 @@ pub mod conformance;
 #[cfg(any(test, feature = "testing"))]
 pub use embedded::simulation::{SimulatedDatabase, SimulatedDisk, SimulatedHorizon};
 pub use embedded::{
-    AdoptedFolder, AdoptedNode, AdoptionNote, AdoptionProgress, FleetFolder, NextStart,
+    AdoptedFolder, AdoptedNode, AdoptionNote, AdoptionProgress, FleetFolder, NextStart, SentBackup,
+    restore, write_archive,
 };
-pub use engine::OwnEngine;
+pub use engine::{OwnEngine, StatedFloor};
 pub use etcd_settings::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, Obstacle, StoreError, WithCauses};
 pub use files::{CheckedFile, FolderLock, replace_file};

@@ -10,7 +10,9 @@ use super::data_dir::{DataDir, DataDirError, FoundFiles};
 use super::file_place::{Displaced, FilePlace};
 use super::fleet_folder::FormerFleet;
 use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable};
+use super::restore::{RestoreError, RestoreNote};
 use super::tables::{Database, DatabaseError, FormatsTable, RecordTables, hold_numbers};
+use crate::engine::StatedFloor;
 use crate::failure::{FailureKind, StoreError};
 use crate::kept_formats::{FormatsError, KeptFormat};
 use crate::records::Records;
@@ -104,6 +106,10 @@ pub(crate) enum OpenError {
     /// The adoption note cannot be read.
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
+    /// A backup was restored to the folder, or only a part of it. This start does not have the
+    /// floor that it needs.
+    #[error(transparent)]
+    NotRestored(#[from] RestoreError),
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] DatabaseError),
@@ -145,6 +151,7 @@ impl OpenError {
             Self::HorizonMissing { .. } | Self::DatabaseMissing { .. } => FailureKind::Damaged,
             Self::Adopted { .. } | Self::FormerFleet { .. } => FailureKind::Disagrees,
             Self::Note(error) => error.failure_kind(),
+            Self::NotRestored(error) => error.failure_kind(),
             Self::Database(error) => error.failure_kind(),
         }
     }
@@ -160,8 +167,7 @@ impl Folder {
     /// Opens the folder `dir`, and reads the horizon of `slot`. If the folder is missing, it is
     /// created.
     ///
-    /// `floor` is the operator's assertion that no id at or above that instant was ever issued. The
-    /// floor is used only in these cases:
+    /// The floor [for this start](StatedFloor::ForThisStart) is used only in these cases:
     /// - The horizon is missing, damaged, or belongs to another slot.
     /// - The horizon says that a database exists, but the database is missing or has lost its end.
     /// - A fleet node has minted in the folder.
@@ -175,7 +181,7 @@ impl Folder {
     pub(crate) fn open(
         dir: &Path,
         slot: u32,
-        floor: Option<UnixNanos>,
+        floor: impl Into<StatedFloor>,
     ) -> Result<Folder, OpenError> {
         let data_dir = DataDir::open(dir)?;
         if let Some(note) = AdoptionNote::read(&data_dir.adoption_path())? {
@@ -185,9 +191,14 @@ impl Folder {
             });
         }
         let files = data_dir.find()?;
+        let note = RestoreNote::of(dir);
+        let floor = note.floor_of_a_start(files, floor.into())?;
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
+        // The horizon is durable, so the floor in the note is no longer needed. If this process is
+        // killed before the note is removed, the next start removes it.
+        note.remove()?;
         if !files.has_database() {
             return Ok(Folder::Reserved(Box::new(ReservedFolder {
                 database: None,

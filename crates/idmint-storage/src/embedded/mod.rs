@@ -23,12 +23,19 @@ mod adopted_folder;
 mod fleet_folder;
 mod next_start;
 
+mod backup_archive;
+mod restore;
+mod sent_backup;
+
 #[cfg(test)]
 mod flips_tests;
 
 pub use adopted_folder::AdoptedFolder;
 pub use adoption_note::{AdoptionNote, AdoptionProgress};
+pub use backup_archive::write_archive;
 pub use fleet_folder::{AdoptedNode, FleetFolder};
 pub(super) use folder::Folder;
 pub use next_start::NextStart;
+pub use restore::restore;
+pub use sent_backup::SentBackup;
 pub(crate) use tables::{Database, FormatsTable, RecordTables};
