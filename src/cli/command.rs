@@ -12,7 +12,7 @@ use super::fleet::Fleet;
 use super::ledger::Ledger;
 use super::manual::{Completions, Man};
 use super::mint::Mint;
-use super::node::{Backup, Check, Health, Serve, Status};
+use super::node::{Backup, Check, Health, Restore, Serve, Status};
 use super::numbers::Numbers;
 use super::print::complain;
 use super::token::Token;
@@ -50,6 +50,8 @@ enum Command {
     Conjunction(Conjunction),
     /// Copy the data of a running node.
     Backup(Backup),
+    /// Fill an empty data folder from a backup.
+    Restore(Restore),
     /// Check a configuration and print its effect.
     Check(Check),
     /// Work with ledgers of events.
@@ -119,6 +121,7 @@ pub fn run() -> ExitCode {
         Command::Cdm(cdm) => cdm.run(),
         Command::Conjunction(conjunction) => conjunction.run(),
         Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
         Command::Check(check) => check.run(),
         Command::Ledger(ledger) => ledger.run(),
         Command::Numbers(numbers) => numbers.run(),

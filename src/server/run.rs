@@ -260,7 +260,10 @@ pub async fn open(
             listen: listen.to_string(),
             slot: state.slot(config),
             horizon: state.horizon().map(|horizon| horizon.to_string()),
-            floor: options.floor.map(|floor| floor.to_string()),
+            floor: options
+                .floor
+                .or(options.restore_floor)
+                .map(|floor| floor.to_string()),
             run_ahead: options.run_ahead,
             insecure_public: options.insecure_public,
         })?;

@@ -14,7 +14,7 @@ use idmint_core::time::{Clock, UnixNanos};
 use idmint_service::{Conjunctions, Service};
 use idmint_storage::{
     FailureKind, FormatsError, HorizonWriterHandle, NextStart, Opened, OwnEngine,
-    RecordWriterHandle, Records, Reserver, StoreError,
+    RecordWriterHandle, Records, Reserver, StatedFloor, StoreError,
 };
 
 /// The interval at which a waiting start checks its clock.
@@ -37,6 +37,9 @@ pub struct RunOptions {
     /// A time at or after which no id was ever minted. It is used only if the horizon, which is the
     /// time reserved by earlier runs, is damaged, missing or belongs to another slot.
     pub floor: Option<UnixNanos>,
+    /// A floor that was made for a restore, and may be set for later starts, too. Only the first
+    /// start after the restore uses it.
+    pub restore_floor: Option<UnixNanos>,
     /// `true` to begin at the horizon, however far the horizon is ahead of the clock.
     pub run_ahead: bool,
     /// `true` to serve other machines although callers need neither token nor certificate.
@@ -57,6 +60,15 @@ pub struct TestRun {
 }
 
 impl RunOptions {
+    /// Returns the operator's assertion about earlier ids.
+    pub(super) fn stated_floor(&self) -> StatedFloor {
+        match (self.floor, self.restore_floor) {
+            (Some(floor), _) => StatedFloor::ForThisStart(floor),
+            (None, Some(floor)) => StatedFloor::OfARestore(floor),
+            (None, None) => StatedFloor::None,
+        }
+    }
+
     /// Returns the clock of the process.
     pub(super) fn clock(&self) -> Clock {
         self.test

@@ -34,7 +34,7 @@ impl State {
             #[cfg(not(feature = "etcd"))]
             EngineChoice::Etcd(_) => panic!("a configuration with etcd is refused by this build"),
             EngineChoice::Own(engine) => Ok(State::Own(
-                engine.open(config.worker.assignment().slot, options.floor)?,
+                engine.open(config.worker.assignment().slot, options.stated_floor())?,
             )),
         }
     }

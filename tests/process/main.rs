@@ -30,6 +30,7 @@ mod rate;
 mod records;
 mod refusing;
 mod restarts;
+mod restore;
 mod salt;
 mod shutdown;
 mod starts;

@@ -44,6 +44,18 @@ fn shown(command: &str) -> String {
 }
 
 #[test]
+fn an_archive_is_not_written_to_a_terminal() {
+    let command = format!("{} backup -", env!("CARGO_BIN_EXE_idmint"));
+    let output = Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(64), "{said}");
+    assert!(said.contains("idmint backup - > idmint.tar"), "{said}");
+}
+
+#[test]
 fn bringing_conjunctions_elsewhere_shows_how_far_it_is_on_a_terminal_alone() {
     let (home, other) = (Home::new(), Home::new());
     let (service, there) = (home.start(), other.start());

@@ -1,24 +1,25 @@
 //! `idmint backup`.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::io::Errno;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server::config::EngineChoice;
-use crate::server::{BACKUP_SOCKET, BackupReply};
-use idmint_storage::{BackedUp, OwnEngine};
+use crate::server::{BACKUP_SOCKET, BackupReply, TO_CLIENT};
+use idmint_storage::{BackedUp, OwnEngine, write_archive};
 
 /// Copy the data of a running node, without its horizon: a node starts on the copy only with --floor.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Backup {
-    /// The folder to copy to: empty, or new.
+    /// The folder to copy to: empty, or new. `-` writes one archive (tar) to standard output, for `idmint restore`.
     folder: PathBuf,
     /// The data folder of the node, for storage.data_dir.
     #[arg(long, value_name = "FOLDER")]
@@ -28,18 +29,28 @@ pub(in crate::cli) struct Backup {
 }
 
 impl Backup {
-    /// Requests a backup from the node on this machine, and waits until the copy is durable.
+    /// Requests a backup from the node on this machine, and waits until the copy is durable or
+    /// written to standard output.
     ///
     /// # Errors
-    /// Returns exit code 69 if no node uses that folder, 74 if the backup fails, and 78 if the
-    /// configuration is invalid or the node keeps no files.
+    /// Returns exit code 64 if standard output is a terminal, 69 if no node uses that folder, 74 if
+    /// the backup fails, and 78 if the configuration is invalid or the node keeps no files.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let folder = std::path::absolute(&self.folder);
-        let folder = folder.map_err(|error| {
-            Failure::new(Exit::Usage, format!("{}: {error}", self.folder.display()))
-        })?;
-        let socket = self.data_dir()?.join(BACKUP_SOCKET);
-        let mut stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
+        let folder = if self.folder == Path::new(TO_CLIENT) {
+            if io::stdout().is_terminal() {
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "standard output is a terminal: redirect the archive to a file, as in `idmint backup - > idmint.tar`",
+                ));
+            }
+            self.folder.clone()
+        } else {
+            std::path::absolute(&self.folder).map_err(|error| {
+                Failure::new(Exit::Usage, format!("{}: {error}", self.folder.display()))
+            })?
+        };
+        let socket = data_dir(self.data_dir.as_deref(), &self.settings)?.join(BACKUP_SOCKET);
+        let stream = UnixStream::connect(&socket).map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(
                 Exit::Unavailable,
                 format!(
@@ -53,10 +64,11 @@ impl Backup {
             ),
         })?;
         let mut line = String::new();
-        let asked = stream
+        let mut answer = BufReader::new(&stream);
+        let asked = (&stream)
             .write_all(folder.as_os_str().as_bytes())
             .and_then(|()| stream.shutdown(Shutdown::Write))
-            .and_then(|()| stream.read_to_string(&mut line));
+            .and_then(|()| answer.read_line(&mut line));
         asked
             .map_err(|error| Failure::new(Exit::Io, format!("the node did not answer: {error}")))?;
         match BackupReply::from_line(&line) {
@@ -68,6 +80,18 @@ impl Backup {
                 "{appends} appends, {conjunctions} conjunctions and {numbers} numbers are in {}\n",
                 folder.display()
             )),
+            Some(BackupReply::Follows { backed_up, len }) => {
+                write(&mut answer, len)?;
+                let BackedUp {
+                    appends,
+                    conjunctions,
+                    numbers,
+                } = backed_up;
+                eprintln!(
+                    "idmint: {appends} appends, {conjunctions} conjunctions and {numbers} numbers are in the archive"
+                );
+                Ok(())
+            }
             Some(BackupReply::Refused(why)) => {
                 Err(Failure::new(Exit::Io, format!("no backup: {why}")))
             }
@@ -77,21 +101,44 @@ impl Backup {
             )),
         }
     }
+}
 
-    fn data_dir(&self) -> Result<PathBuf, Failure> {
-        if let Some(data_dir) = &self.data_dir {
-            return Ok(data_dir.clone());
+/// Writes the archive to standard output.
+fn write(database: &mut impl Read, len: u64) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    write_archive(database, len, &mut out).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => Failure::new(
+            Exit::Io,
+            "the node ended before the archive was complete: do not use it",
+        ),
+        _ => Failure::io("standard output", error).and("do not use the archive"),
+    })?;
+    // If standard output is a file, the archive must be durable as a copy in a folder is.
+    match rustix::fs::fsync(&out) {
+        Err(error) if error != Errno::INVAL => {
+            Err(Failure::io("standard output", io::Error::from(error)))
         }
-        match self.settings.load(toml::Table::new())?.engine_choice() {
-            EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Ok(data_dir),
-            EngineChoice::Etcd(_) => Err(Failure::new(
-                Exit::Config,
-                "storage.engine is \"etcd\": this node stores nothing; back up etcd with etcd snapshots (docs/OPERATIONS.md)",
-            )),
-            EngineChoice::Own(OwnEngine::Memory) => Err(Failure::new(
-                Exit::Config,
-                "storage.engine is \"memory\": nothing is stored",
-            )),
-        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the data folder of a node: `given`, or the one of the configuration.
+///
+/// # Errors
+/// Returns exit code 78 if the configuration is invalid, or if such a node has no data folder.
+pub(super) fn data_dir(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, Failure> {
+    if let Some(data_dir) = given {
+        return Ok(data_dir.to_owned());
+    }
+    match settings.load(toml::Table::new())?.engine_choice() {
+        EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Ok(data_dir),
+        EngineChoice::Etcd(_) => Err(Failure::new(
+            Exit::Config,
+            "storage.engine is \"etcd\": this node stores nothing; use etcd snapshots (docs/OPERATIONS.md)",
+        )),
+        EngineChoice::Own(OwnEngine::Memory) => Err(Failure::new(
+            Exit::Config,
+            "storage.engine is \"memory\": nothing is stored",
+        )),
     }
 }

@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::settings::Settings;
-use crate::server::config::{Config, Engine, INSECURE_PUBLIC};
+use crate::server::config::{Config, Engine, INSECURE_PUBLIC, RESTORE_FLOOR};
 use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
 use idmint_core::time::{UnixNanos, UnixTime};
 
@@ -49,7 +49,8 @@ pub(in crate::cli) struct Serve {
     #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<PathBuf>,
     /// An instant at or above which no id was ever issued, such as 2026-01-31T12:00:00Z. Used only if the horizon is
-    /// damaged, missing, or of another slot. If it is too low, ids can be issued twice.
+    /// damaged, missing, or of another slot. If it is too low, ids can be issued twice. IDMINT_FLOOR is used only by the
+    /// first start after `idmint restore`, so it may stay set.
     #[arg(long, value_name = "INSTANT")]
     floor: Option<UnixTime>,
     /// Begin at the horizon even if it is far ahead of the clock: ids then carry times in the future.
@@ -101,6 +102,7 @@ impl Serve {
         };
         let options = RunOptions {
             floor,
+            restore_floor: restore_floor()?,
             run_ahead: self.run_ahead,
             insecure_public: self.insecure_public,
             new_fleet: self.new_fleet,
@@ -193,6 +195,19 @@ impl Serve {
         }
         Ok(flags)
     }
+}
+
+/// Returns the floor in the environment. An empty variable counts as unset, so that a manifest can
+/// always name it.
+fn restore_floor() -> Result<Option<UnixNanos>, Failure> {
+    let Some(text) = std::env::var_os(RESTORE_FLOOR).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let text = text.to_string_lossy();
+    let at: UnixTime = text
+        .parse()
+        .map_err(|error| Failure::new(Exit::Config, format!("{RESTORE_FLOOR}={text}: {error}")))?;
+    instant(RESTORE_FLOOR, at).map(Some)
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {

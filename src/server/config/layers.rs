@@ -21,6 +21,9 @@ const PREFIX: &str = "IDMINT_";
 /// it is not a setting that a file could make permanent.
 pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
 
+/// The variable for the floor of a restore. It is not a setting, because only one start uses it.
+pub const RESTORE_FLOOR: &str = "IDMINT_FLOOR";
+
 /// The layers that contain settings, lowest first.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
@@ -74,7 +77,9 @@ impl Layers {
             let Some(key) = name.strip_prefix(PREFIX) else {
                 continue;
             };
-            if name == INSECURE_PUBLIC || (kubernetes && is_service_link(key)) {
+            if [INSECURE_PUBLIC, RESTORE_FLOOR].contains(&name.as_str())
+                || (kubernetes && is_service_link(key))
+            {
                 continue;
             }
             let nest =

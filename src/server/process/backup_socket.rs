@@ -1,12 +1,13 @@
 //! The socket in the data folder through which an operator on this machine requests a backup.
 //!
 //! A client sends the path of a folder, closes its sending side, and reads one line: a
-//! [`BackupReply`]. A client that sends nothing does not delay other clients.
+//! [`BackupReply`]. If the client sends [`TO_CLIENT`] instead of a path, the copy follows the line.
+//! A client that sends nothing does not delay other clients.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,16 +16,23 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::server::telemetry::{Act, Audit};
 use idmint_service::Service;
-use idmint_storage::{BackedUp, WithCauses};
+use idmint_storage::{BackedUp, RecordStore, SentBackup, WithCauses};
 
 /// The name of the socket in the data folder.
 pub const BACKUP_SOCKET: &str = "backup.sock";
+
+/// The request of a client that wants the copy itself, instead of a copy in a folder.
+pub const TO_CLIENT: &str = "-";
+
+/// The time limit for a client to read the next part of a copy.
+const PART_MAX: Duration = Duration::from_secs(60);
 
 /// The file mode. Like every file in the folder, the socket is accessible only to this user.
 const MODE: u32 = 0o600;
@@ -46,19 +54,31 @@ const PATH_LEN_MAX: u64 = 4_096;
 pub enum BackupReply {
     /// The backup is durable in the folder.
     Done(BackedUp),
+    /// The database of the backup follows. It has `len` bytes.
+    Follows {
+        /// The numbers of records in the backup.
+        backed_up: BackedUp,
+        /// The length of the database in bytes.
+        len: u64,
+    },
     /// The reason why no backup was made.
     Refused(String),
 }
 
 impl BackupReply {
     fn to_line(&self) -> String {
-        match self {
-            BackupReply::Done(BackedUp {
+        let counts = |backed_up: &BackedUp| {
+            let BackedUp {
                 appends,
                 conjunctions,
                 numbers,
-            }) => {
-                format!("done {appends} {conjunctions} {numbers}\n")
+            } = backed_up;
+            format!("{appends} {conjunctions} {numbers}")
+        };
+        match self {
+            BackupReply::Done(backed_up) => format!("done {}\n", counts(backed_up)),
+            BackupReply::Follows { backed_up, len } => {
+                format!("follows {} {len}\n", counts(backed_up))
             }
             BackupReply::Refused(why) => format!("refused {}\n", why.replace('\n', " ")),
         }
@@ -76,22 +96,31 @@ impl BackupReply {
     /// ```
     pub fn from_line(line: &str) -> Option<BackupReply> {
         let (word, rest) = line.strip_suffix('\n')?.split_once(' ')?;
-        match word {
-            "done" => {
-                let mut counts = rest.split(' ').map(str::parse);
-                let mut next = || counts.next().transpose().ok();
-                // A node of an earlier version stores no numbers and sends only two counts.
-                let (appends, conjunctions, numbers) = (next()??, next()??, next()?.unwrap_or(0));
-                counts
-                    .next()
-                    .is_none()
-                    .then_some(BackupReply::Done(BackedUp {
-                        appends,
-                        conjunctions,
-                        numbers,
-                    }))
+        if word == "refused" {
+            return Some(BackupReply::Refused(rest.to_owned()));
+        }
+        let counts: Vec<u64> = rest
+            .split(' ')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let of = |appends, conjunctions, numbers| BackedUp {
+            appends,
+            conjunctions,
+            numbers,
+        };
+        match (word, &counts[..]) {
+            ("done", &[appends, conjunctions, numbers]) => {
+                Some(BackupReply::Done(of(appends, conjunctions, numbers)))
             }
-            "refused" => Some(BackupReply::Refused(rest.to_owned())),
+            // A node of an earlier version stores no numbers and sends only two counts.
+            ("done", &[appends, conjunctions]) => {
+                Some(BackupReply::Done(of(appends, conjunctions, 0)))
+            }
+            ("follows", &[appends, conjunctions, numbers, len]) => Some(BackupReply::Follows {
+                backed_up: of(appends, conjunctions, numbers),
+                len,
+            }),
             _ => None,
         }
     }
@@ -101,6 +130,9 @@ impl BackupReply {
 pub(in crate::server) struct BackupSocket {
     listener: UnixListener,
     path: PathBuf,
+    data_dir: PathBuf,
+    /// Held while a copy is sent, because each copy needs space in the data folder.
+    sending: Arc<Mutex<()>>,
     /// The audit trail. It records a backup before anything is copied.
     audit: Option<Arc<Audit>>,
 }
@@ -116,10 +148,15 @@ impl BackupSocket {
         audit: Option<Arc<Audit>>,
     ) -> Option<BackupSocket> {
         let path = data_dir.join(BACKUP_SOCKET);
+        if let Err(error) = SentBackup::remove_unfinished(data_dir) {
+            warn!("cannot remove an unfinished backup: {error}");
+        }
         match listen(&path) {
             Ok(listener) => Some(BackupSocket {
                 listener,
                 path,
+                data_dir: data_dir.to_owned(),
+                sending: Arc::default(),
                 audit,
             }),
             Err(error) => {
@@ -173,11 +210,55 @@ impl BackupSocket {
         service: &Arc<Service>,
     ) -> io::Result<()> {
         let reply = match asked {
+            Asked::For(folder) if folder == Path::new(TO_CLIENT) => {
+                match self.copy_to_send(service).await {
+                    Ok(send) => return send(stream),
+                    Err(why) => BackupReply::Refused(why),
+                }
+            }
             Asked::For(folder) => back_up(folder, service, self.audit.as_deref()).await,
             Asked::InVain(why) => BackupReply::Refused(why),
         };
         stream.write_all(reply.to_line().as_bytes()).await?;
         stream.shutdown().await
+    }
+
+    /// Makes a copy in the data folder. Returns a function that sends it on a thread of its own, so
+    /// that a slow client does not delay other clients.
+    async fn copy_to_send(
+        &self,
+        service: &Arc<Service>,
+    ) -> Result<impl FnOnce(UnixStream) -> io::Result<()> + use<>, String> {
+        let sending = Arc::clone(&self.sending)
+            .try_lock_owned()
+            .map_err(|_| "another backup is being sent; wait for it, or end it".to_owned())?;
+        let data_dir = self.data_dir.clone();
+        let folder = Path::new(TO_CLIENT);
+        let copy = copy_records(folder, service, self.audit.as_deref(), move |records| {
+            SentBackup::of(records, &data_dir).map_err(|error| WithCauses(&error).to_string())
+        });
+        let SentBackup {
+            backed_up,
+            database,
+            len,
+        } = copy.await?;
+        Ok(move |stream: UnixStream| {
+            let mut stream = stream.into_std()?;
+            stream.set_nonblocking(false)?;
+            stream.set_write_timeout(Some(PART_MAX))?;
+            tokio::task::spawn_blocking(move || {
+                let _sending = sending;
+                let line = BackupReply::Follows { backed_up, len }.to_line();
+                let sent = stream
+                    .write_all(line.as_bytes())
+                    .and_then(|()| io::copy(&mut &database, &mut stream));
+                match sent {
+                    Ok(_) => info!(len, "a backup was sent"),
+                    Err(error) => warn!("a backup was not sent: {error}"),
+                }
+            });
+            Ok(())
+        })
     }
 }
 
@@ -240,35 +321,25 @@ async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
     ))
 }
 
+/// Copies the records to a folder.
 async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>) -> BackupReply {
     if !folder.is_absolute() {
         return BackupReply::Refused(format!("{} is not an absolute path", folder.display()));
     }
-    if let Err(error) = audit.map_or(Ok(()), |audit| {
-        audit.tell(&Act::Backup {
-            folder: folder.clone(),
-        })
-    }) {
-        return BackupReply::Refused(WithCauses(&error).to_string());
-    }
-    let (of_service, to) = (Arc::clone(service), folder.clone());
-    let copied = tokio::task::spawn_blocking(move || {
+    let to = folder.clone();
+    let copied = copy_records(&folder, service, audit, move |records| {
         if fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(format!(
                 "{} is not empty: name an empty folder, or a new one",
                 to.display()
             ));
         }
-        let writer = of_service
-            .record_writer_handle()
-            .ok_or_else(|| "the records are not open yet".to_owned())?;
-        writer
-            .records()
+        records
             .back_up(&to)
             .map_err(|error| WithCauses(&error).to_string())
     });
     match copied.await {
-        Ok(Ok(done)) => {
+        Ok(done) => {
             let BackedUp {
                 appends,
                 conjunctions,
@@ -277,10 +348,35 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
             info!(folder = %folder.display(), appends, conjunctions, numbers, "backed up to {}", folder.display());
             BackupReply::Done(done)
         }
-        Ok(Err(why)) => {
-            warn!(folder = %folder.display(), "no backup in {}: {why}", folder.display());
-            BackupReply::Refused(why)
-        }
-        Err(panic) => BackupReply::Refused(panic.to_string()),
+        Err(why) => BackupReply::Refused(why),
     }
+}
+
+/// Records the backup in the audit trail, and then runs `copy` on a thread that may block.
+async fn copy_records<T: Send + 'static>(
+    folder: &Path,
+    service: &Arc<Service>,
+    audit: Option<&Audit>,
+    copy: impl FnOnce(&dyn RecordStore) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    if let Some(audit) = audit {
+        let act = Act::Backup {
+            folder: folder.to_owned(),
+        };
+        audit
+            .tell(&act)
+            .map_err(|error| WithCauses(&error).to_string())?;
+    }
+    let service = Arc::clone(service);
+    let copied = tokio::task::spawn_blocking(move || {
+        let writer = service
+            .record_writer_handle()
+            .ok_or_else(|| "the records are not open yet".to_owned())?;
+        copy(writer.records())
+    });
+    let copied = copied.await.unwrap_or_else(|panic| Err(panic.to_string()));
+    if let Err(why) = &copied {
+        warn!(folder = %folder.display(), "no backup in {}: {why}", folder.display());
+    }
+    copied
 }

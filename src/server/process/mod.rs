@@ -5,6 +5,6 @@ mod inherited;
 mod signals;
 
 pub(super) use backup_socket::BackupSocket;
-pub use backup_socket::{BACKUP_SOCKET, BackupReply};
+pub use backup_socket::{BACKUP_SOCKET, BackupReply, TO_CLIENT};
 pub use inherited::{InheritedError, InheritedSocket};
 pub(super) use signals::{Hangups, Signals};

@@ -4,6 +4,7 @@
 mod composed;
 mod fleet;
 mod pods;
+mod restored;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -20,13 +20,14 @@ use idmint_testing::service::{Home, until};
 use idmint_testing::tls_client::TlsClient;
 
 /// The image of a release with the program of this build. Dropping the value removes the image.
-struct PackedImage {
+pub(super) struct PackedImage {
     name: String,
 }
 
 impl PackedImage {
-    fn load() -> PackedImage {
-        let (home, name) = (Home::new(), format!("idmint-pods-{}", std::process::id()));
+    /// Packs the image and loads it as `idmint-TEST-PID:packed`.
+    pub(super) fn load(test: &str) -> PackedImage {
+        let (home, name) = (Home::new(), format!("idmint-{test}-{}", std::process::id()));
         let mut pack = Command::new(".ci/pack-image");
         pack.args([env!("CARGO_BIN_EXE_idmint"), &format!("{name}:packed")])
             .current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -42,6 +43,11 @@ impl PackedImage {
         fs::write(home.path("image.tar"), packed.stdout).unwrap();
         docker(&["load", "--input", home.path("image.tar").to_str().unwrap()]);
         PackedImage { name }
+    }
+
+    /// Returns the name of the image with its tag.
+    pub(super) fn tagged(&self) -> String {
+        format!("{}:packed", self.name)
     }
 }
 
@@ -195,7 +201,7 @@ fn hand_over(documents: &[Value], home: &Home) {
 
 #[test]
 fn the_pods_of_both_sizes_without_an_etcd_run_as_containers() {
-    let image = PackedImage::load();
+    let image = PackedImage::load("pods");
 
     let (single, home) = (documents("single"), Home::new());
     hand_over(&single, &home);
