@@ -26,6 +26,9 @@ const MONITORING: [&str; 2] = ["monitoring", "monitoring-secured"];
 /// The components of the other folders.
 const PARTS: [&str; 2] = ["base", "secured"];
 
+/// The folder with the pod that restores a backup.
+const RESTORE: &str = "restore";
+
 /// Kinds of the Prometheus operator, for which Kubernetes publishes no schema.
 const OF_OTHERS: [&str; 2] = ["ServiceMonitor", "PrometheusRule"];
 
@@ -252,13 +255,14 @@ fn kubectl_is_of_the_release_whose_schemas_are_asked() {
         .iter()
         .chain(&MONITORING)
         .chain(&PARTS)
+        .chain([&RESTORE])
         .map(|name| (*name).to_owned());
     assert_eq!(there, known.collect());
 }
 
 #[test]
 fn kubernetes_knows_every_field_of_the_manifests() {
-    for folder in SIZES.iter().chain(&MONITORING) {
+    for folder in SIZES.iter().chain(&MONITORING).chain([&RESTORE]) {
         let passed = assert_every_field_is_known(&render(folder));
         println!("{folder}: {passed} resources");
         assert!(
@@ -266,6 +270,26 @@ fn kubernetes_knows_every_field_of_the_manifests() {
             "{folder}: {passed}"
         );
     }
+}
+
+/// The pod that restores must be able to write the volume as the node does.
+#[test]
+fn the_pod_that_restores_has_the_volume_image_and_rights_of_the_first_node() {
+    let (node, restore) = (documents("single"), documents(RESTORE));
+    let claim = of_kind(&restore, "PersistentVolumeClaim");
+    let template = &of_kind(&node, "StatefulSet")["spec"]["volumeClaimTemplates"][0];
+    assert_eq!(claim["metadata"]["name"], "data-idmint-0");
+    assert_eq!(claim["spec"], template["spec"]);
+    let restoring = &of_kind(&restore, "Pod")["spec"];
+    let volume = &restoring["volumes"][0]["persistentVolumeClaim"];
+    assert_eq!(volume["claimName"], claim["metadata"]["name"]);
+    assert_eq!(restoring["securityContext"], pod(&node)["securityContext"]);
+    let restoring = &restoring["containers"][0];
+    for same in ["image", "securityContext"] {
+        assert_eq!(restoring[same], container(&node)[same], "{same}");
+    }
+    let mounts = container(&node)["volumeMounts"].as_array().unwrap();
+    assert!(mounts.contains(&restoring["volumeMounts"][0]));
 }
 
 #[test]
