@@ -367,10 +367,7 @@ impl<'a> Decoded<'a> {
     /// 4, unless only `found` is in the usual encoding of its format. Two encodings of one id are
     /// not rivals.
     pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
-        self.matches.iter().filter(|other| {
-            let bits = found.bits_of_rival(other.kind());
-            !found.is_same_id(other) && found.evidence_bits - other.evidence_bits <= bits
-        })
+        self.matches.iter().filter(|other| other.is_rival_of(found))
     }
 }
 
@@ -446,6 +443,12 @@ impl<'a> Match<'a> {
         } else {
             AMBIGUOUS_BITS
         }
+    }
+
+    /// `true` if this reading makes `best` ambiguous.
+    pub(super) fn is_rival_of(&self, best: &Match<'_>) -> bool {
+        let bits = best.bits_of_rival(self.kind());
+        !best.is_same_id(self) && best.evidence_bits - self.evidence_bits <= bits
     }
 
     /// `true` if both matches are the same id of the same format, even in different encodings.

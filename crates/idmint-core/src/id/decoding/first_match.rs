@@ -27,15 +27,34 @@ pub(super) struct FirstMatch<'a> {
 /// its rival.
 struct Ranking<'a> {
     best: Option<Match<'a>>,
-    /// For each kind of reading, the greatest evidence among the readings of ids other than the
-    /// best one. If the best id changes from A to B and back to A, the first reading of A stays in
-    /// this list. That reading has less evidence than the reading of B.
-    second_bits: [f64; Match::KINDS],
+    /// For each kind of reading, the reading with the greatest evidence among the ids that were not
+    /// the best one when the reading was added.
+    ///
+    /// If the best id changes from A to B and back to A, an earlier reading of A may be in this
+    /// list, in place of a reading of a third id.
+    seconds: [Option<Second>; Match::KINDS],
     /// `true` if at least one reading is likely, or if the caller named the format or the encoding.
     is_any_likely: bool,
     /// The minimum evidence, in bits, with which a further reading can become the best match or its
     /// rival.
     bits_needed: f64,
+}
+
+/// A reading that is not the best one.
+#[derive(Clone, Copy)]
+struct Second {
+    bits: f64,
+    /// The index of the format, and the id.
+    id: (usize, u128),
+}
+
+impl Second {
+    fn of(found: &Match<'_>) -> Second {
+        Second {
+            bits: found.evidence_bits,
+            id: (found.format_index(), found.id()),
+        }
+    }
 }
 
 impl<'a> Ranking<'a> {
@@ -50,8 +69,10 @@ impl<'a> Ranking<'a> {
                     (before, found)
                 };
                 if !best.is_same_id(&other) {
-                    let second = &mut self.second_bits[other.kind()];
-                    *second = second.max(other.evidence_bits);
+                    let second = &mut self.seconds[other.kind()];
+                    if second.is_none_or(|second| second.bits < other.evidence_bits) {
+                        *second = Some(Second::of(&other));
+                    }
                 }
                 best
             }
@@ -94,7 +115,7 @@ impl<'a> DecoderAt<'a> {
         let (is_any_likely, none) = (filter.is_pinned(), f64::NEG_INFINITY);
         let mut first = Ranking {
             best: None,
-            second_bits: [none; Match::KINDS],
+            seconds: [None; Match::KINDS],
             is_any_likely,
             bits_needed: none,
         };
@@ -157,14 +178,23 @@ impl<'a> DecoderAt<'a> {
         behind_prefixes.for_each(|found| first.add(found));
         let Ranking {
             best,
-            second_bits,
+            seconds,
             is_any_likely,
             ..
         } = first;
         let is_ambiguous = |best: &Match<'a>| {
-            let mut rivals = second_bits.iter().enumerate();
-            let has_rival =
-                rivals.any(|(kind, bits)| best.evidence_bits - bits <= best.bits_of_rival(kind));
+            let id = Second::of(best).id;
+            let mut rivals = seconds.iter().enumerate();
+            let has_rival = if seconds.iter().flatten().any(|second| second.id == id) {
+                let mut all = self.readings(text.text, filter).into_iter();
+                all.any(|other| other.is_rival_of(best))
+            } else {
+                rivals.any(|(kind, second)| {
+                    second.is_some_and(|second| {
+                        best.evidence_bits - second.bits <= best.bits_of_rival(kind)
+                    })
+                })
+            };
             !best.is_expected && (best.is_weak || has_rival)
         };
         best.map(|best| FirstMatch {
