@@ -166,6 +166,66 @@ fn table(rows: &BTreeMap<String, Row>) -> String {
     text + "\n"
 }
 
+#[test]
+fn a_decimal_of_another_program_names_its_format_first_or_second() {
+    let decoder = SERVICE.decoding().decoder().at(NOW);
+    for (format, fields) in [
+        ("snowflake", [("worker", 17), ("shard", 9), ("sequence", 3)]),
+        ("twitter", [("worker", 372), ("sequence", 0), ("", 0)]),
+        ("sonyflake", [("machine", 43_507), ("sequence", 0), ("", 0)]),
+        ("tsid", [("random", 3_141_593), ("", 0), ("", 0)]),
+        ("mastodon", [("sequence_data", 54_321), ("", 0), ("", 0)]),
+    ] {
+        let format = SERVICE.decoding().format(format).unwrap();
+        // 2024-06-01
+        let at = UnixNanos::from_seconds(1_717_200_000);
+        let value = |name: &str| fields.iter().find(|(field, _)| *field == name);
+        let layout = &format.variants[0].layout;
+        let values = layout.fields().iter().map(|field| match field.kind {
+            FieldKind::Time => format.ticks_at(UnixTime::from(at)).unwrap(),
+            _ => value(&field.name).unwrap().1,
+        });
+        let id = layout.pack(&values.collect::<Vec<_>>()).unwrap();
+        let decoded = decoder.decode(&id.to_string(), DecodeFilter::default());
+        let mut names: Vec<&str> = Vec::new();
+        for found in &decoded.matches {
+            if !names.contains(&found.format().name.as_str()) {
+                names.push(&found.format().name);
+            }
+        }
+        assert!(
+            names[..2].contains(&format.name.as_str()),
+            "{}: {names:?}",
+            format.name
+        );
+        assert!(decoded.is_ambiguous());
+    }
+}
+
+#[test]
+fn a_ulid_from_before_uuid7_that_looks_like_one_is_in_doubt() {
+    let decoder = SERVICE.decoding().decoder().at(NOW);
+    let rest = "b2c-9a71-5d3c2b1a0f4e";
+    for (ms, version, is_ambiguous) in [
+        (1_530_000_000_000_u64, '7', true),
+        (1_530_000_000_000, '8', true),
+        (1_730_000_000_000, '7', false),
+        (1_730_000_000_000, '8', false),
+    ] {
+        let time = format!("{ms:012x}");
+        let text = format!("{}-{}-{version}{rest}", &time[..8], &time[8..]);
+        let decoded = decoder.decode(&text, DecodeFilter::default());
+        let names: Vec<&str> = decoded
+            .matches
+            .iter()
+            .map(|found| &*found.format().name)
+            .collect();
+        assert_eq!(names[0], format!("uuid{version}"), "{text}: {names:?}");
+        assert!(names.contains(&"ulid"), "{text}: {names:?}");
+        assert_eq!(decoded.is_ambiguous(), is_ambiguous, "{text}");
+    }
+}
+
 /// Reads the text with each encoding, one after the other, without any work shared between them.
 fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, Rejection> {
     let read = |encoding: &Encoding| {

@@ -71,6 +71,10 @@ const IMPLAUSIBLE_BITS: f64 = 10.0;
 /// together.
 const RECENT: Duration = Duration::from_secs(30 * 86_400);
 
+/// An upper bound (exclusive) for the usual sequences of a format that this service does not mint.
+/// Generators of such ids count from 0 in each tick, so small sequences are more common.
+const FIRST_OF_OTHERS: u32 = 16;
+
 /// The worker numbers, shard and domains of this service. An id counts as equally likely to have
 /// one of these values as to have any of the other values.
 ///
@@ -171,10 +175,10 @@ impl Weights {
             for (at, field) in layout.fields().iter().enumerate() {
                 match own_values(format, field, own) {
                     own if !own.is_empty() => {
-                        let spread = if field.kind == FieldKind::Sequence {
-                            format.sequence_spread
-                        } else {
-                            1
+                        let spread = match (field.kind, format.rule) {
+                            (FieldKind::Sequence, Rule::DecodeOnly) => FIRST_OF_OTHERS,
+                            (FieldKind::Sequence, _) => format.sequence_spread,
+                            _ => 1,
                         };
                         let place = FieldPlace::of(layout, at);
                         weight
@@ -535,6 +539,18 @@ mod tests {
         assert!(
             (bits("payment", 1, &unknown) - bits("payment", 2, &unknown)).abs() < 1e-9,
             "nothing is spread"
+        );
+    }
+
+    #[test]
+    fn other_programs_count_from_zero_in_a_tick() {
+        let of_sequence =
+            |sequence: u128| bits("sonyflake", sequence << 16, &OwnNumbers::default()) - 16.0 - 5.0;
+        assert!((of_sequence(0) - 1.0).abs() < 0.1, "half are the first");
+        assert!((of_sequence(15) - 6.0).abs() < 0.1, "a quarter is below 16");
+        assert!(
+            (of_sequence(16) - 10.0).abs() < 0.1,
+            "a quarter is anything"
         );
     }
 

@@ -2,10 +2,9 @@
 
 use super::packed_layout::PackedLayout;
 use crate::id::encoding::{Encoding, EncodingKind};
-use crate::id::format::Format;
+use crate::id::format::{Format, Rule};
 
-/// The evidence, in bits, against an id in a non-canonical encoding. One in 2^5 ids is written that
-/// way.
+/// The evidence, in bits, against an id in an uncommon encoding. One in 2^5 ids is written that way.
 pub(super) const BITS_OF_OTHER_ENCODING: f64 = 5.0;
 
 /// The evidence, in bits, against an id that looks like a UUID of version 3, 4, 5, 7 or 8 by
@@ -20,6 +19,14 @@ const BITS_OF_RANDOM_VERSION: f64 = 13.0;
 /// in milliseconds. A plausible time is therefore no evidence for a ULID.
 const BITS_OF_TIME_VERSION: f64 = 28.0;
 
+/// The evidence, in bits, against an id in UUID notation that looks like a UUID of version 7 or 8,
+/// but whose leading 48 bits are a time before [`UUID7_FROM_MS`]. Few UUIDs contain such a time. The
+/// UUID is still the likelier reading of both.
+const BITS_OF_EARLY_TIME_VERSION: f64 = 9.0;
+
+/// The year from which on UUIDs of version 7 exist, 2021, in milliseconds since 1970.
+const UUID7_FROM_MS: u128 = 1_609_459_200_000;
+
 /// The minimum evidence, in bits, with which a plausible reading in the canonical encoding is
 /// clearly not a random text.
 const CLEAR_BITS: f64 = -8.0;
@@ -28,6 +35,7 @@ const CLEAR_BITS: f64 = -8.0;
 /// a random text.
 const CLEAR_BITS_OF_OTHERS: f64 = 12.0;
 
+const TIME_SHIFT: u32 = 80;
 const VERSION_SHIFT: u32 = 76;
 const VARIANT_SHIFT: u32 = 62;
 
@@ -35,6 +43,8 @@ const VARIANT_SHIFT: u32 = 62;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spelling {
     is_canonical: bool,
+    /// `true` if ids of the format are as common in this encoding as in the canonical one.
+    is_common: bool,
     /// `true` if the encoding writes UUIDs with hyphens.
     is_uuid: bool,
     is_usual: bool,
@@ -50,37 +60,43 @@ impl Spelling {
             let constants = PackedLayout::new(&variant.layout).constants();
             constants.cover(claims)
         });
+        let is_integer = is_stored_as_integer(format);
         let spelling = |(at, encoding): (usize, &Encoding)| {
             let kind = encoding.definition().kind;
             let is_uuid = matches!(kind, EncodingKind::Uuid | EncodingKind::Uuid8);
             let has_uuids = kind == EncodingKind::Uuid
                 || kind == EncodingKind::HexPadded && encoding.fixed_len() == Some(32);
             let is_unclaimed = has_uuids && !are_uuids;
+            let is_common = at == 0 || is_integer && kind == EncodingKind::Decimal;
             Spelling {
                 is_canonical: at == 0,
+                is_common,
                 is_uuid,
-                is_usual: at == 0 || kind == EncodingKind::Uuid8 || is_uuid && is_unclaimed,
+                is_usual: is_common || kind == EncodingKind::Uuid8 || is_uuid && is_unclaimed,
                 is_unclaimed,
             }
         };
         format.encodings.iter().enumerate().map(spelling).collect()
     }
 
-    /// `true` for the canonical encoding, and for an encoding that writes ids in UUID notation
-    /// although they are not UUIDs. UUID notation alone says nothing about the format.
+    /// `true` for a common encoding, and for an encoding that writes ids in UUID notation although
+    /// they are not UUIDs. UUID notation alone says nothing about the format.
     pub(super) fn is_usual(self) -> bool {
         self.is_usual
     }
 
     /// Returns the evidence, in bits, against the id `id` being written in this encoding.
     pub(super) fn bits(self, id: u128) -> f64 {
-        let of_encoding = if self.is_canonical {
+        let of_encoding = if self.is_common {
             0.0
         } else {
             BITS_OF_OTHER_ENCODING
         };
         match (id >> VERSION_SHIFT) & 0xf {
             _ if !self.is_unclaimed || (id >> VARIANT_SHIFT) & 3 != 2 => of_encoding,
+            7 | 8 if self.is_uuid && (id >> TIME_SHIFT) < UUID7_FROM_MS => {
+                of_encoding + BITS_OF_EARLY_TIME_VERSION
+            }
             7 | 8 if self.is_uuid => of_encoding + BITS_OF_TIME_VERSION,
             3..=5 | 7 | 8 => of_encoding + BITS_OF_RANDOM_VERSION,
             _ => of_encoding,
@@ -98,10 +114,61 @@ impl Spelling {
     }
 }
 
+/// `true` if ids of the format fill the 63 or 64 bits of an integer, and other programs mint them.
+/// The databases of these programs store the integer, and show it as often as the canonical text.
+fn is_stored_as_integer(format: &Format) -> bool {
+    let integers = 1 << 62..=u64::MAX.into();
+    format.rule == Rule::DecodeOnly && integers.contains(&format.greatest())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::id::preset;
+
+    #[test]
+    fn an_id_that_other_programs_store_as_an_integer_is_common_in_decimal() {
+        for (format, encoding, expected) in [
+            ("tsid", "decimal", 0.0),
+            ("tsid", "crockford", 0.0),
+            ("sonyflake", "decimal", 0.0),
+            ("sonyflake", "hex_padded", 5.0),
+            ("payment", "base36", 0.0),
+            ("payment", "decimal", 5.0),
+        ] {
+            let format = preset(format);
+            let spellings = Spelling::of_all(&format);
+            let at = format
+                .encodings
+                .iter()
+                .position(|one| one.name() == encoding);
+            let found = spellings[at.expect("an encoding")];
+            assert!(
+                (found.bits(1) - expected).abs() < 1e-9,
+                "{} {encoding}",
+                format.name
+            );
+            assert!(found.is_usual() || expected > 0.0);
+        }
+    }
+
+    #[test]
+    fn a_uuid_before_the_first_uuid7_may_be_a_ulid() {
+        let ulid = preset("ulid");
+        let uuid = ulid.encodings.iter().position(|one| one.name() == "uuid");
+        let spelling = Spelling::of_all(&ulid)[uuid.expect("an encoding")];
+        let bits = |ms: u128, version: u128| spelling.bits(ms << 80 | version << 76 | 2 << 62);
+        for (ms, version, expected) in [
+            (UUID7_FROM_MS - 1, 7, 14.0),
+            (UUID7_FROM_MS - 1, 8, 14.0),
+            (UUID7_FROM_MS, 7, 33.0),
+            (UUID7_FROM_MS, 8, 33.0),
+            (UUID7_FROM_MS, 4, 18.0),
+        ] {
+            let found = bits(ms, version);
+            assert!((found - expected).abs() < 1e-9, "{ms} {version}: {found}");
+        }
+    }
 
     #[test]
     fn the_version_of_a_uuid_speaks_against_a_format_without_one() {
@@ -119,11 +186,12 @@ mod tests {
             ("ulid", "uuid", 4, 18.0),
             ("ulid", "hex_padded", 4, 18.0),
             ("ulid", "uuid", 6, 5.0),
-            ("ulid", "uuid", 8, 33.0),
+            ("ulid", "uuid", 8, 14.0),
             ("evently", "hex_padded", 4, 13.0),
             ("uuid4", "uuid", 4, 0.0),
             ("uuid4", "hex_padded", 4, 5.0),
             ("siq", "uuid8", 8, 5.0),
+            ("ulid", "uuid", 7, 14.0),
         ] {
             let found = bits(format, encoding, version);
             assert!(
