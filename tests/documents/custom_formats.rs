@@ -408,12 +408,13 @@ const ENCODINGS: [(EncodingKind, &str); 18] = [
 /// A 63-bit id that the page shows in each encoding.
 const EXAMPLE: u128 = 1_573_542_478_315_782_144;
 
-/// Returns the words that the error message lists as expected.
+/// Returns the words that an error message of serde or of a format lists as possible.
 fn expected_by(error: &str) -> BTreeSet<String> {
-    let list = error
-        .rsplit_once("expected")
-        .expect("serde says what it knows")
-        .1;
+    let before = ["choose from", "expected"];
+    let (_, list) = before
+        .iter()
+        .find_map(|words| error.rsplit_once(words))
+        .expect("the error lists the possible words");
     let list = list.lines().next().expect("one line");
     list.split('`')
         .skip(1)

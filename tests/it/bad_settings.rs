@@ -293,7 +293,7 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
         ),
         (
             "[formats.mine]\nrule = 'sequenced'".to_owned(),
-            &["mine", "missing field", "summary"],
+            &["mine", "summary: this key is missing"],
         ),
         (
             "[formats.siq]\nlike = 'siq'\nepoch = '1960-01-01T00:00:00Z'".to_owned(),

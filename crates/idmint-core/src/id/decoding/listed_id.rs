@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_listed_id_is_read_with_what_surrounds_it_and_in_another_case() {
         let payment = preset("payment");
-        let read = |line| payment.read_listed(0, line);
+        let read = |line: &str| payment.read_listed(0, line);
         let ListedId::Id(id) = read("1I9ZC1000") else {
             panic!("a canonical text")
         };
@@ -146,7 +146,7 @@ mod tests {
         for line in ["1i9ZC1000", "1I9ZC100", "", "id", "1I9ZC-1000"] {
             assert_eq!(read(line), ListedId::Unreadable, "{line}");
         }
-        let decimal = |line| {
+        let decimal = |line: &str| {
             let decimal = |encoding: &crate::id::Encoding| encoding.name() == "decimal";
             let at = payment.encodings.iter().position(decimal);
             payment.read_listed(at.expect("it has one"), line)
