@@ -216,7 +216,7 @@ pub enum TlsError {
         cause: io::Error,
     },
     /// A file is not PEM, or lacks an item of the required kind.
-    #[error("{key}: {} has no {what} in PEM", .path.display())]
+    #[error("{key}: the file {} has no {what} in PEM format", .path.display())]
     NotPem {
         /// The setting.
         key: &'static str,
@@ -229,7 +229,7 @@ pub enum TlsError {
         cause: pem::Error,
     },
     /// The certificate or the key cannot be used, or the two do not match.
-    #[error("http.tls: {} with the key {} cannot be used", .certificate.display(), .key.display())]
+    #[error("http.tls: the certificate {} cannot be used with the key {}", .certificate.display(), .key.display())]
     Unusable {
         /// The certificate file.
         certificate: PathBuf,

@@ -90,7 +90,7 @@ async fn a_number_of_another_catalogue_is_refused_unless_it_is_said_to_be_equal(
         );
         let detail = problem["detail"].as_str().unwrap();
         assert!(
-            detail.contains("\"LEOLABS\" is not one of SATCAT")
+            detail.contains("\"LEOLABS\" is not one of the accepted catalogues (SATCAT)")
                 && detail.contains("conjunction.catalogs"),
             "{detail}"
         );

@@ -140,8 +140,8 @@ async fn an_event_that_cannot_be_read_is_the_error_of_its_line() {
     let Chain { ledger, lines, .. } = long_chain();
     let target = format!("{ledger}/verify");
     for (line, reason, words) in [
-        ("", "invalid_json", "it ends where a value is expected"),
-        ("{", "invalid_json", "it ends where a key is expected"),
+        ("", "invalid_json", "the text ends, but a value is expected"),
+        ("{", "invalid_json", "the text ends, but a key is expected"),
         ("7", "wrong_type", "the event is 7, but must be an object"),
         (
             r#"{"event":"a","entities":{}}"#,

@@ -183,9 +183,9 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
     let drawn = run_idmint(&["decode", "--lenient", "--text", "1i9zc1002"]);
     drawn.assert(0, &[]);
     assert!(
-        drawn
-            .out
-            .starts_with("1i9zc1002\nnot as given, read as 1I9ZC1002\npayment"),
+        drawn.out.starts_with(
+            "1i9zc1002\nno format reads the text as given; this is a reading of 1I9ZC1002\npayment"
+        ),
         "{}",
         drawn.out
     );

@@ -93,7 +93,7 @@ fn a_flipped_bit_anywhere_in_one_copy_is_served_warned_of_and_repaired() {
     flip(&home, &[2 * COPY_LEN + 19]);
     assert!(
         assert_serves_above(home.serve(), newest)
-            .contains("the third block of the horizon is damaged")
+            .contains("the commit number in the horizon file is damaged")
     );
     assert!(
         !assert_serves_above(home.serve(), newest).contains("is damaged"),

@@ -289,14 +289,14 @@ mod tests {
         assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
         let text = refused.to_string();
         assert!(
-            text.contains("the slots 0-3") && text.contains("one of 4-7"),
+            text.contains("the slots 0-3") && text.contains("cluster.slots is \"4-7\""),
             "{text}"
         );
         let text = join(&store, &layout(8, &[]))
             .expect_err("all of them")
             .to_string();
         assert!(
-            text.contains("the slots 0-3") && text.contains("one of 0-7"),
+            text.contains("the slots 0-3") && text.contains("cluster.slots is \"0-7\""),
             "{text}"
         );
         assert_eq!(join(&store, &of("0-3")).expect("unchanged"), agreed);

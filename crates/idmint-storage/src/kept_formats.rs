@@ -114,8 +114,8 @@ pub enum FormatsError {
     /// This etcd hands out a different range of slots than this node's configuration expects.
     /// Nothing was written.
     #[error(
-        "cluster.slots: this etcd leases the slots {kept} of worker.slots, but this node would lease one of {now}; set \
-         cluster.slots = \"{kept}\", or name the etcd of the other region in etcd.endpoints"
+        "cluster.slots is \"{now}\", but the nodes of this etcd share the slots {kept}; set cluster.slots = \
+         \"{kept}\", or name the etcd of the other region in etcd.endpoints"
     )]
     ShareChanged {
         /// The range of slots that etcd hands out.
@@ -164,9 +164,9 @@ fn changed(name: &str, differences: &[Difference]) -> String {
              the change"
         ),
         Some((format, encoding)) => format!(
-            "encoding \"{encoding}\" of format \"{format}\" writes numbers differently than at its first ids, so one \
-             text could mean two ids:\n{lines}give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, \
-             salt, prefix or length"
+            "encoding \"{encoding}\" of format \"{format}\" has changed since its first ids were written, so one text \
+             could mean two ids:\n{lines}give the changed encoding a name of its own, or undo the change of its kind, \
+             alphabet, case, salt, prefix or length"
         ),
     }
 }

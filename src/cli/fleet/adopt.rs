@@ -66,7 +66,8 @@ impl Adopt {
                 }
                 AdoptionStep::SlotRests(slot, until) => {
                     format!(
-                        "slot {slot} of fleet {} rests until {until}: the node was far ahead of its clock, and no other slot waits",
+                        "slot {slot} of fleet {} stays unused until {until}, because the node of the folder was far \
+                         ahead of its clock; nodes can use all other slots now",
                         settings.namespace
                     )
                 }

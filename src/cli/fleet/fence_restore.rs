@@ -221,9 +221,9 @@ impl Restored {
 }
 
 /// The advice to an operator if records are missing after the fence.
-const HELD: &str = "records are refused until they are there: end the nodes, adopt the node that moved in after the backup \
-                    again, or find the missing journals; then fence again with all journals, or without any to give the \
-                    missing records up";
+const HELD: &str = "the fleet refuses records until the missing ones are restored: stop the nodes, then adopt again \
+                    any node that was adopted after the backup, or find the missing journals; then fence again with \
+                    all journals, or without any journal to give the missing records up";
 
 /// The advice to an operator if numbers may be missing after the fence.
 const NUMBERS_HELD: &str = "numbers that were given after the backup may be missing: no series gives numbers until you run \
@@ -232,7 +232,7 @@ const NUMBERS_HELD: &str = "numbers that were given after the backup may be miss
 fn lacks_records() -> Failure {
     Failure::new(
         Exit::Damaged,
-        "the fence is done; a node had moved in, and etcd does not know of it any more",
+        "the fleet is fenced, but etcd has lost the records of a node that was adopted after the backup",
     )
 }
 
@@ -250,7 +250,10 @@ fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> St
     let known = known.map_or(String::new(), |known| format!(", the highest {known}"));
     let wait = fence.floor.since(now).as_secs() + 1;
     let far = fence.far.map_or(String::new(), |(slot, until)| {
-        format!("slot {slot} was used up to {until} by a clock far ahead: it rests until then, and no node waits for it\n")
+        format!(
+            "slot {slot} stays unused until {until}, because its node had a clock far ahead; nodes use other slots \
+             instead\n"
+        )
     });
     format!(
         "the fleet is {fleet} now; {former}\n\

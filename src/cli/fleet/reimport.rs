@@ -78,8 +78,8 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
         ..
     } = done;
     line(format!(
-        "from {} files of journals {events} events of {ledgers} ledgers came back with {requests} keys, \
-         {conjunctions} conjunctions, and {numbers} numbers of {series} series with {voids} voids",
+        "restored from {} journal files: {events} events in {ledgers} ledgers, {requests} idempotency keys, \
+         {conjunctions} conjunctions, {numbers} numbers in {series} series, {voids} voids",
         copies.file_count()
     ));
     lost.iter().for_each(|lost| line(line_of(lost)));
@@ -122,15 +122,16 @@ pub(super) fn judge(
     if is_nothing_lost {
         return Err(Failure::new(
             Exit::Damaged,
-            "the fence is done, but journals are damaged, as printed: records that are in no other journal are lost; if you \
-             have a good copy of such a file, stop all nodes and fence again with it",
+            "the fleet is fenced, but the journals listed above are damaged, and records that are in no other journal \
+             are lost; if you have a good copy of such a file, stop all nodes and fence again with it",
         ));
     }
     let events: usize = lost.iter().map(|lost| lost.events.len()).sum();
     let conjunctions = lost_conjunctions.len();
     let numbers: u64 = lost_numbers.iter().map(|lost| lost.given.count()).sum();
     let text = format!(
-        "the fence is done; {events} events, {conjunctions} conjunctions and {numbers} numbers are lost, as printed"
+        "the fleet is fenced, but {events} events, {conjunctions} conjunctions and {numbers} numbers are lost; the \
+         lines above list them"
     );
     Err(Failure::new(Exit::Damaged, text))
 }
@@ -170,7 +171,7 @@ fn line_of_numbers(LostNumbers { given, is_replaced }: &LostNumbers) -> String {
         false => "no journal has the entries before them",
     };
     format!(
-        "lost: numbers {first} to {last} of {series}, given to the key {:032x}: {why}",
+        "lost: numbers {first} to {last} of {series}, given to the request with key {:032x}: {why}",
         mark.key.0
     )
 }

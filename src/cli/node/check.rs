@@ -141,7 +141,9 @@ impl Check {
 fn slot_text(config: &Config) -> String {
     let assignment = config.worker.assignment();
     match assignment.kind {
-        AssignmentKind::Leased => format!("leased from etcd, one of {}", config.slot_share()),
+        AssignmentKind::Leased => {
+            format!("any free slot of {}, leased from etcd", config.slot_share())
+        }
         AssignmentKind::Alone | AssignmentKind::Configured | AssignmentKind::Ordinal => {
             format!("{} of {}", assignment.slot, assignment.slots)
         }

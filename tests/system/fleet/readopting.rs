@@ -62,7 +62,9 @@ fn a_node_that_was_far_ahead_is_adopted_in_its_own_slot_or_refused_and_the_fleet
     println!("{}", adopted.out);
     adopted.assert(0, &[]);
     assert!(
-        adopted.out.contains("slot 1 of fleet default rests until"),
+        adopted
+            .out
+            .contains("slot 1 of fleet default stays unused until"),
         "{}",
         adopted.out
     );
@@ -74,7 +76,7 @@ fn a_node_that_was_far_ahead_is_adopted_in_its_own_slot_or_refused_and_the_fleet
     println!("{}", fenced.out);
     fenced.assert(0, &[]);
     assert!(
-        fenced.out.contains("no node waits for it"),
+        fenced.out.contains("nodes use other slots instead"),
         "{}",
         fenced.out
     );
@@ -156,7 +158,7 @@ fn after_a_restore_to_before_an_adoption_all_records_of_the_node_come_back() {
     let (config, journal): (PathBuf, _) =
         (home.path("idmint.toml"), ("--journal", home.data_dir()));
     let fence = || fence_restore(&config, [journal.clone()]);
-    fence().assert(65, &["records are refused", "adopt"]);
+    fence().assert(65, &["the fleet refuses records", "adopt"]);
     // A caller with a new key gets no number, which would be that of another caller.
     for nth in 0..12 {
         let eager = request("POST /numbers/inv", "idempotency-key: eager\r\n", "");

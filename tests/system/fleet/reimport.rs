@@ -150,7 +150,7 @@ fn restore_under_appenders(away: Duration) {
         println!("{}", fenced.out);
         fenced.assert(0, &[]);
         assert!(
-            fenced.out.contains("came back") && !fenced.out.contains("lost:"),
+            fenced.out.contains("restored from") && !fenced.out.contains("lost:"),
             "{}",
             fenced.out
         );
@@ -365,7 +365,7 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     println!("{}", late.out);
     late.assert(
         65,
-        &["the fence is done; 1 events, 0 conjunctions and 0 numbers are lost"],
+        &["the fleet is fenced, but 1 events, 0 conjunctions and 0 numbers are lost"],
     );
     let line = format!(
         "lost: 1 events of ledger {ledger} from place 2 on, the ledger has other events in their places: {lost}"
@@ -406,11 +406,14 @@ fn a_fence_with_a_damaged_journal_brings_back_the_other_records_and_ends_with_65
     std::fs::write(&segment, &bytes).unwrap();
     let fenced = fence(&home, &[&data_dir]);
     println!("{}{}", fenced.out, fenced.err);
-    fenced.assert(65, &["the fence is done", "journals are damaged"]);
-    for line in [
-        "are damaged and are skipped",
-        "5 events of 5 ledgers came back",
-    ] {
+    fenced.assert(
+        65,
+        &[
+            "the fleet is fenced",
+            "the journals listed above are damaged",
+        ],
+    );
+    for line in ["are damaged and are skipped", "5 events in 5 ledgers"] {
         assert!(
             fenced.out.contains(line),
             "{line:?} is not in {}",

@@ -119,7 +119,7 @@ fn a_fence_on_a_machine_whose_clock_is_behind_is_refused_and_no_id_is_minted_twi
     let fenced = fence(0);
     fenced.assert(0, &[]);
     assert!(
-        fenced.out.contains("1 events of 1 ledgers came back"),
+        fenced.out.contains("1 events in 1 ledgers"),
         "{}",
         fenced.out
     );

@@ -46,7 +46,8 @@ pub enum Refusal {
     /// The slot of this node (its place among all possible nodes) was used up to a time so far
     /// ahead of the clock that no more time may be reserved now.
     #[error(
-        "the slot of this node was used up to {start}; this node can reserve time in {} ms", .retry_after.as_millis()
+        "earlier ids of this node's slot may reach {start}, far ahead of the clock; the node can mint in {} \
+         ms", .retry_after.as_millis()
     )]
     SlotAhead {
         /// The instant from which ids of the slot may be minted again.

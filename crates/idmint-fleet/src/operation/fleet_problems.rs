@@ -44,7 +44,7 @@ pub fn problem_of_members(members: &[Member]) -> Option<FleetProblem> {
     (clusters.len() > 1).then(|| {
         FleetProblem::new(
             format!(
-                "etcd.endpoints names members of {} etcds, and a fleet uses one",
+                "etcd.endpoints names members of {} etcd clusters, but a fleet uses one",
                 clusters.len()
             ),
             "leave only the members of one etcd in etcd.endpoints, and restart the nodes that had others",
@@ -70,7 +70,7 @@ pub fn problem_of_shares(
     let (here, there) = (here.share, there.share);
     if here.slots() != there.slots() {
         let what = format!(
-            "this namespace has {} slots here and {} at {peer}",
+            "worker.slots differs between the regions: {} slots here, but {} at {peer}",
             here.slots(),
             there.slots()
         );
@@ -255,7 +255,10 @@ mod tests {
         );
         let smaller = problem_of_shares(&region(1, share(16, "0-15")), peer, &west)
             .expect("other worker numbers");
-        assert!(smaller.what.contains("16 slots here and 32"), "{smaller:?}");
+        assert!(
+            smaller.what.contains("16 slots here, but 32"),
+            "{smaller:?}"
+        );
         let same = problem_of_shares(
             &region(1, share(32, "0-15")),
             peer,

@@ -144,7 +144,8 @@ pub enum FenceError {
     },
     /// Other processes changed the agreement before each attempt.
     #[error(
-        "the agreement of the fleet keeps changing; stop the nodes that are starting, and try again"
+        "the fleet was not fenced, because other processes keep changing its settings in etcd; stop the nodes that are \
+         starting, and try again"
     )]
     Contended,
 }

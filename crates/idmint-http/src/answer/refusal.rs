@@ -197,7 +197,8 @@ impl From<AppendRefusal> for Problem {
             AppendRefusal::ImportNotBegun(head) => {
                 let ledger = head.id.ledger();
                 let detail = format!(
-                    "ledger {ledger} takes other events: to begin an import into it needs the scope import"
+                    "ledger {ledger} is in use: beginning an import into it needs a token or certificate with the \
+                     scope import"
                 );
                 Problem::new(Slug::Forbidden, detail)
                     .reason("scope")

@@ -43,14 +43,14 @@ pub enum GroupError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// The id that the sender attached to the report does not belong to the report's objects.
-    #[error("it names the id {named}, which belongs to other objects")]
+    #[error("the sender attached the id {named}, which belongs to other objects")]
     OtherObjects {
         /// The id that the sender attached to the report.
         named: u128,
     },
     /// The report would get an id that differs from its attached id, but the rule requires them to
     /// be equal.
-    #[error("it names the id {named}, but gets {gets}")]
+    #[error("the sender attached the id {named}, but the report gets the id {gets}")]
     OtherId {
         /// The id that the sender attached to the report.
         named: u128,

@@ -91,8 +91,8 @@ impl ObjectRules {
         }
         if catalog.is_some_and(|catalog| !self.is_satcat(catalog)) {
             return Err(ObjectFault::Catalog(format!(
-                "is not one of {}: its numbers may mean other objects; if they are those of SATCAT, add it to \
-                 conjunction.catalogs",
+                "is not one of the accepted catalogues ({}), so its numbers may mean other objects; if it uses the \
+                 numbers of SATCAT, add its name to conjunction.catalogs",
                 self.catalogs.join(", ")
             )));
         }

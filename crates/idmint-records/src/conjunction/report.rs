@@ -48,13 +48,15 @@ pub enum ReportError {
         role: Role,
     },
     /// The report names the same object twice.
-    #[error("primary and secondary are both {object}, they must be two objects")]
+    #[error("primary and secondary are both {object}, but must be two different objects")]
     SameObject {
         /// The catalogue number of the object.
         object: u64,
     },
     /// The catalogue number of an object is too great for the id format.
-    #[error("{role} is {object}, but `{format}` has catalogue numbers from 1 to {most}")]
+    #[error(
+        "{role} is {object}, but must be a catalogue number from 1 to {most} in format `{format}`"
+    )]
     ObjectTooGreat {
         /// The position of the object in the report.
         role: Role,
@@ -86,7 +88,9 @@ pub enum ReportError {
         ended: UnixTime,
     },
     /// The id is at or above `mint_below`, so the format does not mint it.
-    #[error("tca, primary and secondary make {id}, but `{format}` mints ids below {below}")]
+    #[error(
+        "the id of this tca, primary and secondary would be {id}, but `{format}` mints only ids below {below}"
+    )]
     IdTooGreat {
         /// The id that the report would get.
         id: u128,
@@ -260,7 +264,7 @@ mod tests {
         let same = refused(25_544, 25_544).expect_err("one object");
         assert_eq!(
             same.to_string(),
-            "primary and secondary are both 25544, they must be two objects"
+            "primary and secondary are both 25544, but must be two different objects"
         );
     }
 }

@@ -146,7 +146,7 @@ fn the_bounds_of_a_report_are_those_of_the_fields() {
     let too_great = id_of(&minter, 0, LAST_OBJECT + 1, 2).unwrap_err();
     assert_eq!(
         too_great.to_string(),
-        "primary is 4194304, but `conjunction` has catalogue numbers from 1 to 4194303"
+        "primary is 4194304, but must be a catalogue number from 1 to 4194303 in format `conjunction`"
     );
 }
 

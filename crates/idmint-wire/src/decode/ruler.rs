@@ -43,7 +43,10 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
     let mark = match answer.read_as() {
         None => "as given",
         Some(text) => {
-            line(&mut out, &format!("not as given, read as {text}"));
+            line(
+                &mut out,
+                &format!("no format reads the text as given; this is a reading of {text}"),
+            );
             "as read"
         }
     };

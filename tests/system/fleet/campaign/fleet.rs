@@ -386,7 +386,7 @@ impl Fleet {
         ended.assert(if is_complete { 0 } else { 65 }, &[]);
         self.lost.extend(lost);
         let events = out
-            .split_once(" files of journals ")
+            .split_once(" journal files: ")
             .and_then(|(_, rest)| rest.split_once(" events"));
         events.map_or(0, |(events, _)| events.parse().expect("a number"))
     }

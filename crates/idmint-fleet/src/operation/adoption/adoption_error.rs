@@ -54,10 +54,13 @@ pub enum AdoptionError {
     #[error(transparent)]
     Folder(#[from] StoreError),
     /// The coordinator does not respond, or refuses the request.
-    #[error("{0}; run it again when it answers")]
+    #[error("{0}; run this command again when etcd answers")]
     Coordinator(#[from] CoordinatorError),
     /// Every attempt to raise the floor failed because other nodes changed the agreement first.
-    #[error("nodes of the fleet keep storing their formats; run this again")]
+    #[error(
+        "the folder was not adopted, because other processes keep changing the fleet's settings in etcd; run this \
+             command again"
+    )]
     Overtaken,
 }
 

@@ -84,7 +84,7 @@ impl std::ops::AddAssign for AdoptedCount {
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// The fleet has a different record in the same place, which was not overwritten.
-    #[error("{what} differs between the folder and the fleet (at {key})")]
+    #[error("{what} differs between the adopted folder and the fleet (etcd key {key})")]
     Differs {
         /// A description of the record.
         what: String,
@@ -230,7 +230,7 @@ impl RecordAdopter {
                     batch.put_request(*done, revision)?
                 }
                 Some(_) => {
-                    let what = format!("a request with a key, of ledger {ledger},");
+                    let what = format!("the request with an idempotency key to ledger {ledger}");
                     return Err(AdoptError::Differs {
                         what,
                         key: self.store.keys.request(done.key),

@@ -94,7 +94,9 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
                 }
             }
             statement if !is_begun => {
-                let message = format!("a message begins with {VERSION}, but this comes before it");
+                let message = format!(
+                    "this line is outside a message, because every message begins with {VERSION}"
+                );
                 return Err(CdmError::of(
                     number,
                     statement?.keyword(),

@@ -85,7 +85,7 @@ impl CanonicalJson {
         scanner.skip_space();
         if depth == DEPTH_MAX && matches!(scanner.peek(), Some(b'{' | b'[')) {
             return Err(scanner.invalid(&format!(
-                "an array or object inside {DEPTH_MAX} others, the limit"
+                "arrays and objects are nested deeper than {DEPTH_MAX} levels"
             )));
         }
         let word = match scanner.peek() {

@@ -74,11 +74,11 @@ impl<'a> Scanner<'a> {
     pub(in crate::ledger) fn unexpected(&self, wanted: &str) -> EventError {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() {
-            return self.invalid(&format!("it ends where {wanted} is expected"));
+            return self.invalid(&format!("the text ends, but {wanted} is expected"));
         }
         let shown = clip(&rest[..rest.len().min(12)]);
         self.invalid(&format!(
-            "`{}` where {wanted} is expected",
+            "found `{}`, but {wanted} is expected",
             shown.trim_end_matches(char::REPLACEMENT_CHARACTER)
         ))
     }

@@ -68,7 +68,8 @@ impl CommitMark {
                 let number = number_in(&block);
                 if number.is_none() {
                     warn!(
-                        "the third block of the horizon is damaged, so a loss of the last records is not detected"
+                        "the commit number in the horizon file is damaged, so this start cannot detect whether the \
+                         last records were lost; check the disk"
                     );
                 }
                 number
@@ -76,7 +77,10 @@ impl CommitMark {
             // The file was written by an earlier version, whose files had two blocks.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
-                warn!("the third block of the horizon cannot be read: {error}");
+                warn!(
+                    "the commit number in the horizon file cannot be read, so this start cannot detect whether the \
+                     last records were lost: {error}"
+                );
                 None
             }
         };

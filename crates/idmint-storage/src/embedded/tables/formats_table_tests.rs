@@ -135,9 +135,11 @@ fn what_an_earlier_version_kept_has_no_encodings_and_the_first_start_records_the
     assert_eq!(error.failure_kind(), FailureKind::Disagrees);
     assert_eq!(
         error.to_string(),
-        "encoding \"base36\" of format \"payment\" writes numbers differently than at its first ids, so one text \
-         could mean two ids:\n  digest of its texts: kept 5f2a, now 91bc\n\
-         give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, salt, prefix or length"
+        "encoding \"base36\" of format \"payment\" has changed since its first ids were written, so one text could \
+         mean two ids:\n\
+           digest of its texts: kept 5f2a, now 91bc\n\
+         give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, salt, prefix or \
+         length"
     );
     let (slots, kept) = table.kept().expect("readable");
     assert!(slots.is_some());
