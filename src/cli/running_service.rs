@@ -122,7 +122,7 @@ impl RetryArgs {
         let (progress, time_max) = (progress.clone(), format_duration(self.timeout));
         let retry = Retry::within(self.timeout, move |error| {
             let error = WithCauses(error);
-            progress.suspend(|| eprintln!("idmint: {error}; asking again for up to {time_max}"));
+            progress.suspend(|| eprintln!("idmint: {error}; retrying for up to {time_max}"));
         });
         Ok(self.service.client()?.retrying(retry))
     }

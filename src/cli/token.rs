@@ -70,8 +70,12 @@ impl Token {
             settings,
         } = self.command;
         check_formats(formats.as_deref().unwrap_or_default(), &settings)?;
-        let failed =
-            |error| Failure::new(Exit::Io, format!("the system has no randomness: {error}"));
+        let failed = |error| {
+            Failure::new(
+                Exit::Io,
+                format!("the operating system returned no random bytes: {error}"),
+            )
+        };
         let token = TokenText::random().map_err(failed)?;
         if let Some(past) = expires.filter(|at| *at <= Clock::system().now().into()) {
             return Err(Failure::new(

@@ -288,7 +288,7 @@ fn append_goes_on_through_lost_answers_and_refusals_and_a_killed_service() {
     });
     let lines = events(14, LARGE);
     let ended = append(&home, &lines, &proxy.url(), &[]);
-    ended.assert(0, &["the proxy says 503", "asking again for up to 1m"]);
+    ended.assert(0, &["the proxy says 503", "retrying for up to 1m"]);
     let service = running.lock().unwrap().take().unwrap();
     assert_eq!(printed_lines(&ended), ids(&service, LEDGER)[1..]);
     assert_eq!(printed_lines(&ended).len(), lines.len());
@@ -308,7 +308,7 @@ fn an_append_that_was_given_up_is_finished_by_the_same_command() {
     let broken = append(&home, &lines, &proxy.url(), &["--timeout", "0s"]);
     broken.assert(
         69,
-        &["8 of 14 events are known to be appended; run the same command again"],
+        &["8 of 14 events were appended for certain; run the same command again"],
     );
     assert_eq!(
         (printed_lines(&broken).len(), ids(&service, LEDGER).len()),
@@ -320,7 +320,7 @@ fn an_append_that_was_given_up_is_finished_by_the_same_command() {
     assert_eq!(printed_lines(&done), ids(&service, LEDGER)[1..]);
     let full = FaultyProxy::start(|_, _| Some(retry_later(503, 3_600_000)));
     append(&home, &lines, &full.url(), &[])
-        .assert(75, &["503", "0 of 14 events are known to be appended"]);
+        .assert(75, &["503", "0 of 14 events were appended for certain"]);
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
     });
     import(&home, &lines, &proxy.url(), &["--timeout", "0s"]).assert(
         69,
-        &["5 of 15 events are known to be there; run the same command again to continue"],
+        &["5 of 15 events are stored in the ledger for certain; run the same command again to continue"],
     );
     assert_eq!(ids(&service, LEDGER).len(), 9);
     service.kill();
@@ -415,7 +415,7 @@ fn an_event_of_now_does_not_get_between_the_parts_of_an_import() {
     let proxy =
         FaultyProxy::start(move |number, request| (number <= 3).then(|| forward(address, request)));
     import(&home, &lines, &proxy.url(), &["--timeout", "0s"])
-        .assert(69, &["5 of 15 events are known to be there"]);
+        .assert(69, &["5 of 15 events are stored in the ledger for certain"]);
     service.kill();
 
     let service = home.start();
@@ -453,7 +453,7 @@ fn import_goes_on_through_a_service_that_is_killed_before_it_answers() {
         Some(answer)
     });
     let lines = chain(14, LARGE);
-    import(&home, &lines, &proxy.url(), &[]).assert(0, &["asking again"]);
+    import(&home, &lines, &proxy.url(), &[]).assert(0, &["retrying"]);
     let service = running.lock().unwrap().take().unwrap();
     assert_eq!(
         ids(&service, LEDGER),
@@ -467,9 +467,9 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     let (ours, theirs) = (chain(6, 1), chain(6, 2));
     import(&home, &theirs[..4], &service.url(), &[]).assert(0, &[]);
     import(&home, &ours, &service.url(), &[])
-        .assert(1, &["a fork", id_of(&theirs[3]), id_of(&ours[3])]);
+        .assert(1, &["have diverged", id_of(&theirs[3]), id_of(&ours[3])]);
     import(&home, &ours[..3], &service.url(), &[])
-        .assert(1, &["a fork", id_of(&theirs[3]), id_of(&ours[2])]);
+        .assert(1, &["have diverged", id_of(&theirs[3]), id_of(&ours[2])]);
     let again = import(&home, &theirs[..2], &service.url(), &[]);
     again.assert(0, &[]);
     assert!(

@@ -258,7 +258,10 @@ fn numbers_are_taken_listed_made_void_and_exported_by_commands() {
     next.assert(0, &[]);
     assert_eq!(next.out, format!("{}\n", text(1)));
     let again = command(&["next", "series-1", "--key", "order-1"]);
-    again.assert(0, &["given before, to the same key"]);
+    again.assert(
+        0,
+        &["these numbers were given by an earlier request with the same key"],
+    );
     assert_eq!(again.out, next.out);
     let two = command(&["next", "series-1", "--key", "order-2", "--count", "2"]);
     two.assert(0, &[]);

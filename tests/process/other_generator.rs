@@ -126,7 +126,7 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
     for (lines, named) in [
         (
             "1I9ZC1000\n1I9ZC0ZZZ\n",
-            "line 2: `1I9ZC0ZZZ` is below the line before it",
+            "line 2: `1I9ZC0ZZZ` is a smaller id than that of the line before",
         ),
         (
             "1I9ZC1000\r\n1I9ZC1001\r\n1I9ZC_1002\r\n",

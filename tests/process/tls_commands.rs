@@ -69,15 +69,15 @@ async fn commands_ask_a_service_that_speaks_tls() {
         &["mint", "flax"],
         &[&shown[..2], &["--cert", &cert]].concat(),
     )
-    .assert(65, &["there is no private key in PEM"]);
+    .assert(65, &["no valid private key in PEM format"]);
     ask(&["mint", "flax"], &["--cert-key", &key]).assert(64, &["--cert"]);
     ask(&["mint", "flax"], &["--ca", "/nonexistent/ca"]).assert(74, &["--ca /nonexistent/ca"]);
-    ask(&["mint", "flax"], &["--ca", &key]).assert(65, &["there is no certificate in PEM"]);
+    ask(&["mint", "flax"], &["--ca", &key]).assert(65, &["no valid certificate in PEM format"]);
     ask(
         &["mint", "flax"],
         &["--ca", &ca, "--cert", &cert, "--cert-key", &ca],
     )
-    .assert(65, &["there is no private key in PEM"]);
+    .assert(65, &["no valid private key in PEM format"]);
     let plain = format!("http://{}", service.address());
     run(idmint(&["mint", "flax", "--server", &plain])).assert(69, &[]);
 }

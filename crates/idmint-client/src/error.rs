@@ -45,7 +45,9 @@ pub enum ClientError {
     #[error("the server is not an idmint service")]
     NotIdmint(#[source] serde_json::Error),
     /// The response lacks the details of the events or reports in the request.
-    #[error("the service does not report the outcome of the events")]
+    #[error(
+        "the response does not say what became of the events or reports; send the request again with the same key"
+    )]
     EventsMissing,
     /// The token cannot be sent, because it is empty or contains bytes other than visible ASCII.
     #[error("a token must be one or more visible ASCII characters")]
@@ -55,10 +57,10 @@ pub enum ClientError {
     #[error("a request key must be one or more visible ASCII characters")]
     NoKey,
     /// The PEM text lacks the named item.
-    #[error("there is no {0} in PEM")]
+    #[error("the file has no valid {0} in PEM format")]
     NotPem(&'static str),
     /// The TLS configuration is invalid, such as a client certificate that does not match its key.
-    #[error("the certificate cannot be used with this key")]
+    #[error("the certificate cannot be used: it is invalid, or does not match the private key")]
     Tls(#[source] rustls::Error),
     /// The text is not the address of a service. Nothing was sent.
     #[error(

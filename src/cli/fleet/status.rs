@@ -126,7 +126,7 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     };
     if !state.problems.is_empty() {
         let what = format!(
-            "the member of etcd at {at} says: {}",
+            "the etcd member at {at} reports an error: {}",
             state.problems.join("; ")
         );
         return Some(FleetProblem::new(

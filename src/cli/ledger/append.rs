@@ -70,7 +70,7 @@ impl Append {
         done.map_err(|failure| match appending.count {
             0 if failure.exit() == Exit::No => failure,
             count => failure.and(format!(
-                "{count} of {events} events are known to be appended; run the same command again to continue"
+                "{count} of {events} events were appended for certain; run the same command again to continue"
             )),
         })
     }

@@ -138,7 +138,7 @@ async fn import(
     rest.append(service, chain).await.map_err(|failure| {
         let (there, events) = (rest.there, chain.events);
         failure.and(format!(
-            "{there} of {events} events are known to be there; run the same command again to continue"
+            "{there} of {events} events are stored in the ledger for certain; run the same command again to continue"
         ))
     })?;
     match service.client.ledger(chain.ledger).await? {
@@ -259,7 +259,8 @@ fn fork(name: &str, stored: &LedgerInfo, ours: Option<EventId>) -> Failure {
     let (ledger, events, head) = (&stored.ledger, stored.events, &stored.head);
     let ours = ours.map_or_else(|| "none".to_owned(), |id| id.to_string());
     let said = format!(
-        "a fork: the head of ledger {ledger} is {head}, its event {events}, which is not in {name}; there it is {ours}"
+        "ledger {ledger} and {name} have diverged: the head {head} of the ledger, its event {events}, is not in the \
+         file, which has {ours} there"
     );
     Failure::new(Exit::No, said)
 }

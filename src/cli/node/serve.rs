@@ -135,7 +135,8 @@ impl Serve {
         let refuse = |problem: &str| Failure::new(Exit::Config, format!("--test: {problem}"));
         if config.http.is_public() {
             return Err(refuse(
-                "callers would take its ids for real ones; listen on 127.0.0.1",
+                "http.listen is reachable from other machines, whose callers would take test ids for real ones; listen \
+                 on 127.0.0.1",
             ));
         }
         if config.storage.engine == Engine::Etcd {
@@ -233,7 +234,7 @@ fn instant(flag: &str, instant: UnixTime) -> Result<UnixNanos, Failure> {
     let refuse = |_| {
         Failure::new(
             Exit::Usage,
-            format!("{flag} {instant}: an instant from 1970 to 2554 is needed"),
+            format!("{flag} is {instant}, but must be an instant from 1970 to 2554"),
         )
     };
     u64::try_from(instant.nanos())

@@ -47,7 +47,7 @@ impl Next {
         };
         let given = block_on(asking)?;
         if given.is_replayed {
-            eprintln!("idmint: given before, to the same key");
+            eprintln!("idmint: these numbers were given by an earlier request with the same key");
         }
         if self.json {
             let answer =

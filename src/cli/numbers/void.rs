@@ -44,7 +44,7 @@ impl Void {
         };
         let voided = block_on(asking)?;
         if voided.is_replayed {
-            eprintln!("idmint: void before, for the same reason");
+            eprintln!("idmint: the number was already void, for the same reason");
         }
         match self.json {
             true => {
@@ -63,6 +63,9 @@ impl Void {
 fn parse_reason(text: &str) -> Result<VoidReason, String> {
     let reason = VoidReason::from_text(text);
     reason.ok_or_else(|| {
-        format!("1 to {REASON_LEN_MAX} bytes are needed, not all blank and no control characters")
+        format!(
+            "the reason must have 1 to {REASON_LEN_MAX} bytes, no control characters, and at least one that is not a \
+             space"
+        )
     })
 }

@@ -198,7 +198,7 @@ impl BackupSocket {
                 },
             };
             if let Err(error) = ended {
-                warn!("a backup request was incomplete: {error}");
+                warn!("the backup socket received an incomplete request: {error}");
             }
         }
     }

@@ -17,7 +17,9 @@ pub enum Refusal {
         retry_after: Duration,
     },
     /// The request is for more ids than this node can mint at once.
-    #[error("`{format}` mints at most {most} ids at once here, {count} were requested")]
+    #[error(
+        "`{format}` mints at most {most} ids at once with the lanes of this node, but {count} were requested"
+    )]
     TooMany {
         /// The name of the format.
         format: String,
@@ -59,8 +61,8 @@ pub enum Refusal {
     /// current tick may already exist. Either the node began without a record of earlier ids or at
     /// a given floor, or the format has a `start_after`.
     #[error(
-        "`{format}` begins with its next whole tick, in {} ms: this node began without a record, at a floor or with \
-         start_after, so ids of the current tick may exist", .retry_after.as_millis()
+        "`{format}` begins with its next whole tick, in {} ms, because ids of the current tick may exist: this node \
+         started without a record of earlier ids, at a floor or with start_after", .retry_after.as_millis()
     )]
     NotOpen {
         /// The name of the format.
@@ -152,15 +154,16 @@ impl Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SlotLack {
     /// The node has requested a slot, but has not received one yet.
-    #[error("it is requesting one")]
+    #[error("the node is requesting one")]
     Asking,
     /// No fleet exists yet, and this node is about to create it.
     #[error("there is no fleet yet, and this node is about to found it")]
     Founding,
     /// No fleet exists yet, and the clocks of the nodes that could create it differ.
     #[error(
-        "there is no fleet yet, and the clock of this node is at least {} s ahead of another founder's: one of the \
-         clocks is wrong, and the fleet would begin at this node's time", .ahead.as_secs()
+        "there is no fleet yet, and the clock of this node is at least {} s ahead of another node that waits to found \
+         it: one of the two clocks is wrong; correct it, because the fleet would begin at this node's \
+         time", .ahead.as_secs()
     )]
     AheadOfFounder {
         /// The minimum time by which the clock of this node is ahead of the clock of another node
@@ -179,11 +182,12 @@ pub enum SlotLack {
     #[error("all slots are held by nodes, or may still be in use")]
     NoneFree,
     /// Another node now holds the slot that this node had.
-    #[error("it lost its slot and is requesting another one")]
+    #[error("the node lost its slot and is requesting another one")]
     Lost,
     /// The coordinator (etcd) did not renew the lease of the slot in time.
     #[error(
-        "the coordinator (etcd) did not renew its lease in time; it does not answer, has no quorum, is full or refuses this node"
+        "the coordinator (etcd) did not renew the lease of the slot in time, because etcd does not answer, has no \
+         quorum, is full or refuses this node"
     )]
     Overdue,
     /// The coordinator (etcd) was restored from a backup, was erased, or is another one. A slot
@@ -194,6 +198,6 @@ pub enum SlotLack {
     )]
     Regressed,
     /// The node released the slot because it is shutting down.
-    #[error("it was released because this node is shutting down")]
+    #[error("the slot was released because this node is shutting down")]
     Released,
 }

@@ -72,10 +72,10 @@ struct Acknowledged {
 /// Evidence that a coordinator has lost data that it had acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Regression {
-    #[error("there is no fleet any more; this node was part of {known}")]
+    #[error("etcd has no fleet any more, but this node was part of {known}")]
     NoFleet { known: Nonce },
     #[error(
-        "it has fleet {found} from {floor} on; this node was part of {known} and may have minted up to {highest}"
+        "etcd has fleet {found} from {floor} on, but this node was part of {known} and may have minted up to {highest}"
     )]
     OtherFleet {
         found: Nonce,
@@ -83,14 +83,15 @@ pub(crate) enum Regression {
         known: Nonce,
         highest: UnixNanos,
     },
-    #[error("its revision is {found}, but this node has seen {known}")]
+    #[error("etcd is at revision {found}, but this node has already read revision {known}")]
     Revision { found: u64, known: u64 },
-    #[error("it is cluster {found:?}, and {known:?} has answered before")]
+    #[error("cluster {found:?} of etcd answers, but earlier answers came from {known:?}")]
     Cluster { found: Term, known: Term },
-    #[error("{key} is not what this node has written there by revision {revision}, or later")]
+    #[error("etcd key {key} has lost what this node wrote there at revision {revision}")]
     Waiting { key: Key, revision: u64 },
     #[error(
-        "slot {slot} has no horizon of {horizon} or later from revision {revision} or later, which this node has seen"
+        "the horizon of slot {slot} in etcd is missing, or older than {horizon} of revision {revision}, which this \
+         node has read"
     )]
     Horizon {
         slot: u32,

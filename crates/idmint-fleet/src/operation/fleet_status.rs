@@ -108,9 +108,9 @@ impl FleetWatch {
             }
             Some((_, Ok(meta))) if meta.lacks_records => {
                 problems.push(FleetProblem::new(
-                    "records are refused, because the last fence knew of records that are missing",
-                    "end the nodes; adopt a node that moved in after the backup again: idmint fleet adopt; then idmint fleet \
-                     fence-restore with all journals, or without any to give the missing records up",
+                    "records are refused, because the last fence found that records are missing",
+                    "stop the nodes; run idmint fleet adopt again for any node that was adopted after the backup; then \
+                     idmint fleet fence-restore with all journals, or without any to give the missing records up",
                 ));
                 Some(agreed_of(meta))
             }

@@ -105,8 +105,9 @@ pub enum FenceError {
     /// More than one slot was used far above this machine's clock, so probably this machine's clock
     /// is wrong.
     #[error(
-        "slots were used far ahead of this machine's clock, which shows {now}:{}; correct it, and try again. If it is \
-         right, several nodes had wrong clocks: move to another etcd.namespace, or wait until the earliest of these has passed",
+        "slots were used far ahead of this machine's clock, which shows {now}:{}; correct this clock, and try again. \
+         If this clock is right, several nodes had wrong clocks: move to another etcd.namespace, or wait until the \
+         earliest of these times has passed",
         list(slots)
     )]
     FarAhead {
@@ -134,9 +135,10 @@ pub enum FenceError {
     /// Nodes of an earlier version hold slots. Such nodes would ignore the hold on numbers, and
     /// issue numbers a second time.
     #[error(
-        "numbers may be missing and have to be held, and {} cannot read that hold (the row number-hold), because it runs an earlier \
-         version: end it, or start this version there, and try again when its slot is free, after 60 s at the latest; or fence \
-         with the journals of all nodes, which need no hold", .nodes.join(", ")
+        "numbers may be missing, so series must give none after the fence, but an earlier version without this \
+         safeguard (the row number-hold) runs on {}: stop it, or start this version there, and try again when its slot \
+         is free, after 60 s at the latest; or fence with the journals of all nodes, which need no such \
+         safeguard", .nodes.join(", ")
     )]
     OlderNodes {
         /// The names and addresses of the nodes.

@@ -181,7 +181,10 @@ impl From<AppendRefusal> for Problem {
             AppendRefusal::UnknownLedger(ledger) => unknown_ledger(ledger),
             AppendRefusal::LedgerExists(head) => {
                 let ledger = head.id.ledger().to_string();
-                let detail = format!("ledger {ledger} is there already, its head is {}", head.id);
+                let detail = format!(
+                    "ledger {ledger} exists already, and its head is {}",
+                    head.id
+                );
                 Problem::new(Slug::LedgerExists, detail)
                     .with("ledger", ledger)
                     .with("head", head.id.to_string())
@@ -205,7 +208,10 @@ impl From<AppendRefusal> for Problem {
                     .limit("import")
             }
             AppendRefusal::HeadMoved { expected, head } => {
-                let detail = format!("expected_previous is {expected}, the head is {}", head.id);
+                let detail = format!(
+                    "expected_previous is {expected}, but the head of the ledger is {}",
+                    head.id
+                );
                 Problem::new(Slug::HeadMoved, detail).with("head", head.id.to_string())
             }
             AppendRefusal::Event { index, error } => {

@@ -126,7 +126,7 @@ fn read_request(
     let ledger = match (addressed, in_body) {
         (Some(addressed), Some(ledger)) if addressed != ledger => {
             let detail = format!(
-                "ledger is {ledger} in the body, but {addressed} in the address: give it once"
+                "ledger is {ledger} in the body, but {addressed} in the path; name the ledger in only one of the two"
             );
             return Err(refuse("ledger", detail));
         }

@@ -184,7 +184,7 @@ fn known_place(
     match service.conjunction(minter, id) {
         Ok(listed) => Ok((listed.stored.anchor.tca, listed.stored.pair)),
         Err(ServiceError::UnknownConjunction) => {
-            let detail = format!("after is {text:?}, which is not stored");
+            let detail = format!("after is {text:?}, but no conjunction with that id is stored");
             Err(Problem::parameter("after", detail))
         }
         Err(error) => Err(error.into()),

@@ -294,7 +294,8 @@ fn read_reason(body: &[u8]) -> Result<VoidReason, Problem> {
     let Object(VoidBody { reason }) = strict_json(body, Slug::InvalidParameter)?;
     VoidReason::from_text(&reason).ok_or_else(|| {
         let detail = format!(
-            "reason has {} bytes, but must have 1 to {REASON_LEN_MAX}, not all blank and no control characters",
+            "reason has {} bytes, but must have 1 to {REASON_LEN_MAX}, no control characters, and at least one that is \
+             not a space",
             reason.len()
         );
         Problem::new(Slug::InvalidParameter, detail).reason("reason").limit(REASON_LEN_MAX.to_string())

@@ -73,7 +73,7 @@ pub enum ExclusionError {
         format: String,
     },
     /// The id is smaller than the id in the previous line.
-    #[error("line {line}: `{text}` is below the line before it")]
+    #[error("line {line}: `{text}` is a smaller id than that of the line before; sort the ids")]
     NotSorted {
         /// The line number, counted from 1.
         line: u64,
@@ -390,7 +390,10 @@ mod tests {
             .read_line("1I9ZC1000")
             .expect_err("unsorted")
             .to_string();
-        assert_eq!(error, "line 3: `1I9ZC1000` is below the line before it");
+        assert_eq!(
+            error,
+            "line 3: `1I9ZC1000` is a smaller id than that of the line before; sort the ids"
+        );
     }
 
     #[test]

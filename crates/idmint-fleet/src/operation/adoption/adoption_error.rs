@@ -32,9 +32,9 @@ pub enum AdoptionError {
     /// The node's horizon is far ahead of the clock. After an adoption, several slots or the
     /// fleet's only slot would stay unused until that time.
     #[error(
-        "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that adopts it would \
-         stand still until then. Set this clock right if it is behind; else adopt the folder then, or by a fleet in another \
-         etcd.namespace"
+        "the node has minted up to {horizon}, far ahead of this clock, which shows {now}, and {why}: a fleet that \
+         adopts it could not mint until then. If this clock is behind, correct it. Otherwise adopt the folder after \
+         that time, or into a fleet with another etcd.namespace"
     )]
     FarAhead {
         /// The horizon of the folder.

@@ -25,7 +25,7 @@ pub enum AppendRefusal {
     #[error("the ledger {} is not being imported", .0.id.ledger())]
     ImportNotBegun(Head),
     /// The last event of the ledger is not the one that the caller expected.
-    #[error("the head is {}, not {expected}", .head.id)]
+    #[error("the head of the ledger is {}, but expected_previous is {expected}", .head.id)]
     HeadMoved {
         /// The id of the last event that the caller expected.
         expected: EventId,
@@ -67,7 +67,7 @@ pub enum PlaceError {
         most: EventTime,
     },
     /// The event contains an id which differs from the computed one.
-    #[error("eventId is {named}, but the event gets {gets}")]
+    #[error("eventId is {named}, but the event would get the id {gets}")]
     OtherId {
         /// The id that the event contains.
         named: EventId,
