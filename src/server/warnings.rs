@@ -46,8 +46,8 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
     );
     for rule in service.number_rules().with_equal_texts() {
         warnings.push(format!(
-            "numbers.{} writes the same text for different series, because its text does not name the series: put {{series}} \
-             into the text; a start ends with 78 unless the pattern has numbers already",
+            "numbers.{} writes the same text for numbers of different series: put {{series}} into the text; a start \
+             ends with 78 unless the pattern has numbers already",
             rule.name
         ));
     }

@@ -150,7 +150,7 @@ async fn a_series_of_blocks_ends_with_its_last_number_and_not_before() {
     assert_eq!(given(&give(&other, "few", 20).await), 100..120);
     let problem = assert_problem(&give(&other, "few", 6).await, 422, "series-ended", "count");
     assert!(
-        text(&problem["detail"]).contains("has 5 numbers left, 6 were requested"),
+        text(&problem["detail"]).contains("has only 5 numbers left, but 6 were requested"),
         "{problem}"
     );
     assert_eq!(

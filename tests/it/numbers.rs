@@ -215,7 +215,7 @@ async fn a_series_begins_and_ends_where_it_is_configured_to() {
     let refused = give(&service, "ticket?count=4", "b").await;
     let problem = assert_problem(&refused, 422, "series-ended", "count");
     assert!(
-        text(&problem["detail"]).contains("has 3 numbers left, 4 were requested"),
+        text(&problem["detail"]).contains("has only 3 numbers left, but 4 were requested"),
         "{problem}"
     );
     assert_eq!(problem["limit"], "1001");
@@ -852,7 +852,7 @@ async fn rules_that_do_not_go_together_are_refused_with_their_names() {
         (
             "numbers.a.pattern = 'x-*'\nnumbers.b.pattern = 'x-*'",
             "numbers.b.pattern",
-            "also that of numbers.a",
+            "also the pattern of numbers.a",
         ),
         (
             "numbers.a = { pattern = 'a', step = 2 }",

@@ -514,7 +514,7 @@ fn encode_prints_the_id_of_given_fields_and_counts_its_sequence() {
     run_idmint(&["encode", "invoice"]).assert(64, &["invoice"]);
     run_idmint(&["encode", "flax", "--count", "2"]).assert(64, &["flax has no sequence"]);
     run_idmint(&["encode", "payment", "sequence=1290", "--count", "7"])
-        .assert(64, &["sequence=1290", "1295", "there are only 6"]);
+        .assert(64, &["sequence=1290", "1295", "only 6 ids exist"]);
     run_idmint(&["encode", "payment", "--count", "0"]).assert(64, &["0"]);
 }
 

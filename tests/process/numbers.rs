@@ -293,7 +293,7 @@ fn numbers_are_taken_listed_made_void_and_exported_by_commands() {
         "--reason",
         "the order was cancelled",
     ])
-    .assert(0, &["void before"]);
+    .assert(0, &["the number was already void"]);
     command(&["void", "series-1", "2", "--reason", "another"]).assert(1, &["void"]);
     command(&["void", "series-1", "9", "--reason", "another"]).assert(1, &["9"]);
     command(&["void", "series-1", "2", "--reason", " "]).assert(64, &["1 to 500 bytes"]);
@@ -436,7 +436,7 @@ fn a_start_refuses_equal_texts_of_two_series_unless_numbers_have_them() {
     refused.assert(
         78,
         &[
-            "numbers.inv writes the same text",
+            "numbers.inv would write the same text",
             "put {series} into the text",
         ],
     );

@@ -30,7 +30,7 @@ fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_
         ),
         (
             "[numbers.inv]\npattern = 'inv-*'\ntext = 'INV-{n:05}'",
-            "numbers.inv writes the same text for different series",
+            "numbers.inv writes the same text for numbers of different series",
         ),
         (
             &format!("[formats.twitter]\n{other_fields}"),

@@ -207,7 +207,9 @@ async fn whoever_shows_no_good_certificate_mints_nothing() {
         .client(&service, Some(&good))
         .ask("GET /metrics")
         .await;
-    let said = format!("the certificate of `{BILLING}` has the scopes mint; this needs metrics");
+    let said = format!(
+        "the certificate of `{BILLING}` has only the scopes mint, but this request needs metrics"
+    );
     assert!(
         refused.status == 403 && refused.text.contains(&said),
         "{}",

@@ -188,7 +188,7 @@ fn commands_show_the_token_of_a_file() {
     assert_eq!(minted.out.lines().count(), 1);
     mint("snowflake", &shown).assert(
         1,
-        &["is limited to the formats payment; this is for snowflake"],
+        &["is limited to the formats payment, but this request is for snowflake"],
     );
     mint("payment", &[]).assert(1, &["no token"]);
     mint("payment", &["--token-file", "/nonexistent/token"]).assert(74, &["/nonexistent/token"]);
@@ -385,7 +385,8 @@ fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
     assert_eq!(
         named,
         [
-            "`paying`: no ledgers, since none of its formats is minted from events; no metrics, since they cover more than it may use",
+            "`paying`: no ledgers, since none of its formats is minted from events; no metrics, because they cover all \
+             formats, ledgers and series",
             "`of-one-ledger`: no conjunctions, since it is limited to some ledgers",
             "`plain`: no import=more to a ledger in use, which needs the scope import",
             "`numbering`: no numbers with ?first=, which need the scope import",

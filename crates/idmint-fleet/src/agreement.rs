@@ -170,7 +170,7 @@ pub(super) fn compare_share(share: SlotShare, meta: &FleetMeta) -> Result<(), Fo
 pub(super) fn read(entry: &KeyValue) -> Result<FleetMeta, FormatsError> {
     FleetMeta::from_bytes(&entry.value).map_err(|error| {
         let text = format!(
-            "cannot read the agreement of the fleet at {}: {error}",
+            "cannot read the settings of the fleet in the etcd key {}: {error}",
             entry.key
         );
         FormatsError::Store(StoreError::new(error.failure_kind(), text))

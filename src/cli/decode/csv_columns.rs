@@ -81,7 +81,7 @@ pub(super) fn columns_like_ids(
     let like_ids: Vec<_> = like_ids.collect();
     Ok(match like_ids.as_slice() {
         [] => format!(
-            "no column has ids of a certain format, there are {}",
+            "the format of no column could be determined; the columns are {}",
             names.join(", ")
         ),
         _ => like_ids.join(", "),

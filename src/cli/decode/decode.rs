@@ -143,7 +143,12 @@ impl Decode {
         let file = match self.ids.as_slice() {
             [] => None,
             [file] => Some(Path::new(file)),
-            _ => return Err(Failure::new(Exit::Usage, "--csv reads one file")),
+            _ => {
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "--csv reads only one file, but several were given",
+                ));
+            }
         };
         let Some(column) = self.column.as_deref().map(Column::from) else {
             let why = match columns_like_ids(file, self.separator, decoding) {

@@ -120,7 +120,7 @@ fn sequence_of<'a>(
     let counted = fields.find(|(field, _)| field.kind == FieldKind::Sequence);
     let Some((field, value)) = counted else {
         return Err(usage(format!(
-            "--count is {count}: {} has no sequence to count, so there is one id",
+            "--count is {count}, but must be 1, because {} has no sequence",
             format.name
         )));
     };
@@ -128,7 +128,7 @@ fn sequence_of<'a>(
     if u128::from(count) > room {
         let (name, most) = (&field.name, field.max);
         return Err(usage(format!(
-            "--count is {count}: from {name}={value} to {most} there are only {room}"
+            "--count is {count}, but only {room} ids exist from {name}={value} to the maximum {most}"
         )));
     }
     Ok((&field.name, *value))

@@ -49,7 +49,7 @@ fn a_fence_of_endpoints_that_belong_to_two_etcds_changes_neither() {
     let both = etcds.each_ref().map(EtcdCluster::endpoints).concat();
     drop(super::nodes::serve(&homes[1], &both, 4, ""));
     let refused = fence_restore(&homes[1].path("idmint.toml"), []);
-    refused.assert(78, &["members of 2 etcds", "nothing was changed"]);
+    refused.assert(78, &["members of 2 etcd clusters", "nothing was changed"]);
     assert_eq!(etcds.each_ref().map(meta), before);
     assert_eq!(node.get("/health/ready").status, 200);
 }

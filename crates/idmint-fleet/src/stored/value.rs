@@ -17,8 +17,8 @@ const VERSION: u32 = 1;
 pub(crate) enum ValueError {
     /// The value was written by a later version of this program.
     #[error(
-        "it was written by a later version of this program: it has version {0}, and this program reads version {1}; \
-         start that version, or a later one"
+        "the value was written by a later version of this program: it has version {0}, but this program reads version \
+         {1}; start that version, or a later one"
     )]
     Later(u32, u32),
     /// The value does not have the form that this program writes.

@@ -33,10 +33,10 @@ pub struct ClientCertificates {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientCertificatesError {
     /// The file is not PEM.
-    #[error("it is not PEM, or it is truncated")]
+    #[error("the file is not PEM, or is truncated")]
     NotPem(#[source] pem::Error),
     /// A certificate of the file cannot be read.
-    #[error("its certificate {place} is invalid")]
+    #[error("certificate {place} in the file is invalid")]
     NotACertificate {
         /// The position of the certificate, from 1.
         place: usize,
@@ -45,7 +45,7 @@ pub enum ClientCertificatesError {
         cause: rustls::Error,
     },
     /// The file has no certificate, or an unreadable revocation list.
-    #[error("it is not usable as a client certificate authority")]
+    #[error("the file has no usable client certificate authority or revocation list")]
     NoAuthority(#[from] VerifierBuilderError),
 }
 

@@ -146,7 +146,7 @@ impl Permit {
             ),
             (
                 has(Scope::Metrics) && self.is_confined(),
-                "no metrics, since they cover more than it may use",
+                "no metrics, because they cover all formats, ledgers and series",
             ),
         ];
         refusals
@@ -162,7 +162,10 @@ impl Permit {
             return Ok(());
         }
         let has = joined(self.scopes.iter());
-        let detail = format!("{} has the scopes {has}; this needs {scope}", self.shown_by);
+        let detail = format!(
+            "{} has only the scopes {has}, but this request needs {scope}",
+            self.shown_by
+        );
         Err(Problem::new(Slug::Forbidden, detail)
             .reason("scope")
             .limit(scope.name()))
@@ -227,7 +230,7 @@ impl Permit {
             _ => ("series", joined(self.series.iter().flatten())),
         };
         let detail = format!(
-            "{} is limited to the {several} {known}; this is for {named}",
+            "{} is limited to the {several} {known}, but this request is for {named}",
             self.shown_by
         );
         Err(Problem::new(Slug::Forbidden, detail)

@@ -133,7 +133,10 @@ impl TokenEntry {
             return Err("name is empty".to_owned());
         }
         if without_tokens(&self.name) != self.name {
-            return Err("name contains a token, but names are logged".to_owned());
+            return Err(
+                "name contains a token, but names are logged; use a name without the secret"
+                    .to_owned(),
+            );
         }
         let scopes: BTreeSet<_> = self.scopes.iter().copied().collect();
         if scopes.is_empty() {
@@ -231,7 +234,9 @@ impl Tokens {
             };
             let permit = entry.permit(formats).map_err(wrong)?;
             if tokens.permit(&entry.sha256).is_some() {
-                return Err(wrong("its sha256 is listed twice".to_owned()));
+                return Err(wrong(
+                    "the same sha256 is listed for another token; remove one of the two".to_owned(),
+                ));
             }
             tokens.expiries.extend(permit.expires.map(|at| Expiry {
                 kind: ExpiryKind::Token,
@@ -353,7 +358,7 @@ mod tests {
             ),
             (
                 entry("a", "t", "scopes = [\"mint\"]").repeat(2),
-                "is listed twice",
+                "the same sha256 is listed for another token",
             ),
             (
                 "[[token]]\nname = \"a\"\nsha256 = \"secret\"\nscopes = [\"mint\"]".to_owned(),

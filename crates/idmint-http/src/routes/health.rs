@@ -11,8 +11,8 @@ use idmint_core::time::UnixTime;
 use idmint_service::Service;
 use idmint_wire::Readiness;
 
-const NUMBERS_HELD: &str =
-    "numbers are held since a restore; run `idmint numbers resume`; everything else is stored";
+const NUMBERS_HELD: &str = "no series gives numbers since a restore; run `idmint numbers resume`; everything else is \
+                            stored";
 
 /// Returns 200 while the process runs.
 pub(crate) async fn live() -> Response<Body> {

@@ -131,7 +131,8 @@ impl AdoptionNote {
             serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
         if version.v > VERSION {
             let why = format!(
-                "it was written by a later version of this program: it has version {}, and this program reads version {VERSION}",
+                "the file was written by a later version of this program: it has version {}, but this program reads \
+                 version {VERSION}",
                 version.v
             );
             return Err(unreadable(io::Error::new(io::ErrorKind::Unsupported, why)));

@@ -290,8 +290,8 @@ impl ReservedEngine for ReservedFolder {
         if let Some(floor) = horizon.stated_floor() {
             hold_numbers(&database, floor).map_err(StoreError::from)?;
             warn!(
-                "numbers wait, because acknowledged numbers may be missing after a start with --floor: resume each series with \
-                 `idmint numbers resume SERIES --from N`"
+                "no series gives numbers, because acknowledged numbers may be missing after a start with --floor: \
+                 resume each series with `idmint numbers resume SERIES --from N`"
             );
         }
         if !horizon.has_records() {

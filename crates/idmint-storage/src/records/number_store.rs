@@ -120,8 +120,8 @@ pub trait NumberStore {
         for rule in rules.with_equal_texts() {
             if !self.has_numbers(rules, rule)? {
                 let text = format!(
-                    "numbers.{} writes the same text for different series, because its text does not name the series: put \
-                     {{series}} into the text, or give each series a rule of its own",
+                    "numbers.{} would write the same text for numbers of different series: put {{series}} into the \
+                     text, or give each series a rule of its own",
                     rule.name
                 );
                 return Err(StoreError::new(FailureKind::Disagrees, text));

@@ -146,7 +146,7 @@ impl RecordPlan {
 pub enum WriteError {
     /// Another writer changed the records that a plan is based on. None of the plans was written.
     /// The caller should make new plans from the new records.
-    #[error("a record was written meanwhile")]
+    #[error("another writer changed a record that this write is based on")]
     Stale,
     /// The store refused the write. None of the plans was written.
     #[error(transparent)]

@@ -40,7 +40,7 @@ const DECISIONS_MAX: u32 = 16;
 /// The error text for requests that are refused after [`DECISIONS_MAX`] decisions.
 const OVERTAKEN: Obstacle = Obstacle::new(
     FailureKind::Locked,
-    "other nodes changed the same records first, time after time; retry",
+    "other nodes changed the same records before each attempt; retry",
 );
 
 /// The maximum pause before requests are decided again because another writer was first. All pauses

@@ -176,7 +176,7 @@ fn check_new<T>(known: &Option<(T, u64)>, line: u64, name: &str) -> Result<(), C
     let Some((_, first)) = known else {
         return Ok(());
     };
-    let message = format!("it is already given in line {first}");
+    let message = format!("the value is already given in line {first}");
     Err(CdmError::of(line, name, "duplicate_key", message))
 }
 
@@ -311,7 +311,7 @@ impl<'a> Draft<'a> {
     }
 
     fn current_object(&self, line: u64, name: &str) -> Result<Role, CdmError> {
-        let message = "it comes before OBJECT, so its object is unknown";
+        let message = "this line comes before OBJECT, so its object is unknown";
         let unknown = || CdmError::of(line, name, "report_form", message);
         self.current.ok_or_else(unknown)
     }
@@ -381,7 +381,7 @@ impl<'a> Draft<'a> {
     /// Records a conjunction id that idmint wrote.
     pub(super) fn event_id(&mut self, line: u64, id: &str) -> Result<(), CdmError> {
         if id.is_empty() {
-            let message = "there is no id";
+            let message = "the id is empty";
             return Err(CdmError::of(line, EVENT_ID_KEY, "another_id", message));
         }
         note_id(&mut self.existing_id, EVENT_ID_KEY, line, id)
@@ -400,7 +400,7 @@ impl<'a> Draft<'a> {
         comment: Insertion,
         keyword: Option<Insertion>,
     ) -> Result<Message, CdmError> {
-        const OF_MESSAGE: &str = "the message that begins here lacks it";
+        const OF_MESSAGE: &str = "the message that begins in this line does not have this value";
         let lacks =
             |line, name: &str, what: &str| Err(CdmError::of(line, name, "missing_field", what));
         let Some((tca, tca_line)) = self.tca else {
@@ -411,11 +411,14 @@ impl<'a> Draft<'a> {
             found[at] = match (self.number_of(role)?, self.objects[at].begun) {
                 (Some(object), _) => object,
                 (None, Some(begun)) => {
-                    let what = "the object that begins here lacks it";
+                    let what = "the object that begins in this line does not have this value";
                     return lacks(begun, self.names.objects[at], what);
                 }
                 (None, None) if self.names == &CCSDS => {
-                    let what = format!("the message that begins here lacks OBJECT{}", at + 1);
+                    let what = format!(
+                        "the message that begins in this line does not have OBJECT{}",
+                        at + 1
+                    );
                     return lacks(self.line, "OBJECT", &what);
                 }
                 (None, None) => return lacks(self.line, self.names.objects[at], OF_MESSAGE),

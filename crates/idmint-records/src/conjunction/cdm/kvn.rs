@@ -156,7 +156,7 @@ impl Open<'_> {
                 number,
                 key,
                 "report_form",
-                "it comes after OBJECT but belongs before it",
+                "this keyword comes after OBJECT, but must come before the first OBJECT",
             )),
             "TCA" => self.draft.tca(number, value),
             CONJUNCTION_ID_KEY if !self.draft.is_in_object() => {

@@ -133,7 +133,7 @@ impl<'a> Rows<'a> {
                 line,
                 twice[0],
                 "duplicate_key",
-                "the object that begins here has it twice",
+                "the object that begins in this line has this member twice",
             ));
         }
         let insertion = self.insertion_behind(&members, object);
@@ -158,8 +158,8 @@ impl<'a> Rows<'a> {
         let line = self.line_of(member.value);
         let refuse = |reason, message: &str| Err(CdmError::of(line, name, reason, message));
         if is_ours {
-            let what = "it cannot be combined with the members of space-track.org; send `tca`, `primary` and `secondary`, \
-                or TCA with the names of their objects";
+            let what = "this member cannot be combined with the members of space-track.org; send `tca`, `primary` and \
+                        `secondary`, or TCA with the names of their objects";
             return refuse("report_form", what);
         }
         if is_of_the_others {
@@ -173,7 +173,10 @@ impl<'a> Rows<'a> {
             return if is_none {
                 Ok(())
             } else {
-                refuse("bad_timestamp", "its unit is not known; add it to TCA")
+                refuse(
+                    "bad_timestamp",
+                    "the unit of this value is unknown; add the value to TCA",
+                )
             };
         }
         let is_number = member.value.bytes().all(|byte| byte.is_ascii_digit());

@@ -187,9 +187,10 @@ impl<'a> Tree<'a> {
             Event::Empty(start) => {
                 self.begin(start, next)?;
                 if self.open.last() == Some(&Element::Header) {
-                    return Err(
-                        self.refuse_element("header", "it is empty, so no id can be added to it")
-                    );
+                    return Err(self.refuse_element(
+                        "header",
+                        "the element is empty, so no id can be added to it",
+                    ));
                 }
                 self.end(next)
             }
@@ -326,7 +327,7 @@ impl<'a> Tree<'a> {
                     keyword,
                 } = self.message.take().expect("seen above");
                 let Some(comment) = comment else {
-                    let what = "the message that ends here lacks it";
+                    let what = "the message that ends in this line does not have this element";
                     return Err(CdmError::of(self.line(), "header", "missing_field", what));
                 };
                 let message = draft.finish(comment, keyword)?;

@@ -231,8 +231,8 @@ pub enum NumberRefusal {
     },
     /// The request is valid only as the first one of its series, but the series has already begun.
     #[error(
-        "the series {series} cannot begin with {first}: it has begun, its last number is {last}; only a wrong first number \
-         can be replaced, with `instead_of`"
+        "the series {series} cannot begin with {first}, because it has already begun and its last number is {last}; \
+         only a wrong first number can be replaced, with `instead_of`"
     )]
     HasBegun {
         /// The name of the series.
@@ -267,7 +267,7 @@ pub enum NumberRefusal {
     },
     /// The series has fewer numbers left than the request asks for.
     #[error(
-        "the series {series} ends with {max}, and has {left} numbers left, {count} were requested"
+        "the series {series} ends with {max} and has only {left} numbers left, but {count} were requested"
     )]
     SeriesEnded {
         /// The name of the series.
@@ -282,9 +282,9 @@ pub enum NumberRefusal {
     /// The store was restored from a backup, and may lack numbers of the series. The series gives
     /// no numbers until an operator has resumed it.
     #[error(
-        "the numbers of {series} wait since a restore: numbers that were given after the backup may be missing; \
-         an operator resumes the series with `idmint numbers resume {series} --from N`, where N is the highest number in your \
-         own records, plus one"
+        "the series {series} gives no numbers since a restore, because numbers that were given after the backup may be \
+         missing; an operator resumes the series with `idmint numbers resume {series} --from N`, where N is the \
+         highest number in your own records, plus one"
     )]
     Held {
         /// The name of the series.
@@ -292,9 +292,7 @@ pub enum NumberRefusal {
     },
     /// The series is not waiting for an operator to resume it, and its next number is not the
     /// requested one.
-    #[error(
-        "the series {series} does not wait to be resumed; its next number is {next}, not {from}"
-    )]
+    #[error("the series {series} needs no resumption; its next number is {next}, not {from}")]
     NotHeld {
         /// The name of the series.
         series: SeriesName,

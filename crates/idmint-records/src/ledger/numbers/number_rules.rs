@@ -93,7 +93,7 @@ pub struct NumberRules(Vec<NumberRule>);
 
 /// The error for two rules that have the same pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("is also that of numbers.{other}; a series has one rule")]
+#[error("is also the pattern of numbers.{other}, but a series may have only one rule")]
 pub struct NumberRulesError {
     /// The name of the second of the two rules.
     pub rule: String,

@@ -67,7 +67,7 @@ pub(crate) enum CopyFault {
     UnknownVersion(u32),
     /// The copy is intact, but the other copy has a later pass. That pass wrote this copy first, so
     /// its write to this copy was lost.
-    #[error("holds pass {found} instead of pass {expected}")]
+    #[error("its last write was lost: it has write {found}, but must have write {expected}")]
     WriteLost {
         /// The number of the pass that should have written the copy.
         expected: u64,

@@ -252,10 +252,10 @@ fn a_damaged_number_is_named_and_its_key_not_taken_for_one_that_is_free() {
     spoil(&database, VOIDS, ("acme", 2));
     assert_damaged(
         records.voids(&acme, 0..=9),
-        "the record of 2 of acme is corrupted",
+        "the void of number 2 of the series acme is corrupted",
     );
     spoil(&database, NUMBER_KEYS, ("acme", given.mark.key.0));
-    assert_damaged(records.given_to(&by_key), "of acme is corrupted");
+    assert_damaged(records.given_to(&by_key), "of the series acme is corrupted");
     spoil(&database, NUMBERS, ("acme", 3));
     let named = "the numbers of acme up to 3 are corrupted";
     assert_damaged(records.series_head(&acme), named);

@@ -92,7 +92,7 @@ impl NumberStore for RecordTables {
                 let name = (series.as_str(), key.0);
                 let damaged = || {
                     redb::Error::Corrupted(format!(
-                        "the key {:032x} of {series} is corrupted",
+                        "the idempotency key {:032x} of the series {series} is corrupted",
                         key.0
                     ))
                 };
@@ -124,7 +124,7 @@ impl NumberStore for RecordTables {
                 number_rows::void_of_bytes((series, number), row).ok_or_else(|| {
                     unreadable(
                         number_rows::is_whole((series, number), row),
-                        &format!("the record of {number} of {series} is"),
+                        &format!("the void of number {number} of the series {series} is"),
                     )
                 })
             };
