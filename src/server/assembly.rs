@@ -46,8 +46,8 @@ pub enum AssemblyError {
     /// The tick of a grouped format is too long. Two conjunctions of one pair that are over a
     /// second apart could share an id.
     #[error(
-        "format `{format}` has a tick of {tick}: with conjunction.mode = \"grouped\" a grouped format has ticks of at most \
-         1s; use \"pure\", or a finer tick"
+        "format `{format}` has a tick of {tick}, but with conjunction.mode = \"grouped\" a grouped format may have \
+         ticks of at most 1s; use \"pure\", or a finer tick"
     )]
     CoarseTick {
         /// The format.

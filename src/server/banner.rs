@@ -12,19 +12,24 @@ use idmint_service::{Conjunctions, IdSource, ServedFormat, Service};
 /// Returns the banner for a service that listens on `listen`.
 pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String {
     let state = match config.storage.engine {
-        Engine::Memory => "nowhere: a restart may repeat ids (storage.engine = memory)".to_owned(),
+        Engine::Memory => {
+            "memory only: a restart may repeat ids (storage.engine = memory)".to_owned()
+        }
         Engine::Embedded => config.storage.data_dir.display().to_string(),
         Engine::Etcd => format!("etcd, namespace {}", config.etcd.namespace),
     };
     let (assignment, scheme) = (config.worker.assignment(), config.http.scheme());
     let slot = match assignment.kind {
-        AssignmentKind::Leased => format!("one slot of {}, leased", config.slot_share()),
+        AssignmentKind::Leased => format!(
+            "any free worker slot of {}, leased from etcd",
+            config.slot_share()
+        ),
         AssignmentKind::Alone | AssignmentKind::Configured | AssignmentKind::Ordinal => {
-            format!("slot {} of {}", assignment.slot, assignment.slots)
+            format!("worker slot {} of {}", assignment.slot, assignment.slots)
         }
     };
     let mut text = format!(
-        "idmint {} listens on {scheme}://{listen}\n{slot}, state in {state}\n\
+        "idmint {} listens on {scheme}://{listen}\n{slot}, data in {state}\n\
          at most {} connections\n\n{}",
         env!("CARGO_PKG_VERSION"),
         config.http.connections_max(),

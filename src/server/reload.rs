@@ -82,7 +82,7 @@ fn read_object_rules(
         }
         Err(error) => {
             error!(
-                "SIGHUP: the configuration is wrong, nothing is reloaded: {}",
+                "SIGHUP: nothing is reloaded, because the configuration is invalid: {}",
                 WithCauses(&error)
             );
             None

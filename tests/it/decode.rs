@@ -238,7 +238,7 @@ async fn a_word_or_an_everyday_number_is_an_id_only_of_a_format_that_is_named() 
             problem["detail"]
                 .as_str()
                 .unwrap()
-                .contains("bits of evidence, below -"),
+                .contains("bits of evidence, but needs -"),
             "{problem}"
         );
         for pin in [format!("format={format}"), format!("encoding={encoding}")] {

@@ -405,7 +405,7 @@ async fn an_id_that_lacks_a_letter_or_has_one_too_many_is_known_by_its_shape() {
         ksuid["detail"]
             .as_str()
             .unwrap()
-            .contains("it looks like a KSUID, whose 160 bits"),
+            .contains("the text looks like a KSUID, whose 160 bits"),
         "{ksuid}"
     );
     for text in [

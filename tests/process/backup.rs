@@ -179,7 +179,7 @@ fn whoever_connects_and_says_nothing_holds_up_no_backup() {
 #[test]
 fn without_a_running_node_there_is_nobody_to_ask() {
     let home = Home::new();
-    back_up(&home, &home.path("copy")).assert(69, &["no node", "copy its data folder"]);
+    back_up(&home, &home.path("copy")).assert(69, &["no node", "copy the data folder instead"]);
     let service = home.start();
     service.wait_until_ready();
     service.kill();

@@ -342,7 +342,7 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     // An invalid configuration is logged and changes nothing.
     reload(
         "conjunction.designators = { L3972 = 0 }",
-        "SIGHUP: the configuration is wrong",
+        "SIGHUP: nothing is reloaded, because the configuration is invalid",
     );
     ask(&moved).assert(0, &[]);
     ask(&first).assert(0, &[]);

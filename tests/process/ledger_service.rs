@@ -361,7 +361,7 @@ fn import_brings_every_published_chain_and_sends_nothing_of_one_that_does_not_ho
         assert_eq!(
             ended.out,
             format!(
-                "complete: {events} events of ledger {ledger}, {new} of them new here, head {head}\n"
+                "complete: {events} events of ledger {ledger}, {new} of them imported now, head {head}\n"
             )
         );
     }
@@ -397,7 +397,7 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
     assert!(
         ended
             .out
-            .contains("15 events of ledger aa77f99c, 6 of them new here"),
+            .contains("15 events of ledger aa77f99c, 6 of them imported now"),
         "{}",
         ended.out
     );
@@ -473,7 +473,8 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     let again = import(&home, &theirs[..2], &service.url(), &[]);
     again.assert(0, &[]);
     assert!(
-        again.out.contains("complete: 2 events") && again.out.contains("2 events came after it"),
+        again.out.contains("complete: 2 events")
+            && again.out.contains("the ledger has 2 later events"),
         "{}",
         again.out
     );
@@ -549,7 +550,7 @@ fn a_ledger_restored_from_an_older_copy_is_made_whole_by_import_and_no_id_repeat
     assert!(
         ended
             .out
-            .contains("10 events of ledger aa77f99c, 6 of them new here"),
+            .contains("10 events of ledger aa77f99c, 6 of them imported now"),
         "{}",
         ended.out
     );

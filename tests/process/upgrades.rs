@@ -226,7 +226,7 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     let cases = [
         (
             engine_alone,
-            ["a build before a157b41", "with a build of a157b41"],
+            ["a build before a157b41", "start a build of a157b41 once"],
         ),
         (later, ["has layout 2", "the version that wrote it"]),
     ];

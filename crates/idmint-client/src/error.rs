@@ -158,7 +158,7 @@ impl ClientError {
             ProblemDetails::new(status, seconds.map(Duration::from_secs), body.as_bytes());
         if let Some(place) = header(LOCATION).filter(|_| status.is_redirection()) {
             let place = without_token(place);
-            refusal.detail = format!("it redirects to {place}; use that address");
+            refusal.detail = format!("the service redirects to {place}; use that address");
         }
         match status {
             StatusCode::TOO_MANY_REQUESTS

@@ -367,7 +367,7 @@ mod tests {
             .expect_err("no answer of the service");
         assert_eq!(
             error.to_string(),
-            "301 Moved Permanently: it redirects to https://there/; use that address"
+            "301 Moved Permanently: the service redirects to https://there/; use that address"
         );
     }
 

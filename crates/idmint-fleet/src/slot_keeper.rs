@@ -345,7 +345,8 @@ impl Worker {
                 self.shared.counts.fenced.fetch_add(1, Ordering::Relaxed);
                 warn!(
                     slot,
-                    "slot {slot} was lost to another node, or may be; this node mints nothing until it has another slot"
+                    "slot {slot} was lost, or may be lost, to another node; this node mints nothing until it has \
+                     another slot"
                 );
             }
             Event::Regressed(loss) => {

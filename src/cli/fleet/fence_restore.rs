@@ -179,7 +179,8 @@ impl Restored {
             return Ok(());
         }
         let text = format!(
-            "{} renew their slots, so this etcd has lost nothing that they know of; a fence stops them for a minute or more",
+            "{} still renew their slots, so they have noticed no loss of data in this etcd; a fence stops them for a \
+             minute or more",
             renewing.join(", ")
         );
         let mut answer = String::new();
@@ -193,7 +194,7 @@ impl Restored {
             "y" | "yes" => Ok(()),
             _ => Err(Failure::new(
                 Exit::No,
-                format!("{text}: nothing was changed; --yes fences the fleet all the same"),
+                format!("{text}: nothing was changed; use --yes to fence the fleet nevertheless"),
             )),
         }
     }

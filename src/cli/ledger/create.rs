@@ -100,9 +100,10 @@ async fn create(
             info,
             is_new: false,
         }),
-        Some(info) => {
-            Err(Failure::from(error).and(format!("it begins with {}, not with {id}", info.genesis)))
-        }
+        Some(info) => Err(Failure::from(error).and(format!(
+            "the existing ledger begins with {}, not with {id}",
+            info.genesis
+        ))),
         None => Err(error.into()),
     }
 }

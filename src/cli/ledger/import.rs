@@ -57,10 +57,10 @@ impl Import {
         let behind = if later == 0 {
             String::new()
         } else {
-            format!("; {later} events came after it")
+            format!("; the ledger has {later} later events")
         };
         print(format_args!(
-            "complete: {events} events of ledger {ledger}, {new} of them new here, head {head}{behind}\n"
+            "complete: {events} events of ledger {ledger}, {new} of them imported now, head {head}{behind}\n"
         ))
     }
 }

@@ -54,7 +54,7 @@ impl Backup {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(
                 Exit::Unavailable,
                 format!(
-                    "no node listens on {}: if none runs, copy its data folder",
+                    "no node listens on {}; if no node runs, copy the data folder instead",
                     socket.display()
                 ),
             ),

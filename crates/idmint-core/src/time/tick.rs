@@ -28,7 +28,8 @@ pub struct Tick {
 /// The error for a text that is not a valid tick.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a tick: write a whole number of ns, us, ms or s up to 3600s, or a fraction such as 1s/65536, 1 ns at least"
+    "`{text}` is not a tick; write a whole number of ns, us, ms or s up to 3600s, or a fraction such as 1s/65536, but \
+     at least 1ns"
 )]
 pub struct TickError {
     text: String,

@@ -73,7 +73,7 @@ pub enum CoordinatorError {
     #[error("the coordinator is full: {0}")]
     Full(String),
     /// The request was refused and not done, because of its size or content.
-    #[error("the coordinator refuses: {0}")]
+    #[error("the coordinator refuses the request: {0}")]
     Refused(String),
     /// The request was refused and not done, because of the user, the password or missing
     /// permissions.

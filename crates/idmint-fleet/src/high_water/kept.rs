@@ -98,7 +98,7 @@ impl KeptHighWater {
     pub(crate) fn begin(&mut self) -> HighWater {
         self.written = self.read().unwrap_or_else(|error| {
             warn!(
-                "{error}; a restore or wipe of etcd while this node was down is not detected, a later one is"
+                "{error}; this start cannot detect whether etcd was restored or wiped while this node was down"
             );
             HighWater::default()
         });

@@ -94,8 +94,8 @@ impl FleetWatch {
             None => {
                 problems.push(FleetProblem::new(
                     "there is no fleet in this namespace",
-                    "if there was one, etcd was wiped or is the wrong one: start no node, and run idmint fleet \
-                     fence-restore or correct etcd.endpoints; else start a node to found it",
+                    "if the namespace had a fleet, etcd was wiped or is the wrong one: start no node, and run idmint \
+                     fleet fence-restore or correct etcd.endpoints; else start a node, which founds a fleet",
                 ));
                 None
             }
@@ -147,7 +147,8 @@ impl FleetWatch {
         if !slots.is_empty() && slots.iter().all(|slot| slot.state != SlotState::Free) {
             problems.push(FleetProblem::new(
                 "no slot is free: a new node has to wait",
-                "stop spare nodes, or wait until slots have rested; for good, use a fleet with more slots (docs/FLEET.md)",
+                "stop spare nodes, or wait until unused slots become free again; for a lasting fix, use a fleet with \
+                 more slots (docs/FLEET.md)",
             ));
         }
         FleetStatus {

@@ -166,7 +166,7 @@ fn grouped(
         IdSource::Reports(minter) => Ok((Arc::clone(served), Arc::clone(minter))),
         _ => {
             let detail = format!(
-                "format is {name}, whose rule is {}, not grouped",
+                "format is {name}, whose rule is {}, but must be a format with the rule grouped",
                 served.format().rule.name()
             );
             Err(Problem::parameter("format", detail))

@@ -109,7 +109,8 @@ fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
     if let Some(reading) = answer.unlikely().next() {
         let (name, bits) = (&reading.found.format().name, reading.evidence_bits());
         detail.push_str(&format!(
-            ": as one of {name} it has {bits} bits of evidence, below {}; use format={name} to read it",
+            "; read as {name}, the text has {bits} bits of evidence, but needs {}; use format={name} to read it \
+             nevertheless",
             reading.found.evidence_bits_min()
         ));
     }

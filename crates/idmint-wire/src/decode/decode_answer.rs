@@ -152,7 +152,9 @@ impl<'a> DecodeAnswer<'a> {
         match self.shaped_like.as_slice() {
             [] => None,
             [Shape { name: KSUID, .. }] => {
-                Some("it looks like a KSUID, whose 160 bits exceed every format here".to_owned())
+                Some(
+                    "the text looks like a KSUID, whose 160 bits are too many for every format of this \
+                     service".to_owned())
             }
             shapes => {
                 let names: Vec<_> = shapes.iter().map(|shape| shape.name).collect();
@@ -161,7 +163,7 @@ impl<'a> DecodeAnswer<'a> {
                     false => "",
                 };
                 Some(format!(
-                    "it looks like one of {}, with {salt}a wrong, missing or extra letter",
+                    "the text looks like one of {}, with {salt}a wrong, missing or extra letter",
                     names.join(" or ")
                 ))
             }

@@ -274,7 +274,7 @@ impl Adoption {
         }
         let refused = |why: String| Err(AdoptionError::FarAhead { horizon, now, why });
         let Some(slot) = folder.slot_of(self.share.slots().get()) else {
-            return refused("its worker numbers are those of several slots".to_owned());
+            return refused("its worker numbers belong to several slots".to_owned());
         };
         if self.share.iter().eq([slot]) {
             return refused("the fleet has no other slot".to_owned());

@@ -59,7 +59,7 @@ pub enum AdoptionError {
     /// Every attempt to raise the floor failed because other nodes changed the agreement first.
     #[error(
         "the folder was not adopted, because other processes keep changing the fleet's settings in etcd; run this \
-             command again"
+         command again"
     )]
     Overtaken,
 }

@@ -262,7 +262,7 @@ impl<'a> Tree<'a> {
                 comment: found @ None,
                 ..
             }) => *found = Some(insertion),
-            _ => return Err(self.refuse_element("header", "the message already has one")),
+            _ => return Err(self.refuse_element("header", "the message already has a header")),
         }
         Ok(())
     }
@@ -308,7 +308,7 @@ impl<'a> Tree<'a> {
                     Leaf::ConjunctionId => draft.conjunction_id(line, text),
                     Leaf::Tca => draft.tca(line, text),
                     Leaf::Object if draft.is_in_object() => {
-                        let what = "the segment already has one";
+                        let what = "the segment already has an OBJECT";
                         Err(CdmError::of(line, "OBJECT", "duplicate_key", what))
                     }
                     Leaf::Object => draft.begin_object(line, text),
@@ -406,7 +406,7 @@ impl<'a> Tree<'a> {
                 ("id", id) => {
                     return Err(self.refuse_element(
                         "cdm",
-                        format!("id is {}, not CCSDS_CDM_VERS", quote(id)),
+                        format!("id is {}, but must be CCSDS_CDM_VERS", quote(id)),
                     ));
                 }
                 ("version", _) if version.is_some() => {

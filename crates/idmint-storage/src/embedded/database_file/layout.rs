@@ -32,18 +32,19 @@ pub(super) const GROUP_LEN: u64 = 1_024;
 pub(crate) enum OtherLayout {
     /// The layout of builds before a157b41, which lacks the log or one of the tables.
     #[error(
-        "was last written by a build before a157b41: start it once with a build of a157b41, which moves it, then with this one"
+        "was last written by a build before a157b41: start a build of a157b41 once, which converts the database, then \
+         start this build"
     )]
     Earlier,
     /// The layout of a later version of this program.
     #[error(
-        "has layout {0}, but this program reads layout {VERSION}: start it with the version that wrote it, or a later one"
+        "has layout {0}, but this program reads layout {VERSION}: start the version that wrote it, or a later one"
     )]
     Later(u32),
     /// A later version of this program wrote a table or a row that this one does not know.
     #[error(
-        "was written by a later version of this program ({0}): start that version and end it with SIGTERM, then start this \
-         one; if this one still ends with 78, only that version or a later one reads the folder"
+        "was written by a later version of this program ({0}): start that version and end it with SIGTERM, then start \
+         this one; if this version still ends with 78, use only that version or a later one with the folder"
     )]
     LaterContent(String),
 }
