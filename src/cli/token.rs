@@ -121,7 +121,7 @@ fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
         Some(name) => Err(Failure::new(
             Exit::Usage,
             format!(
-                "--formats {name}: choose from {}; use --config FILE for configured formats",
+                "--formats has the unknown format {name}; choose from {}; use --config FILE for configured formats",
                 known.join(", ")
             ),
         )),

@@ -34,7 +34,7 @@ pub fn warnings(service: &Service, config: &Config) -> Vec<String> {
         }
         if differs_from_built_in(format) {
             warnings.push(format!(
-                "{} is not the built-in format of that name, but a configured one",
+                "{} is a configured format, which replaces the built-in format of that name",
                 format.name
             ));
         }

@@ -102,7 +102,7 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
     ]));
     ended.assert(
         1,
-        &["have another id, since another conjunction is within reach"],
+        &["have another id in the service, because a conjunction of the same objects is too close in time"],
     );
     fs::write(&file, "{}\n").unwrap();
     import().assert(65, &["conjunctions.ndjson:1: missing field"]);

@@ -39,7 +39,7 @@ impl GroupedOffline {
         let Some(format) = grouped.iter().find(|format| format.name == name) else {
             let names: Vec<_> = grouped.iter().map(|format| format.name.as_str()).collect();
             let message = format!(
-                "format {name}: not minted from reports; choose from {}",
+                "format {name} is not minted from reports; choose from {}",
                 names.join(", ")
             );
             return Err(Failure::new(Exit::Usage, message));
@@ -49,7 +49,7 @@ impl GroupedOffline {
                 let names = format.encoding_names();
                 Failure::new(
                     Exit::Usage,
-                    format!("--encoding {name}: choose from {names}"),
+                    format!("--encoding {name} is unknown; choose from {names}"),
                 )
             })
         };

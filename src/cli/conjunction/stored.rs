@@ -112,9 +112,10 @@ impl Import {
             })?;
             for (conjunction, detail) in batch.iter().zip(details) {
                 match (detail.id == conjunction.id, detail.created) {
-                    (false, _) => {
-                        differing.push(format!("{} is {} there", conjunction.id, detail.id))
-                    }
+                    (false, _) => differing.push(format!(
+                        "{} has the id {} in the service",
+                        conjunction.id, detail.id
+                    )),
                     (true, Some(true)) => stored += 1,
                     (true, _) => known += 1,
                 }
@@ -128,7 +129,8 @@ impl Import {
         }
         let count = differing.len();
         let message = format!(
-            "{count} have another id, since another conjunction is within reach: {}",
+            "{count} conjunctions have another id in the service, because a conjunction of the same objects is too \
+             close in time: {}",
             differing.join(", ")
         );
         Err(Failure::new(Exit::No, message))

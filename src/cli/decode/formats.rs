@@ -51,7 +51,7 @@ impl Formats {
                         .collect();
                     return Err(Failure::new(
                         Exit::Usage,
-                        format!("format {name}: choose from {}", names.join(", ")),
+                        format!("format {name} is unknown; choose from {}", names.join(", ")),
                     ));
                 }
             },
@@ -66,10 +66,7 @@ fn functions(format: &Format, dialect: SqlDialect) -> Result<String, Failure> {
     let none = |error| {
         Failure::new(
             Exit::Usage,
-            format!(
-                "{}: there are no functions for it, since {error}",
-                format.name
-            ),
+            format!("{} has no SQL functions, because {error}", format.name),
         )
     };
     format.sql_functions(dialect).map_err(none)

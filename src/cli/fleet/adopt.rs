@@ -89,10 +89,10 @@ impl Adopt {
                 let found = if already == 0 {
                     String::new()
                 } else {
-                    format!(" ({already} were there before)")
+                    format!(" ({already} were in the fleet before)")
                 };
                 print(format_args!(
-                    "fleet {} has {} of {dir}{found}\n",
+                    "fleet {} now has {} from {dir}{found}\n",
                     settings.namespace,
                     text_of(&records)
                 ))

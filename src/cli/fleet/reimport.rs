@@ -94,8 +94,8 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     {
         let (primary, secondary, tca) = (pair.primary, pair.secondary, anchor.tca.0);
         line(format!(
-            "lost: the conjunction of {primary} and {secondary} in {format} at {tca} microseconds since 1970: \
-             another one is within a second of it"
+            "lost: the conjunction of {primary} and {secondary} in {format} at {tca} microseconds since 1970, because \
+             another conjunction is within a second of it"
         ));
     }
     text
@@ -147,12 +147,12 @@ fn line_of(
         .first()
         .map_or(String::new(), |event| event.ledger().to_string());
     let why = match is_replaced {
-        true => "the ledger has other events in their places",
-        false => "no journal has the entries before them",
+        true => "because the ledger has other events at these positions",
+        false => "because no journal has the events before them",
     };
     let ids: Vec<String> = events.iter().map(ToString::to_string).collect();
     format!(
-        "lost: {} events of ledger {ledger} from place {first_place} on, {why}: {}",
+        "lost: {} events of ledger {ledger} from position {first_place} on, {why}: {}",
         events.len(),
         ids.join(" ")
     )
@@ -167,7 +167,7 @@ fn line_of_numbers(LostNumbers { given, is_replaced }: &LostNumbers) -> String {
         ..
     } = given;
     let why = match is_replaced {
-        true => "they were given to other keys since",
+        true => "they were given to other requests since",
         false => "no journal has the entries before them",
     };
     format!(

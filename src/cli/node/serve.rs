@@ -152,7 +152,7 @@ impl Serve {
         if at != at.ceil_to_second() {
             return Err(Failure::new(
                 Exit::Usage,
-                format!("--at {}: a whole second is needed", self.at),
+                format!("--at is {}, but must be a whole second", self.at),
             ));
         }
         Ok(TestRun {

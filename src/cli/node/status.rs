@@ -87,8 +87,8 @@ impl Status {
             (Some(reason), _) => Err(advise(reason, "mints no sequenced ids", None)),
             (None, "numbers-held") => Err(Failure::new(
                 Exit::No,
-                "it issues no numbers: find the last number of each series in your own records, and run `idmint numbers \
-                 resume`; see docs/NUMBERS.md, \"After a restore\"",
+                "the service gives no numbers: find the last number of each series in your own records, and run \
+                 `idmint numbers resume`; see docs/NUMBERS.md, \"After a restore\"",
             )),
             (None, reason) => {
                 let detail = readiness.records_detail.as_deref();

@@ -181,7 +181,7 @@ impl BackupSocket {
                 Some(heard) = hearing.join_next() => match heard {
                     Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
                     Ok(Err(error)) => Err(error),
-                    Err(_) => Err(io::Error::other("it said nothing while others waited")),
+                    Err(_) => Err(io::Error::other("the client sent nothing while other clients waited")),
                 },
                 accepted = next => match accepted {
                     Ok((stream, _)) => {

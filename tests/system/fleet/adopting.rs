@@ -206,7 +206,8 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
     second.assert(0, &[]);
     println!("{raised}\n{}", second.out);
     assert!(
-        second.out.contains("resuming the adoption") && second.out.contains("were there before")
+        second.out.contains("resuming the adoption")
+            && second.out.contains("were in the fleet before")
     );
     assert_eq!(ledgers_in(&etcd), BYSTANDERS + ledgers.len());
     run(home.serve()).assert(

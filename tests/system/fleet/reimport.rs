@@ -368,7 +368,8 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
         &["the fleet is fenced, but 1 events, 0 conjunctions and 0 numbers are lost"],
     );
     let line = format!(
-        "lost: 1 events of ledger {ledger} from place 2 on, the ledger has other events in their places: {lost}"
+        "lost: 1 events of ledger {ledger} from position 2 on, because the ledger has other events at these positions: \
+         {lost}"
     );
     assert!(late.out.contains(&line), "{}", late.out);
     let ids = node.get(&format!("/ledgers/{ledger}/ids")).json();

@@ -30,7 +30,7 @@ pub enum Refusal {
     },
     /// The ids would be above the horizon, up to which the node may mint. The horizon could not be
     /// raised in time.
-    #[error("this node could not raise its horizon in time")]
+    #[error("the store did not confirm a new time reservation (horizon) of this node in time")]
     HorizonReached {
         /// The time after which the caller should try again.
         retry_after: Duration,
@@ -193,8 +193,8 @@ pub enum SlotLack {
     /// The coordinator (etcd) was restored from a backup, was erased, or is another one. A slot
     /// that it considers free may be in use.
     #[error(
-        "its coordinator (etcd) has lost acknowledged writes, as after a restore from a backup, or is another etcd: check \
-         etcd.endpoints, then run `idmint fleet fence-restore` to mint again"
+        "the coordinator (etcd) has lost acknowledged writes, as after a restore from a backup, or is another etcd: \
+         check etcd.endpoints, then run `idmint fleet fence-restore` to mint again"
     )]
     Regressed,
     /// The node released the slot because it is shutting down.

@@ -135,10 +135,10 @@ pub enum FenceError {
     /// Nodes of an earlier version hold slots. Such nodes would ignore the hold on numbers, and
     /// issue numbers a second time.
     #[error(
-        "numbers may be missing, so series must give none after the fence, but an earlier version without this \
-         safeguard (the row number-hold) runs on {}: stop it, or start this version there, and try again when its slot \
-         is free, after 60 s at the latest; or fence with the journals of all nodes, which need no such \
-         safeguard", .nodes.join(", ")
+        "numbers may be missing after this fence, and these nodes run an earlier version, which would give numbers \
+         nevertheless (it ignores the row number-hold): {}. Stop these nodes, or start this version there, and try \
+         again when their slots are free, after 60 s at the latest. Or fence with the journals of all \
+         nodes", .nodes.join(", ")
     )]
     OlderNodes {
         /// The names and addresses of the nodes.

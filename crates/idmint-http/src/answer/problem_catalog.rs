@@ -245,9 +245,9 @@ problems! {
         dangerous_action: "Confirming a jump without checking it: ids get times in the future, and after the \
             correction minting waits that long.";
     HorizonReached = 503 "horizon-reached": "Not ready to mint yet",
-        cause: "The next time reservation is not on disk: the store took over two seconds, or refuses; or this is a \
-            first start, or one above a stated floor, and the format's next tick has not begun; or, in a fleet, the \
-            slot was used further ahead than this node can reserve yet.",
+        cause: "No time is reserved yet, because the store took over two seconds, or refuses. Or this is a first \
+                start, or one with --floor, and the format's next tick has not begun. Or, in a fleet, the slot was \
+                used further ahead than this node can reserve.",
         safe_action: "Wait for Retry-After. If it lasts, check the disk and latency of the store, and \
             idmint_horizon_extensions_total.",
         dangerous_action: "Giving the node an empty data directory: it then does not know which ids exist.";

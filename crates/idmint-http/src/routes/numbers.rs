@@ -88,7 +88,7 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
         .await?
         .is_empty()
     {
-        let detail = "a request for numbers has no body: set their number in ?count=";
+        let detail = "a request for numbers must have no body; set the count with ?count=";
         return Err(Problem::new(Slug::MalformedRequest, detail).reason("body"));
     }
     let key = match (service.number_rules().kind(&series), key) {
@@ -192,7 +192,7 @@ pub(crate) async fn resume(
         .await?
         .is_empty()
     {
-        let detail = "a request to resume a series has no body";
+        let detail = "a request to resume a series must have no body";
         return Err(or_example(
             Problem::new(Slug::MalformedRequest, detail).reason("body"),
         ));

@@ -75,9 +75,9 @@ pub(crate) enum OpenError {
     /// According to the horizon, a database was created, but there is none. The database was lost,
     /// together with its formats, ledgers and anchors.
     #[error(
-        "{} is missing, although the horizon refers to it; move it back, or restore a good copy; without one, changes \
-         of formats are not detected: leave the formats unchanged, and start with --floor \
-         and an instant at or above which no id was ever issued", .path.display()
+        "{} is missing, although the horizon refers to it; move it back, or restore a good copy; without this file, \
+         changes of formats are not detected: leave the formats unchanged, and start with --floor and an instant at or \
+         above which no id was ever issued", .path.display()
     )]
     DatabaseMissing {
         /// The path where the database should be.

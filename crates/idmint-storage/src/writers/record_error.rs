@@ -42,7 +42,9 @@ pub enum RecordError {
     #[error("{0}")]
     Unavailable(Obstacle),
     /// The outcome is unknown, because the request may have been written.
-    #[error("it is unknown whether this was written: retry with the same key")]
+    #[error(
+        "the store did not answer in time, so it is unknown whether this was written; retry with the same key"
+    )]
     Unknown,
 }
 

@@ -153,7 +153,7 @@ pub(in crate::ledger) fn missing_member(member: Member) -> EventError {
 pub(super) fn unknown_member(key: &str, forms: &[EventForm]) -> EventError {
     let keys: Vec<_> = forms.iter().map(|form| form.keys()).collect();
     let detail = format!(
-        "an event has no member `{key}`, only {}",
+        "an event cannot have the member `{key}`, but only {}",
         keys.join("; or ")
     );
     EventError::new(Rejection::UnknownField, detail)
