@@ -160,7 +160,7 @@ fn rows_are_read_as_ids_of_the_format_of_their_column() {
             assert!(line.starts_with(&format!("x;{id};sonyflake;")), "{line}");
             assert!(line.ends_with(";4660;;"), "{line}");
         }
-        let note = "not an id of sonyflake, which the column has";
+        let note = "not an id of sonyflake, the format of the column";
         assert!(lines[301].contains(";uuid7;2022-"), "{}", lines[301]);
         assert!(lines[301].ends_with(note), "{}", lines[301]);
         assert_eq!(lines[302], format!("x;none;;;;;{note}"));

@@ -129,7 +129,7 @@ fn what_is_not_there_and_what_is_no_id_has_its_own_code() {
     verify(&lines, &["--after", "1"]).assert(64, &["wrong_length"]);
     let after = id_of(&lines[4]);
     verify(&lines, &["--after", after, "--ledger", "aa77f998"])
-        .assert(64, &["ledger aa77f99c, --ledger is aa77f998"]);
+        .assert(64, &["ledger aa77f99c, but --ledger is aa77f998"]);
     run(idmint(&["ledger", "verify", "/nonexistent/events"])).assert(74, &["/nonexistent/events"]);
     run(idmint(&["ledger", "verify"])).assert(65, &["there is no event"]);
 }

@@ -207,7 +207,7 @@ fn note_on(
 ) -> String {
     let mut notes = Vec::new();
     if let (Some(RowReading::Other), Some(format)) = (reading.row(), format) {
-        notes.push(format!("not an id of {format}, which the column has"));
+        notes.push(format!("not an id of {format}, the format of the column"));
     }
     if let Some(shown) = shown.filter(|_| !reading.is_as_given()) {
         notes.push(format!("read as {}", shown.canonical()));

@@ -172,7 +172,8 @@ impl Decode {
         } = csv.copy(file, io::stdout().lock())?;
         if is_untold {
             eprintln!(
-                "idmint: warning: the format of the column is not certain, so each row is read by itself; --format names it"
+                "idmint: warning: the format of the column is not certain, so each row is read by itself; name the \
+                 format with --format"
             );
         }
         check_all_matched(unmatched, read)

@@ -111,7 +111,7 @@ impl FenceRestore {
         for kept in beside.flatten() {
             match kept.read() {
                 Ok(high_water) => high_waters.push(high_water),
-                Err(error) => print(format_args!("{error}: it is left out\n"))?,
+                Err(error) => print(format_args!("{error}; the high-water file is left out\n"))?,
             }
         }
         for path in &self.high_water {
@@ -240,7 +240,7 @@ fn lacks_records() -> Failure {
 fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> String {
     let former = fence
         .former
-        .map_or("there was no fleet any more".to_owned(), |former| {
+        .map_or("etcd had no fleet any more".to_owned(), |former| {
             format!("it was {former}")
         });
     let highest = fence

@@ -130,8 +130,10 @@ fn look_through(file: &mut EventFile) -> Result<(u64, [u8; 32]), Failure> {
         digest.update(line);
         digest.update(b"\n");
         read.map_err(|error| {
-            Failure::of(Exit::Damaged, &error)
-                .and(format!("that is line {}; nothing was sent", lines.number()))
+            Failure::of(Exit::Damaged, &error).and(format!(
+                "the invalid event is in line {}; nothing was sent",
+                lines.number()
+            ))
         })?;
     }
     match lines.number() {

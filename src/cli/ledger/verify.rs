@@ -90,7 +90,7 @@ impl Verify {
         match (self.ledger, self.after) {
             (Some(ledger), Some(after)) if after.ledger() != ledger => {
                 let message = format!(
-                    "--after {after} is an event of ledger {}, --ledger is {ledger}",
+                    "--after {after} is an event of ledger {}, but --ledger is {ledger}; give both from one ledger",
                     after.ledger()
                 );
                 Err(Failure::new(Exit::Usage, message))

@@ -104,7 +104,7 @@ pub enum Refusal {
     },
     /// The format has no ids left, because its time field is full or its ids have reached
     /// `mint_below`.
-    #[error("`{format}` ended at {ended}")]
+    #[error("`{format}` ended at {ended}, so it mints no more ids; use a format that succeeds it")]
     EpochEnded {
         /// The name of the format.
         format: String,
@@ -121,7 +121,7 @@ pub enum Refusal {
         retry_after: Duration,
     },
     /// The current time is before the format's epoch.
-    #[error("`{format}` begins at {begins}")]
+    #[error("`{format}` begins at {begins}, and mints nothing before")]
     BeforeEpoch {
         /// The name of the format.
         format: String,

@@ -191,7 +191,8 @@ impl From<AppendRefusal> for Problem {
             }
             AppendRefusal::LedgerImporting(head) => {
                 let detail = format!(
-                    "ledger {} is being imported, so far to its event {}; nothing else is appended before the last part",
+                    "ledger {} is being imported, and its last event so far is {}; other events can be appended after \
+                     the last part of the import",
                     head.id.ledger(),
                     head.id
                 );

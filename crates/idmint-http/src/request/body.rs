@@ -187,7 +187,7 @@ fn broken_off(error: axum::Error) -> Problem {
         |_| {
             Problem::new(
                 Slug::MalformedRequest,
-                "the body broke off or is badly framed",
+                "the body was cut off, or its framing is invalid",
             )
         },
         |shed| Problem::from(*shed),

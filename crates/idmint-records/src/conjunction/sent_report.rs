@@ -60,7 +60,7 @@ pub enum NotedFault {
     OtherObjects,
     /// The report gets an id that differs from the attached one. The value is the id that the
     /// report gets.
-    #[error("is not the id of this conjunction, {0:?}")]
+    #[error("is not the id of this conjunction, which gets {0:?}")]
     OtherId(String),
 }
 

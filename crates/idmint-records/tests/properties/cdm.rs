@@ -303,7 +303,8 @@ fn an_id_that_is_there_already_is_told_with_its_line_and_stays() {
     let error = read.messages()[0].refuse_existing_id(&NotedFault::OtherId("another".to_owned()));
     assert_eq!(
         error.to_string(),
-        "line 2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" is not the id of this conjunction, \"another\""
+        "line 2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" is not the id of this conjunction, which gets \
+         \"another\""
     );
 }
 

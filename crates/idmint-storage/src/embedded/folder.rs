@@ -353,14 +353,18 @@ fn open_horizon(
                     path: data_dir.database_path(),
                 };
                 let floor = floor.ok_or(missing)?;
-                warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no records");
+                warn!(
+                    path = %path.display(),
+                    floor_unix_ns = floor.get(),
+                    "starting above the stated floor (--floor), because the database is missing"
+                );
                 Ok(Some(written_anew(floor, Some(file.horizon()))?))
             }
             (Ok((file, damage)), _) => {
                 if let Some(floor) = floor {
                     warn!(
                         floor_unix_ns = floor.get(),
-                        "the stated floor is not needed: the horizon is intact"
+                        "the stated floor is not needed, because the horizon is intact; start without --floor next time"
                     );
                 }
                 if let Some(damage) = &damage {
@@ -382,7 +386,11 @@ fn open_horizon(
     })?;
     match (files.has_database(), floor) {
         (_, Some(floor)) => {
-            warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no horizon");
+            warn!(
+                path = %path.display(),
+                floor_unix_ns = floor.get(),
+                "starting above the stated floor (--floor), because the folder has no horizon"
+            );
             Ok(Some(written_anew(
                 floor,
                 fleet.and_then(|fleet| fleet.highest),

@@ -19,7 +19,7 @@ pub enum AppendRefusal {
     #[error("the ledger {} exists already", .0.id.ledger())]
     LedgerExists(Head),
     /// The ledger is being imported, and the request is not a part of the import.
-    #[error("the ledger {} is being imported", .0.id.ledger())]
+    #[error("the ledger {} is being imported; append other events after the last part of the import", .0.id.ledger())]
     LedgerImporting(Head),
     /// The request can only continue an import, and the ledger is not being imported.
     #[error("the ledger {} is not being imported", .0.id.ledger())]

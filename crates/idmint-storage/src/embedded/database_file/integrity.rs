@@ -73,7 +73,11 @@ pub(super) fn check(
     let Ok(Ok(of_later)) = catch_unwind(AssertUnwindSafe(|| check_view(builder, view))) else {
         return Ok(found);
     };
-    warn!(path = %path.display(), "the last commit of {} is complete but was not current; it is now", path.display());
+    warn!(
+        path = %path.display(),
+        "the last commit of {} was complete but not marked as current; the mark is repaired",
+        path.display()
+    );
     write_again(&**base)?;
     base.write(SLOT_CHOICE_AT, &[choice])?;
     base.sync_data()?;
