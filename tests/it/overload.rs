@@ -239,7 +239,7 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
         "{given_up:?}"
     );
     assert!(
-        given_up.text().contains("needed its place"),
+        given_up.text().contains("took its place"),
         "{}",
         given_up.text()
     );

@@ -306,7 +306,9 @@ async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
         rustix::process::geteuid().as_raw(),
     );
     if caller != own && caller != 0 {
-        let why = format!("user {caller} may not ask for a backup, this process runs as {own}");
+        let why = format!(
+            "user {caller} may not ask for a backup, because this process runs as user {own}"
+        );
         return Ok((stream, Asked::InVain(why)));
     }
     let mut folder = Vec::new();

@@ -132,18 +132,20 @@ fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_o
     let likely = [
         "of 2 nodes that hold a slot 2 do not renew it",
         "idmint fleet fence-restore",
-        "check that it runs",
+        "check that the node runs",
     ];
     assert_says(&knows_nothing, 1, &likely);
     let knows = status_by(&homes[0], &homes[1], &[]);
     println!("{}", knows.out);
     let certain = [
         "etcd has lost acknowledged writes: ",
-        "it renews nothing until you run idmint fleet fence-restore",
+        "the node renews nothing until you run idmint fleet fence-restore",
     ];
     assert_says(&knows, 1, &certain);
     assert!(
-        !knows.out.contains("check that it runs and reaches etcd"),
+        !knows
+            .out
+            .contains("check that the node runs and reaches etcd"),
         "{}",
         knows.out
     );

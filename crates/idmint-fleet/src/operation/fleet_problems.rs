@@ -61,7 +61,10 @@ pub fn problem_of_shares(
     there: &AgreedFleet,
 ) -> Option<FleetProblem> {
     if here.fleet == there.fleet {
-        let what = format!("{peer} has the same fleet, {}", here.fleet);
+        let what = format!(
+            "{peer} has the same fleet as this namespace, {}",
+            here.fleet
+        );
         return Some(FleetProblem::new(
             what,
             "name the etcd of another region, and restore none from a copy of this one",
@@ -138,10 +141,11 @@ pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<FleetProblem> {
         }) => {
             let last = renewed_at.map_or(String::new(), |at| format!(", since {at} by its clock"));
             let advice = if has_lost {
-                "it renews nothing until you run idmint fleet fence-restore; if it still does not, check that it runs"
+                "the node renews nothing until you run idmint fleet fence-restore; if it still does not renew then, \
+                 check that the node runs"
             } else {
-                "check that it runs and reaches etcd; another node can take the slot when its lease has run out: after a minute, or \
-                 later if etcd changed its leader"
+                "check that the node runs and reaches etcd; another node can take the slot when the lease has run out: \
+                 after a minute, or later if etcd changed its leader"
             };
             let what = format!("{node} at {addr} holds slot {number} and does not renew it{last}");
             Some(FleetProblem::new(what, advice))
@@ -165,7 +169,7 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetP
         );
         FleetProblem::new(
             what,
-            "compare both (chronyc tracking) and correct the wrong one",
+            "compare both clocks (chronyc tracking), and correct the wrong one",
         )
     };
     match clock {

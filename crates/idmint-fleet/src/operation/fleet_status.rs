@@ -467,7 +467,7 @@ mod tests {
             let looks = status
                 .problems
                 .iter()
-                .filter(|one| one.advice.contains("check that it runs"))
+                .filter(|one| one.advice.contains("check that the node runs"))
                 .count();
             assert_eq!(looks, silent as usize, "{:?}", status.problems);
         }

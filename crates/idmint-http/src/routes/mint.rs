@@ -420,7 +420,7 @@ fn refuse_encoding(query: &Query<'_>, format: &Format) -> Result<(), Problem> {
     }
     let (media, width) = (MediaType::OctetStream.essence(), format.byte_width());
     let detail = format!(
-        "encoding cannot be combined with {media}: it has each id of {} as a number of {width} bytes",
+        "encoding cannot be combined with {media}, which has each id of {} as a number of {width} bytes",
         format.name
     );
     Err(Problem::parameter("encoding", detail))

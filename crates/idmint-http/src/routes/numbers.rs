@@ -74,7 +74,9 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
         number("instead_of").transpose()?,
     );
     if let (Some(wrong), None) = (wrong, first) {
-        let detail = format!("instead_of={wrong} needs first, the right first number");
+        let detail = format!(
+            "instead_of={wrong} also needs the parameter first, with the right first number"
+        );
         return Err(Problem::new(Slug::InvalidParameter, detail).reason("first"));
     }
     if let (Some(_), Some(permit)) = (first, permit_of(&parts.extensions)) {
@@ -200,13 +202,13 @@ pub(crate) async fn resume(
     let request = match (&*series, from) {
         ("*", None) => None,
         ("*", Some(_)) => {
-            let detail = "from belongs to one series; all series continue at their stored numbers";
+            let detail = "from is only for a single series, because all series continue at their stored numbers; leave \
+                          it out";
             let problem = Problem::new(Slug::InvalidParameter, detail).reason("from");
             return Err(problem.or_example(|| "POST /numbers/*/resume".to_owned()));
         }
         (_, None) => {
-            let detail =
-                "from is missing: the highest number of the series in your own records, plus one";
+            let detail = "from is missing; set it to the highest number of the series in your own records, plus one";
             let problem = Problem::new(Slug::InvalidParameter, detail).reason("from");
             return Err(or_example(problem));
         }

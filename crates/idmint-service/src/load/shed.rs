@@ -14,7 +14,7 @@ pub enum Shed {
     InFlight,
     /// The places for pending requests whose bodies have not arrived. Their number is limited by
     /// `http.in_flight_max`, too.
-    #[error("the body did not arrive, and another request needed its place")]
+    #[error("the body did not arrive in time, and another request took its place")]
     Bodies,
     /// The node's capacity for long work.
     #[error("too many long requests are in progress")]

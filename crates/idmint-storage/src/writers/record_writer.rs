@@ -138,7 +138,10 @@ impl RecordWriter {
 
     fn look_at_hold(&self) {
         if let Err(error) = self.records.look_at_hold() {
-            debug!("the hold on numbers cannot be read: {}", WithCauses(&error));
+            debug!(
+                "cannot read whether series wait to be resumed (the hold on numbers): {}",
+                WithCauses(&error)
+            );
         }
     }
 
@@ -232,7 +235,10 @@ impl RecordWriter {
                         thread::sleep(pause_after(decisions));
                         continue;
                     }
-                    warn!("requests are refused: another writer wrote first, {decisions} times");
+                    warn!(
+                        "requests are refused, because another writer changed the records before each of {decisions} \
+                         attempts"
+                    );
                     self.answer_without_writing(jobs, &OVERTAKEN.into());
                     return Ok(());
                 }

@@ -141,7 +141,7 @@ impl FleetRecords {
         }
         Err(StoreError::new(
             FailureKind::Unreachable,
-            "another fence was made meanwhile, and its hold is in force",
+            "another fence was made meanwhile, and series still wait to be resumed since that fence",
         ))
     }
 }

@@ -167,7 +167,7 @@ impl ExistingId {
 /// first.
 fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmError {
     let (quoted, of_first, line) = (quote(&second.text), quote(&first.text), first.line);
-    let message = format!("{quoted} contradicts {of_first} in line {line}");
+    let message = format!("{quoted} differs from the id {of_first} in line {line}");
     CdmError::of(second.line, name, "another_id", message)
 }
 

@@ -75,7 +75,7 @@ pub enum PlaceError {
         gets: EventId,
     },
     /// The previous event has the last possible timestamp, so no later event is possible.
-    #[error("the previous event has the last possible timestamp")]
+    #[error("the previous event has the last possible timestamp, so no event can follow it")]
     TimeEnded,
 }
 

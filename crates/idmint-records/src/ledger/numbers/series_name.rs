@@ -23,7 +23,7 @@ pub struct SeriesName(String);
 /// The error for a text that is not a valid name of a series.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "series is {given:?}, but must be 1 to {LEN_MAX} of A-Z, a-z, 0-9, `.`, `_` and `-`{}",
+    "series is {given:?}, but must have 1 to {LEN_MAX} characters of A-Z, a-z, 0-9, `.`, `_` and `-`{}",
     beside_dots(given)
 )]
 pub struct SeriesNameError {
