@@ -84,8 +84,8 @@ impl AdoptedFolder {
         // has already begun may continue.
         if note.is_none() && (is_held || horizon.stated_floor().is_some()) {
             let text = format!(
-                "{} gives no numbers since a restore, and the fleet could give lost numbers a second time: start the \
-                 node, resume its series with `idmint numbers resume --all FILE`, stop it, and adopt it then",
+                "the node of {} gives no numbers since a restore, and the fleet could give lost numbers a second time: \
+                 start the node, resume its series with `idmint numbers resume --all FILE`, stop it, and adopt it then",
                 dir.display()
             );
             return Err(StoreError::new(FailureKind::Disagrees, text));
