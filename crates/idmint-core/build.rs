@@ -1,5 +1,5 @@
-//! Stores the build time in the program, so that it can detect a clock that was never set: such a
-//! clock is earlier than the build.
+//! Build script that stores the build time in the program. A clock that reads a time before the
+//! build was never set, and the program recognizes such a clock by comparing both times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,8 +17,8 @@ fn main() {
         .and_then(|text| text.parse().ok())
         .unwrap_or(now);
     // Use midnight of the day before the build, so that a clock in local time is not mistaken for a
-    // clock that was never set. The name has no IDMINT_ prefix. `cargo run` also sets the variable
-    // for the program, which would reject it as an unknown setting.
+    // clock that was never set. The name has no `IDMINT_` prefix, because `cargo run` also passes
+    // the variable to the program. The program rejects every unknown variable with that prefix.
     println!(
         "cargo:rustc-env=BUILT_AT_UNIX_SECONDS={}",
         (built / DAY_S).saturating_sub(1) * DAY_S

@@ -19,8 +19,8 @@ use crate::time::{Clock, READ_APART_MAX, Tick, UnixNanos, UnixTime, format_secon
 /// [`InProcess::next`] waits for the next tick.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// The state of each worker number that an [`InProcess`] object in this process is using or has
-/// used.
+/// The state of each worker number that is or was in use by an [`InProcess`] object of this
+/// process.
 static WORKERS: Mutex<BTreeMap<Worker, WorkerState>> = Mutex::new(BTreeMap::new());
 
 /// The name of a format, and one of its worker numbers.
@@ -175,8 +175,8 @@ impl InProcess {
             });
         }
         let now = clock.now();
-        // An earlier process may have used all of the clock's current tick, but no later tick. The
-        // comment before `wait_until` explains why no later tick can be used.
+        // An earlier process may have minted ids in the clock's current tick, but not in a later
+        // one. The comment before `wait_until` explains why no later tick can be used.
         let seen = now.after(READ_APART_MAX);
         let start = StampLine::new(tick, format.epoch, 1, seen)
             .tick_start(1)
@@ -244,7 +244,8 @@ impl InProcess {
         }
     }
 
-    /// Returns the format, which encodes and decodes the ids.
+    /// One lane can mint 128 ids in each tick of 10 ms. Minting 300 ids must wait for the next tick
+    /// instead of using the worker number of a second lane.
     pub fn format(&self) -> &Format {
         &self.format
     }
@@ -464,7 +465,8 @@ mod tests {
         assert_ascend(&minted);
     }
 
-    /// Only the clock separates the ids of the simulated processes.
+    /// Each simulated process forgets which worker numbers are in use. Only the clock then
+    /// separates its ids from those of the previous process.
     #[test]
     fn processes_that_follow_each_other_at_once_mint_ids_that_ascend() {
         let mut minted = Vec::new();

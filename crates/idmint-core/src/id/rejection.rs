@@ -12,7 +12,7 @@ named! {
     ///
     /// The variants are in the order in which the documentation lists them, and responses contain
     /// their `snake_case` codes. `Ord` follows the same order, so that output is stable. To find
-    /// out which of two readings came closer to succeeding, compare [`Rejection::nearness`].
+    /// out which of two rejected texts is closer to an id, compare their [`Rejection::nearness`].
     ///
     /// ```
     /// use idmint_core::id::Rejection;
@@ -64,7 +64,7 @@ named! {
         WrongType = "wrong_type",
         /// A timestamp in the JSON does not have the form that the format requires.
         BadTimestamp = "bad_timestamp",
-        /// An integer in the JSON is one that other JSON parsers would silently change.
+        /// An integer in the JSON is so large that other JSON parsers would silently round it.
         NumberNotInteroperable = "number_not_interoperable",
         /// The id belongs to another ledger than the event.
         LedgerMismatch = "ledger_mismatch",

@@ -158,7 +158,8 @@ fn a_batch_tells_how_many_ids_are_left_and_how_long_they_will_be() {
             .map(|id| u64::try_from(id.to_string().len()).expect("short"))
             .sum::<u64>()
     };
-    // Batches from one lane, from both lanes, and of computed ids with one to twenty digits.
+    // These are a batch from one lane, a batch from both lanes, and a batch of computed ids that
+    // have one to twenty digits.
     let known: Vec<u128> = (0..66).map(|power| 1 << power).collect();
     let batches = [
         reserve(&minter, 100).expect("of one lane").batch,
@@ -313,8 +314,8 @@ fn two_sessions_at_once_are_refused() {
     mint.begin(session_in(&mint, 2, Duration::from_secs(1)));
 }
 
-/// Each session has its own time span and slot. The time of an id therefore determines which worker
-/// number it must have.
+/// Checks that no thread uses the worker number of an ended session. Each session has its own time
+/// span and its own slot, so the time of an id determines which worker number the id must have.
 #[test]
 fn threads_that_mint_while_sessions_end_and_begin_use_the_numbers_of_one_that_there_was_and_no_id_comes_twice()
  {
@@ -401,8 +402,9 @@ fn threads_that_mint_while_sessions_end_and_begin_use_the_numbers_of_one_that_th
     );
 }
 
-/// Simulates a thread that reads the current session and is then suspended. When the thread
-/// resumes, the session has ended, and the thread uses stamps below its horizon.
+/// A thread that is suspended while its session ends gets only ids that the session had reserved.
+/// The test reads the session, ends it, and then reserves ids in it. The stamps of these ids are
+/// below the horizon of the ended session.
 #[test]
 fn who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved() {
     let hand = ManualClock::at(START);

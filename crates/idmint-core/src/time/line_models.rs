@@ -15,13 +15,13 @@ use loom::thread;
 use super::*;
 use crate::time::models::explore;
 
-/// The boot time at the first read.
+/// The boot time that the first read returns.
 const FIRST_LOOK: u64 = 1000;
 /// The time for which a thread is suspended between the first and the second read. All later reads
 /// follow immediately.
 const SLEEP: u64 = 100_000;
 
-/// A line through the origin, with a simulated boot time.
+/// A line through the origin, together with a simulated boot time that the model advances.
 struct Watch {
     line: ClockLine,
     looks: AtomicU64,

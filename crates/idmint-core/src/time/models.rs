@@ -14,7 +14,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds occurrences of the situation.
+    /// Adds `times` occurrences of the situation.
     pub(crate) fn count(&self, times: usize) {
         self.times.fetch_add(times, Ordering::Relaxed);
     }

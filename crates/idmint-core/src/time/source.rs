@@ -12,8 +12,8 @@ pub(super) enum Source {
     Manual(Arc<ManualTime>),
 }
 
-/// Returns the time since this machine booted, including the time for which the machine was
-/// suspended. Nobody can set this clock.
+/// Returns the time since this machine booted. The result includes the time for which the machine
+/// was suspended, and nobody can set this clock.
 pub fn since_boot() -> Duration {
     Duration::from_nanos(Source::System.boot_nanos())
 }

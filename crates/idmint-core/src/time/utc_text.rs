@@ -1,8 +1,8 @@
-//! Instants in the text forms that messages between space agencies use. A date is written with the
-//! day of the month or the day of the year, and a time without an offset is in UTC.
+//! Parses instants in the text forms that messages between space agencies use. A date contains the
+//! day of the month or the day of the year. A time without an offset is in UTC.
 //!
 //! jiff does the calendar arithmetic, and this module parses the text. jiff's RFC 3339 parser does
-//! not accept a day of the year. jiff's `strptime` is too lenient: it accepts numbers that are too
+//! not accept a day of the year. jiff's `strptime` is too lenient. It accepts numbers that are too
 //! short or have a sign, and reads second 60 as 59. It also reads at most nine fraction digits.
 
 use jiff::SignedDuration;

@@ -1,47 +1,49 @@
-//! Texts of known kinds, as other programs write them, spread over the years of their use.
+//! Generates texts of known kinds, such as UUIDs and timestamps, in the form that other programs
+//! write. Their times are spread over the years in which each kind was in use.
 
 use idmint_core::id::Format;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use uuid::{Builder, Uuid};
 
-/// The year in which all texts are read: 2027-01-15.
+/// The time at which all texts are decoded, in seconds since 1970: 2027-01-15.
 pub(crate) const NOW: u64 = 1_800_000_000;
 
 const YEAR: u64 = 31_556_952;
 
-/// A kind of text.
+/// A kind of text, such as UUIDs of version 1, and the function that generates its texts.
 pub(crate) struct Kind {
     pub name: &'static str,
-    /// The format that reads it, or `None` if the text is not an id of any format.
+    /// The name of the format that is right for these texts, or `None` if they are not ids of any
+    /// format.
     pub format: Option<&'static str>,
     pub class: Class,
-    /// The first year of its use.
+    /// The first year in which programs wrote texts of this kind.
     since: u64,
     write: fn(&mut Maker<'_>) -> String,
 }
 
-/// How the ids of a kind look.
+/// The difficulty of recognizing the format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The text alone determines the format.
+    /// The text alone determines the format, such as a UUID with its version.
     Unmistakable,
-    /// A decimal number of up to 64 bits.
+    /// The text is a decimal number of up to 64 bits, which many formats can read.
     Decimal,
-    /// Another id.
+    /// The text is an id, but neither unmistakable nor a decimal number.
     Other,
-    /// Not an id of any format.
+    /// The text is not an id of any format.
     NoId,
 }
 
-/// The state of a generator.
+/// The state of the generator of one text: the random source, and the time and machine of the text.
 pub(crate) struct Maker<'a> {
     pub random: &'a mut StdRng,
-    /// The moment of the text, in nanoseconds since 1970.
+    /// The time at which the text is written, in nanoseconds since 1970.
     nanos: u64,
-    /// Numbers of the machine that makes all texts of a column.
+    /// A number that identifies the machine. All texts of one column come from the same machine.
     machine: u64,
-    /// The number of texts before this one.
+    /// The number of texts that were generated before this one.
     at: u64,
 }
 
@@ -74,7 +76,8 @@ impl Maker<'_> {
         self.millis() - epoch
     }
 
-    /// Returns a counter that mostly starts at 0 in each tick.
+    /// Draws the value of a counter. At least half of the values are 0, because most counters start
+    /// again at 0 in each tick.
     fn counter(&mut self, bound: u64) -> u64 {
         match self.below(4) {
             0 => self.below(bound),
@@ -87,7 +90,8 @@ impl Maker<'_> {
         self.letters(b"0123456789abcdef", 2 * bytes)
     }
 
-    /// Returns the text of an id with this time and random other fields.
+    /// Returns the text of an id of the format `name`. The id has the time of this generator, the
+    /// field values in `own`, and random values in all other fields.
     fn id_of(&mut self, name: &str, encoding: &str, own: &[(&str, u128)]) -> String {
         let format = Format::built_in(name).expect("a built-in format");
         let layout = &format.variants[0].layout;
@@ -124,7 +128,7 @@ fn ulid(maker: &mut Maker<'_>) -> ulid::Ulid {
     ulid::Ulid::from_parts(maker.millis(), random)
 }
 
-/// Returns a UUID with this version, a random rest, and these leading bytes.
+/// Returns a UUID of this version that starts with the bytes in `head`. All other bits are random.
 fn uuid(maker: &mut Maker<'_>, version: uuid::Version, head: &[u8]) -> Uuid {
     let mut bytes = maker.bytes::<16>();
     bytes[..head.len()].copy_from_slice(head);
@@ -134,7 +138,7 @@ fn uuid(maker: &mut Maker<'_>, version: uuid::Version, head: &[u8]) -> Uuid {
         .into_uuid()
 }
 
-/// Returns 100 ns since 1582.
+/// Returns the time of the text as a UUID of version 1 stores it, in units of 100 ns since 1582.
 fn gregorian(maker: &Maker<'_>) -> u64 {
     maker.nanos / 100 + 0x01b2_1dd2_1381_4000
 }
@@ -208,7 +212,7 @@ const fn other(name: &'static str, write: fn(&mut Maker<'_>) -> String) -> Kind 
 
 use Class::{Decimal, Other, Unmistakable};
 
-/// Every kind.
+/// All kinds of text that the calibration measures.
 pub(crate) const KINDS: &[Kind] = &[
     kind("UUIDv1", "uuid1", Unmistakable, 1996, |maker| {
         uuid1(maker).to_string()
@@ -397,7 +401,7 @@ pub(crate) const KINDS: &[Kind] = &[
     other("coupon", |maker| maker.letters(CROCKFORD, 12)),
 ];
 
-/// Returns texts of one kind, at random moments of the years of its use.
+/// Returns `count` texts of one kind, at random moments within the years of its use.
 pub(crate) fn spread(kind: &Kind, count: usize, random: &mut StdRng) -> Vec<String> {
     let from = (kind.since - 1970) * YEAR + YEAR / 2;
     let machine = random.random_range(0..1_u64 << 40);

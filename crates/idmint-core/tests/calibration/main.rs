@@ -1,5 +1,6 @@
-//! How often the first reading of a text is wrong without a sign of doubt, and the verdict on a
-//! column.
+//! Calibrates the decoder with texts whose format is known. The tests count how often the first
+//! reading of a text is wrong although nothing marks it as doubtful. They also check the verdict on
+//! a column.
 //!
 //! `CALIBRATION_IDS` sets the number of texts of each kind, and the rows of the longest columns.
 //! `make torture` draws 100 000.
@@ -25,7 +26,7 @@ use rand::rngs::StdRng;
 
 use kinds::{Class, KINDS, Kind, NOW, spread};
 
-/// The number of texts of each kind in the table of the documentation.
+/// The number of texts of each kind from which the table in the documentation is computed.
 const TEXTS: usize = 2_000;
 
 /// A ULID that is written as a UUID has the version 7 or 8 by chance: one in 32. From 2021 on, it
@@ -35,12 +36,12 @@ const INDISTINGUISHABLE: &str = "ULID as UUID";
 /// The numbers of rows of a column for which the table of the documentation has a verdict.
 const ROWS: [usize; 4] = [5, 10, 30, 1_000];
 
-/// What the decoder says about texts of one kind.
+/// The results of decoding all texts of one kind, which form one row of the table.
 #[derive(Default)]
 struct Row {
     texts: usize,
     right: usize,
-    /// The right format is the first or the second one.
+    /// The number of texts for which the first or the second format is the right one.
     near: usize,
     /// The right format is that of the first reading or of one of its rivals.
     listed: usize,
@@ -49,7 +50,8 @@ struct Row {
     of_two: usize,
     near_of_two: usize,
     doubted: usize,
-    /// The first reading is of another format, and neither ambiguous nor noted.
+    /// The number of texts whose first reading has the wrong format, although the reading is not
+    /// ambiguous and has no note.
     wrong: usize,
     wrong_as: BTreeMap<String, usize>,
 }

@@ -1,4 +1,5 @@
-//! The formats of a configuration, to which this crate has no access.
+//! Builds the formats of a configuration for tests, because this crate cannot use the program's own
+//! code for that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

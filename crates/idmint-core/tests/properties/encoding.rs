@@ -11,7 +11,7 @@ use regex_lite::Regex;
 const LETTERS: &str =
     "!#$%&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~";
 
-/// The kinds of encoding that need no settings.
+/// The kinds of encoding that can be used without settings.
 const PLAIN: [EncodingKind; 14] = [
     EncodingKind::Decimal,
     EncodingKind::Hex,
@@ -285,8 +285,9 @@ proptest! {
         if let Some(above) = max.checked_add(1)
             && let Ok(wider) = Encoding::new(definition, above)
         {
-            // A greatest value that is one higher may need a longer text. In some kinds it also
-            // moves the bits to another position. Skip both cases.
+            // Compare with an encoding whose greatest value is one higher. Skip the comparison if
+            // that encoding writes longer texts, or if its kind then puts the bits at other
+            // positions.
             let is_of_same_shape = wider.len(above) == encoding.len(max)
                 && !matches!(definition.kind, EncodingKind::Uuid8 | EncodingKind::Did);
             if is_of_same_shape {

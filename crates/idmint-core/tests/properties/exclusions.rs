@@ -26,17 +26,18 @@ const LIVES: usize = 3;
 const STEPS: usize = 15;
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 
-/// A worker number, the index of a layout, and a tick. Excluded ids rule out such places.
+/// A place that excluded ids rule out: a worker number, the index of a layout, and a tick.
 type Place = (u128, usize, u128);
 
-/// The numbers of excluded ticks and minted ids, and of the situations that occurred.
+/// The number of excluded ticks, the number of minted ids, and the number of times that each
+/// interesting situation occurred.
 #[derive(Debug, Default)]
 struct Tally {
     ids: usize,
     /// The number of lanes that minted both before and after an excluded tick.
     passed: usize,
     excluded: usize,
-    /// The number of process lives that began before their `start_after`.
+    /// The number of process starts that came before the format's `start_after`.
     held_back: usize,
 }
 
@@ -292,8 +293,8 @@ fn no_id_of_another_generator_is_minted_whatever_it_has_issued_and_whenever_a_st
     assert!(!is_whole || is_enough, "{tally:?}");
 }
 
-/// Every second tick is excluded. Each thread thus passes many excluded ticks, and several threads
-/// meet at the same tick.
+/// Several threads mint around the same excluded ticks. Every second tick is excluded, so each
+/// thread passes many of these ticks, and threads often meet at one.
 #[test]
 fn callers_at_once_get_runs_that_touch_no_excluded_tick() {
     let preset = PRESETS

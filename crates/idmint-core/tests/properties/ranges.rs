@@ -1,4 +1,4 @@
-//! The range of a time span contains exactly the ids that were minted in that span.
+//! Checks that the range of a time span contains exactly the ids that were minted in that span.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 const ORDERS: usize = 400;
 const SPANS: usize = 2_000;
 
-/// The instant at which minting starts, 2027-01-15. Minting continues for about two minutes.
+/// The instant at which the tests start to mint, 2027-01-15. They mint for about two minutes.
 const BEGIN: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 
 fn format(name: &str, toml: &str) -> Arc<Format> {
@@ -73,8 +73,7 @@ fn minters_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Vec<Arc<Minter>> {
     };
     let minters = formats.iter().map(&mut minter).collect();
     let session = mint.prepare(SessionStart::at(hand.wall()));
-    // Raise the horizon once and far enough for the whole test, because this test is not about the
-    // horizon.
+    // Reserve an hour with a single horizon, because these tests do not cover the horizon itself.
     let needed = hand.wall().after(Duration::from_secs(3_600));
     let durable = Durable::write(session.plan_extension(hand.wall(), needed), |_| {
         Ok::<_, std::convert::Infallible>(())
@@ -115,8 +114,8 @@ fn mint_at_random_moments(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<V
     minted
 }
 
-/// Draws an end for a span within the two minutes. It is any nanosecond, or exactly at or next to
-/// the time of an id.
+/// Draws the start or the end of a time span within these two minutes. It is either any nanosecond,
+/// or an instant at or next to the time of an id.
 fn edge(format: &Format, ids: &[u128], random: &mut StdRng) -> UnixTime {
     if random.random_bool(0.5) {
         return UnixTime::from(BEGIN).after(Duration::from_nanos(

@@ -1,11 +1,13 @@
-//! No id is minted twice, even if the process is killed and restarted and the clock jumps.
+//! Checks that no id is minted twice, even if the process is killed and restarted and the clock
+//! jumps.
 //!
-//! Simulates one node for each seed. The disk is two numbers, and writing to it may fail. The test
-//! sets the clock. The formats are built-in ones and generated ones, with ticks from 1 ns to 1 h
-//! and any number of lanes. Sometimes the data folder is lost, or restored as documented.
+//! Each seed simulates one node. The disk consists of two numbers, and writing to it may fail. The
+//! test also sets the clock. The formats are built-in ones and generated ones, with ticks from 1 ns
+//! to 1 h and any number of lanes (worker numbers). Sometimes the data folder is lost, or is
+//! restored as documented.
 //!
-//! All ids of a seed are kept and compared. To replay a failing seed: `RESTARTS_SEED=7 cargo test
-//! --test properties restarts`.
+//! The test keeps all ids of a seed and compares them at the end. To replay a failing seed:
+//! `RESTARTS_SEED=7 cargo test --test properties restarts`.
 
 use std::num::NonZeroU32;
 use std::ops::AddAssign;
@@ -32,14 +34,14 @@ const STEPS: usize = 12;
 const STEPS_OF_LONG_SEEDS: usize = 40;
 const LONG_SEEDS: u64 = 300;
 
-/// The data that survives a kill.
+/// The data on the simulated disk, which survives a kill.
 #[derive(Default)]
 struct Disk {
     horizon: Option<UnixNanos>,
     floor: Option<UnixNanos>,
 }
 
-/// The totals over all seeds.
+/// The totals over all seeds, which show how often each situation occurred.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     lives: u64,
@@ -68,13 +70,13 @@ struct Life {
 /// All ids that were ever minted.
 #[derive(Default)]
 struct Minted {
-    /// Each id, with the index of its format. The ids are compared at the end.
+    /// Each id with the index of its format. The test compares all ids at the end.
     ids: Vec<(usize, u128)>,
     /// The greatest time in any id.
     newest: Option<UnixTime>,
 }
 
-/// The disk failed, which ends the life of the process.
+/// The error for a write that the disk refused. It ends the life of the process.
 struct Refused;
 
 pub(crate) fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
@@ -109,9 +111,10 @@ pub(crate) fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
         .collect()
 }
 
-/// Draws a format with any tick, any order of fields, and any strides.
+/// Draws a format with a random tick, order of fields, and strides.
 fn drawn_format(random: &mut StdRng) -> Format {
-    // Each tick, with the maximum number of bits that a sequence can have.
+    // The ticks to choose from, each with the maximum number of bits that a sequence can have with
+    // this tick.
     let ticks = [
         ("1ns", 58),
         ("7ns", 409),
@@ -158,8 +161,8 @@ fn drawn_format(random: &mut StdRng) -> Format {
 }
 
 impl Disk {
-    /// Writes a plan to the disk, or fails. After a failure, the plan may or may not be on the
-    /// disk.
+    /// Writes a plan to the simulated disk, or fails. After a failure, the plan may or may not be
+    /// on the disk, as with a real disk.
     fn write(
         &mut self,
         plan: HorizonPlan,
@@ -224,7 +227,7 @@ impl Life {
         })
     }
 
-    /// Mints once. Extends the horizon as often as necessary.
+    /// Mints the ids of one request, and extends the horizon as often as the request needs.
     fn mint(
         &self,
         format: usize,
@@ -285,7 +288,7 @@ impl Minted {
         }
     }
 
-    /// Returns the number of ids. Panics if two ids are equal.
+    /// Returns the number of ids. Panics if the same id was minted twice.
     fn count_different(&mut self, formats: &[Arc<Format>]) -> usize {
         self.ids.sort_unstable();
         if let Some([(format, id), _]) = self.ids.array_windows().find(|[one, next]| one == next) {
@@ -296,8 +299,9 @@ impl Minted {
 }
 
 impl Disk {
-    /// Either loses the data folder while the clock is right, or restores it as documented: with a
-    /// floor that is later than both the newest id and the clock.
+    /// Loses the data folder. In half of the cases, the process starts without a record of its ids,
+    /// while its clock is right. In the other half, an operator restores the service as documented:
+    /// with a floor that is later than both the newest id and the clock.
     fn lose(
         &mut self,
         hand: &ManualClock,
@@ -308,8 +312,8 @@ impl Disk {
         let newest = UnixNanos::new(u64::try_from(newest.nanos()).expect("after 1970"));
         *self = Disk::default();
         if random.random_bool(0.5) {
-            // The clock is later than the newest id, because some time passes before a process
-            // starts again.
+            // Set the clock later than the newest id. In practice, some time passes between losing
+            // a data folder and starting again.
             hand.advance(newest.since(hand.wall()) + Duration::from_nanos(1));
             tally.lost_folders += 1;
         } else {

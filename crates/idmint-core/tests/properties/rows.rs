@@ -1,4 +1,5 @@
-//! The rows of a batch contain exactly the ids of the batch, each once and in the same order.
+//! Checks that the rows of a batch contain exactly the ids of the batch, each once and in the same
+//! order.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -14,8 +15,8 @@ use proptest::prelude::*;
 
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 
-/// In the first format, no batch fills a tick. In the second, every batch needs several ticks, and
-/// the worker field comes after the sequence.
+/// Two custom formats. In the first, no batch fills a tick. In the second, every batch needs
+/// several ticks, and the worker field comes after the sequence.
 const CUSTOM: [(&str, &str); 2] = [
     (
         "wide",
@@ -58,7 +59,7 @@ fn formats() -> Vec<Arc<Format>> {
     sequenced.map(Arc::new).collect()
 }
 
-/// Returns a new minter, its mint, and the handle that controls its clock.
+/// Returns a minter, the mint that created it, and the handle that controls their clock.
 fn minter(format: &Arc<Format>) -> (Mint, Arc<Minter>, ManualClock) {
     let hand = ManualClock::at(START);
     let rule = LaneRule {
@@ -103,7 +104,8 @@ fn ids_of(mut batch: Batch) -> Vec<u128> {
     ids
 }
 
-/// Returns the values of all fields except the sequence. They must be constant within a row.
+/// Returns the values of all fields except the sequence. They must be the same for all ids of a
+/// row.
 fn place_of(format: &Format, id: u128) -> Vec<u128> {
     let mut values = format.split(id).expect("an id").values;
     let fields = format.variant_of(id).layout.fields();

@@ -1,4 +1,5 @@
-//! Ids that are minted one at a time do not all have the same low bits.
+//! Checks that ids that are minted one at a time, each in its own tick, do not all end in the same
+//! low bits.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use idmint_core::time::{ManualClock, UnixNanos};
 const IDS: u32 = 10_000;
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 
-/// Mints ids one at a time, `apart` after each other, and returns their sequences.
+/// Mints ids one at a time, with the pause `apart` before each, and returns their sequences.
 fn lone_sequences(format: &Arc<Format>, apart: Duration) -> Vec<u128> {
     let hand = ManualClock::at(START);
     let rule = LaneRule {
@@ -52,8 +53,8 @@ fn lone_sequences(format: &Arc<Format>, apart: Duration) -> Vec<u128> {
     (0..IDS).map(|_| mint_one()).collect()
 }
 
-/// Returns how much less evenly the remainders modulo `modulus` are distributed than those of
-/// random numbers. The unit is standard deviations of chi-square.
+/// Returns how unevenly the remainders modulo `modulus` are distributed. The unit is standard
+/// deviations of chi-square, so random numbers give about 0.
 fn unevenness(numbers: &[u128], modulus: u32) -> f64 {
     let mut counts = vec![0_u32; usize::try_from(modulus).expect("small")];
     for number in numbers {

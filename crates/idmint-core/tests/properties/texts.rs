@@ -1,8 +1,9 @@
-//! Reading any text does not panic. If a text is read as an id, writing the id gives exactly the
-//! same text.
+//! Checks that reading never panics, whatever the text is. If a text is read as an id, writing the
+//! id must give exactly the same text.
 //!
-//! The texts are not drawn with proptest, so that ten million texts take only seconds. They are the
-//! same in every run, for any number of threads. If reading a text panics, the text is printed.
+//! The texts are not drawn with proptest, so that ten million of them take only seconds. Every run
+//! reads the same texts, no matter how many threads it has. If reading a text panics, the test
+//! prints the text.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +18,11 @@ use crate::laws::{DECODER, ENCODINGS};
 use idmint_testing::hostile_texts::Target;
 
 const TEXTS: u64 = 10_000_000;
-/// The number of blocks of texts. Each block has its own seed.
+/// The number of blocks into which the texts are divided. Each block has its own seed.
 const BLOCKS: u64 = 1_000;
-/// One text in this many is read in every encoding of every format, and compared with the pattern.
-/// The others are read only in the encoding for which they were drawn.
+/// The share of texts, one in this number, that are read in every encoding of every format and
+/// compared with the encoding's pattern. All other texts are read only in the encoding for which
+/// they were drawn.
 const ONE_IN: u32 = 64;
 
 /// A format with every kind of encoding, including kinds that no built-in format has.

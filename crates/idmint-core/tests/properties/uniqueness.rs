@@ -1,4 +1,4 @@
-//! Mints 10^8 ids on four threads, and compares all of them.
+//! Mints 10^8 ids on four threads, and checks that no two of them are equal.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -15,11 +15,11 @@ const THREADS: u32 = 4;
 const IDS: u64 = 100_000_000;
 const BATCH: u32 = 5_000;
 
-/// A bitmap of the sequences that one worker has used in one millisecond.
+/// The sequences that one worker has used in one millisecond, with one bit for each sequence.
 type Page = [u64; 4096 / 64];
 
-/// The exact set of the ids seen so far. It has a page for each worker and millisecond, and a bit
-/// for each id.
+/// The set of all ids seen so far. It has a page for each worker and millisecond, and one bit in
+/// the page for each id.
 #[derive(Default)]
 struct Seen {
     pages: HashMap<(u128, u128), Page>,
@@ -99,8 +99,8 @@ fn extend(session: &Session, now: UnixNanos, needed: UnixNanos) {
     session.raise(&durable.expect("infallible"), now);
 }
 
-/// Mints a quarter of all ids. Checks that the ids of each worker increase. Advances the clock when
-/// the sequences of a millisecond are used up.
+/// Mints a quarter of all ids, and checks that the ids of each worker increase. If the sequences of
+/// a millisecond are used up, advances the clock.
 fn mint_a_share(
     mint: &Mint,
     minter: &Minter,

@@ -1,5 +1,5 @@
-//! Writes and reads every published or computed value in the vectors of every built-in format.
-//! Checks the reason of every refusal.
+//! Checks every value in the test vectors of every built-in format. The value must be written and
+//! read as the vector says, and each refusal must have the vector's reason.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn assert_both_ways(decoder: &Decoder, case: &Valid) {
             .unwrap_or_else(|| panic!("{encoding}: {case:?}"))
             .to_text(id);
         assert_eq!(spelled, *text, "{encoding}: {case:?}");
-        // One encoding writes zero as the empty text. Reading never accepts an empty text.
+        // One encoding writes zero as the empty text, but reading never accepts an empty text.
         let expected = if text.is_empty() {
             Err(Rejection::WrongLength)
         } else {
@@ -205,7 +205,7 @@ fn instant(units: &Value, unit_nanos: i128) -> UnixTime {
     UnixTime::from_nanos(digits(units).parse::<i128>().unwrap() * unit_nanos)
 }
 
-/// Packs the instant and the named values of a vector's input into an id.
+/// Packs the instant and the named values in a vector's `input` into an id.
 fn pack(
     format: &Format,
     instant: UnixTime,
@@ -248,7 +248,8 @@ fn domain_hash(input: &Value) -> Result<u128, Rejection> {
     Ok(u128::from(hash.get()))
 }
 
-/// Returns the id of a row whose input is not a text, or the reason why the row is refused.
+/// Returns the id of a vector row whose input is field values instead of a text. If the row is
+/// refused, returns the reason.
 fn id_of_row(decoder: &Decoder, file: &str, row: &Value) -> Result<u128, Rejection> {
     let input = &row["input"];
     let named = format_of(

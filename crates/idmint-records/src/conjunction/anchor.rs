@@ -35,9 +35,9 @@ pub struct Tca(pub i64);
 pub struct Anchor {
     /// The time of closest approach, from which the id of the conjunction is made.
     pub tca: Tca,
-    /// Orders the anchors of a pair of objects by age. The rank is greater than the rank of every
-    /// older anchor of the pair within two seconds. If a report is within one second of two
-    /// anchors, it joins the one with the lower rank.
+    /// The position of this anchor among the anchors of its pair, ordered by age. The rank is
+    /// greater than the rank of every older anchor of the pair within two seconds. If a report is
+    /// within one second of two anchors, it joins the one with the lower rank.
     pub rank: u32,
 }
 
@@ -141,8 +141,8 @@ impl From<Tca> for UnixTime {
 }
 
 impl Anchor {
-    /// Returns the anchor of the conjunction that a report at `tca` joins: the oldest anchor within
-    /// one second of `tca`.
+    /// Returns the anchor of the conjunction that a report at `tca` joins. This is the oldest
+    /// anchor (the one with the lowest rank) within one second of `tca`.
     ///
     /// `neighbours` must contain all anchors of the pair in the [neighbourhood](Tca::neighbourhood)
     /// of `tca`.

@@ -300,12 +300,14 @@ impl GroupRequest {
                 }
                 Choice::Own => (report.tca, vec![report.tca.reach()]),
                 Choice::Adopted(noted) => {
-                    // All times in one tick give the attached id. Require only those within the
-                    // neighbourhood to be free, because anchors were looked up only there.
+                    // Every time in one tick gives the attached id. Require only the times within
+                    // the neighbourhood to be free of anchors, because the stored anchors were
+                    // looked up only there.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
-                    // With the rule `keep`, the report may take its attached id even if another
-                    // anchor is within reach. So the plan allows other anchors within reach.
+                    // With the rule `keep`, the report takes its attached id even if another anchor
+                    // is within reach. In this case, the plan must not require the reach to be
+                    // free.
                     let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
                     (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }

@@ -386,8 +386,8 @@ fn an_unknown_id_is_adopted_unless_an_anchor_is_within_reach_and_at_once_if_it_i
             (500_000, true, false)
         );
     }
-    // The anchor of the attached id exists, but is out of reach. A second anchor with the same id
-    // must not be created.
+    // The anchor of the attached id exists, but is more than one second from the report. The report
+    // must not create a second anchor with the same id, so it gets the id of its own time.
     assert_eq!(
         match_noted(TELL, noting(-900_000, 0), &[anchor(200_000, 0)]),
         (-900_000, true, true)
@@ -424,7 +424,8 @@ fn what_a_plan_to_adopt_rests_on_is_looked_at_again() {
     );
 }
 
-/// A simplified model of a service that stores anchors.
+/// A simplified model of a service that stores anchors, so that reports can be grouped one after
+/// another.
 #[derive(Default)]
 struct Stored {
     anchors: HashMap<Pair, Vec<Anchor>>,
@@ -479,8 +480,8 @@ fn a_report_that_got_another_id_gets_it_again_after_somebody_elses_report_brough
     }
 }
 
-/// Returns reports of a pair, as services forward them to each other. Half of the reports have an
-/// attached id from another service, and the others have none.
+/// Returns reports of a pair, as if several services forwarded them to each other. Half of the
+/// reports have an attached id from another service, and the others have none.
 fn posted_back(random: &mut StdRng, pair: u64, count: usize) -> Vec<(NotedRule, SentReport)> {
     let mut first = Stored::default();
     let report = |random: &mut StdRng| sent_report(random.random_range(0..6_000_000), pair, 9);

@@ -445,7 +445,7 @@ mod tests {
             lines.end()
         };
         assert_eq!(explain(genesis).steps, [], "nothing is wrong with it");
-        // The steps lead to the right checksum, even though the id contains another one.
+        // The steps show the correct checksum, although the id in the event contains a wrong one.
         let steps = explain(&genesis.replace("aecc815d", "aecc815e")).steps;
         let texts: Vec<_> = steps
             .iter()

@@ -1,5 +1,5 @@
-//! Canonical JSON: all texts with the same meaning give the same canonical text, and the meaning
-//! does not change.
+//! Checks that all JSON texts with the same meaning give the same canonical text, and that
+//! canonical JSON has the meaning of the original.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value};
 
-/// Generates texts with every character that is escaped, and with characters that UTF-16 would sort
-/// differently.
+/// Generates texts with all characters that must be escaped, and with characters that are sorted
+/// differently by UTF-16 code units than by code points.
 fn any_text() -> impl Strategy<Value = String> {
     let characters = prop_oneof![
         4 => prop::char::range(' ', '~'),
@@ -45,7 +45,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A stream of choices that decides how a document is written.
+/// A stream of choices that decides how the same document is written, such as its spacing and
+/// escapes.
 struct Choices<'a>(std::iter::Cycle<std::slice::Iter<'a, u8>>);
 
 impl Choices<'_> {
@@ -234,7 +235,8 @@ fn nesting_has_a_bound_and_is_refused_beyond_it() {
 
 #[test]
 fn a_number_that_other_readers_miss_is_kept() {
-    // For this number, the result of serde_json is two units in the last place too large.
+    // For this number, serde_json computes a double that is two units in the last place too large.
+    // idmint must keep the number exactly.
     assert_eq!(
         canonical_json(b"9.267513576289265e-35").as_deref(),
         Ok("9.267513576289265e-35")
@@ -243,8 +245,8 @@ fn a_number_that_other_readers_miss_is_kept() {
 
 #[test]
 fn keys_are_ordered_and_told_apart_by_what_they_say() {
-    // In the text, the quote is written as a backslash and a quote. The backslash would sort after
-    // `#`, but the quote itself sorts before it.
+    // A quote in a key is written as `\"`. If the written form were sorted, the backslash would put
+    // this key after `#`. The quote itself sorts before `#`.
     assert_eq!(
         canonical_json(br##"{"#":1,"\"":2,"\u0001":3,"a":4}"##).as_deref(),
         Ok(r##"{"\u0001":3,"\"":2,"#":1,"a":4}"##)

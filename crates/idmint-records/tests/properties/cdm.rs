@@ -1,5 +1,5 @@
-//! Conjunction Data Messages: which reports are read from them, and that annotating inserts only
-//! the id.
+//! Checks which reports are read from Conjunction Data Messages, and that annotating a message
+//! inserts nothing but the id.
 
 use std::path::{Path, PathBuf};
 
@@ -359,7 +359,8 @@ fn a_time_that_is_none_is_told_as_it_stands_there() {
     );
 }
 
-/// Removes the annotation from a document. It is found by its key, not by its position.
+/// Removes the id from an annotated document. The id is found by its key and not by its position,
+/// so the result shows whether anything else changed.
 fn without(form: CdmForm, document: &[u8], id: &str) -> Vec<u8> {
     let text = str::from_utf8(document).unwrap();
     let (begin, end) = match form {
@@ -553,7 +554,8 @@ fn a_document_of_the_greatest_length_is_read_in_time_that_grows_with_it() {
     let row = r#"{"TCA":"2024-02-01T00:00:00","SAT_1_ID":"1","SAT_2_ID":"2"}"#;
     let one = String::from_utf8(bytes("one.xml")).unwrap();
     let cdm = &one[one.find("<cdm").unwrap()..];
-    // These texts would take hours if the code looked at earlier input again and again.
+    // These texts are long enough that reading them would take hours if the reader went back to
+    // earlier input for each line.
     for (form, text) in [
         (CdmForm::Kvn, message.repeat(LEN / message.len())),
         (CdmForm::Kvn, format!("{message}{}", "\r\n".repeat(LEN / 2))),

@@ -1,5 +1,5 @@
-//! Generates Conjunction Data Messages from a seed, in every form and with all spacing that the
-//! standard allows.
+//! Generates Conjunction Data Messages from a seed. The messages cover every form (KVN, XML and
+//! JSON), and all spacing that the standard allows.
 
 use idmint_core::time::UnixTime;
 use idmint_records::conjunction::{
@@ -8,19 +8,19 @@ use idmint_records::conjunction::{
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// A generated document, and what must be read from it.
+/// A generated document, together with the reports and ids that must be read from it.
 pub(crate) struct Made {
     pub(crate) text: Vec<u8>,
     pub(crate) reports: Vec<(UnixTime, u64, u64)>,
-    /// For each message, the id of idmint that it already contains, if any.
+    /// For each message, the conjunction id that idmint wrote into it earlier, or `None`.
     pub(crate) noted: Vec<Option<String>>,
 }
 
-/// The beginning of every idmint id in generated documents.
+/// The text with which every generated id of idmint begins.
 const OURS: &str = "there-";
 
-/// Returns the id of idmint in a message. It is in a comment or in the keyword CONJUNCTION_ID. The
-/// keyword may also contain an id of another originator.
+/// Returns the conjunction id that idmint wrote into a message, either in a comment or as the
+/// keyword CONJUNCTION_ID. Ignores a keyword with an id of another originator.
 pub(crate) fn noted(message: &Message) -> Option<&str> {
     let keyword = message
         .conjunction_id()
@@ -31,7 +31,7 @@ pub(crate) fn noted(message: &Message) -> Option<&str> {
         .map(|noted| noted.text.as_str())
 }
 
-/// Annotates a document. Messages that have no id of idmint get one of `ids`.
+/// Annotates a document. Each message without an id of idmint gets one of `ids`.
 pub(crate) fn annotate<B: AsRef<[u8]>>(document: &Document<B>, ids: &[impl AsRef<str>]) -> Vec<u8> {
     let is_noted = |(message, id): (&Message, &str)| {
         noted(message).is_some()
@@ -100,7 +100,7 @@ fn pick<'a>(random: &mut StdRng, of: &[&'a str]) -> &'a str {
     of[random.random_range(0..of.len())]
 }
 
-/// Generates a time in whole microseconds, and a text for it.
+/// Draws a time in whole microseconds, and writes it in one of the forms that the standard allows.
 fn time(random: &mut StdRng) -> (UnixTime, String) {
     let micros = random.random_range(0..8_000_000_000_000_000_i128);
     let instant = UnixTime::from_nanos(micros * 1_000);

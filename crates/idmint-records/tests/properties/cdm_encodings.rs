@@ -1,5 +1,5 @@
-//! Messages as XML in other encodings than UTF-8. They are read as they declare, and annotating
-//! changes no other byte.
+//! Checks XML documents in encodings other than UTF-8. Each is read in the encoding that it
+//! declares, and annotating changes no byte except for the inserted id.
 
 use idmint_records::conjunction::{CdmForm, Document};
 
@@ -7,8 +7,8 @@ use crate::cdm_documents::annotate;
 
 const ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
-/// Returns a document with two messages. Before, between and after the headers, it has letters
-/// whose length depends on the encoding.
+/// Returns a document with two messages in this encoding. The document contains letters whose
+/// length in bytes depends on the encoding, before, between and after the headers.
 fn document(encoding: &str) -> String {
     let message = |name: &str| {
         format!(
@@ -39,7 +39,7 @@ fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
         .collect()
 }
 
-/// A function that encodes a text.
+/// A function that encodes a text, such as in UTF-16.
 type Encode = fn(&str) -> Vec<u8>;
 
 const ENCODINGS: [(&str, Encode); 5] = [

@@ -1,5 +1,5 @@
-//! Checks idmint against all vectors of Evently other than the encoding of ids: checksums, numbers,
-//! canonical JSON, times and chains.
+//! Checks idmint against all of Evently's vectors except those for the encoding of ids. The vectors
+//! cover checksums, numbers, canonical JSON, times and chains.
 
 use std::collections::BTreeMap;
 
@@ -192,7 +192,8 @@ fn events_with_an_entity_and_a_key_are_checked_by_the_rules_of_their_time() {
         }
         assert_eq!(checker.ledger(), Some(ledger));
     }
-    // An event of 2021 from the middle of a ledger. Of the previous event, only the id is known.
+    // This event of 2021 is from the middle of a ledger. Only the id of its previous event is
+    // known.
     let measured = r#"{"event":"temperature-recorded","entity":"thermostat","key":"thermostat1","meta":{"causation":"1"},
         "data":{"celsius":18.5},"timestamp":"2021-11-16T03:30:47.430415Z","eventId":"0005d0df8d1e990f13658533a0f8f294"}"#;
     let before = EventId::from_text("0005d037167030998488b808a0f8f294").unwrap();
@@ -229,7 +230,7 @@ fn events_with_an_entity_and_a_key_are_checked_by_the_rules_of_their_time() {
             .expect_err(to);
         assert_eq!(error.reason.code(), reason, "{error}");
     }
-    // Events in this form can be checked, but not appended.
+    // Events with an entity and a key can be checked, but not appended.
     let refused = Event::from_json(WITH_KEYS[0].as_bytes()).expect_err("another form");
     assert_eq!(refused.rejection().code(), "unknown_field");
 }

@@ -1,4 +1,4 @@
-//! The id of a conjunction depends only on the second and the two objects.
+//! Checks that the id of a conjunction depends only on its second and its two objects.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn id_of(
     )?)
 }
 
-/// Returns the code for an error that the vectors use.
+/// Returns the code that the vectors use for this error.
 fn reason(error: &ReportError) -> &'static str {
     match error {
         ReportError::TcaTooEarly { .. } => "before_epoch",
@@ -91,7 +91,8 @@ fn every_report_of_the_vectors_gets_its_id() {
         }
         minted += 1;
     }
-    // The other eight rows lack an object, or name the greatest number twice.
+    // Eight of the 28 rows get no id, because they lack an object or name the greatest number
+    // twice.
     assert_eq!(minted, 28 - 8);
 }
 

@@ -15,14 +15,15 @@ use crate::id::format::{Format, Parts};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// The lead, in bits, that the best reading needs over every other reading. If the lead over
-/// another reading is not greater than this, that reading is a rival, and the best reading is
-/// ambiguous.
+/// The lead in evidence, in bits, that the best reading needs over every other reading. With a lead
+/// of 4 bits or less, the other reading is a rival of the best one, and the text is ambiguous. A
+/// lead of 4 bits means that the best reading is 16 times as likely.
 pub(super) const AMBIGUOUS_BITS: f64 = 4.0;
 
-/// The lead, in bits, that the best reading needs over a second plausible reading whose encoding is
-/// at least as usual. This lead is greater than [`AMBIGUOUS_BITS`], because the text itself favors
-/// neither format. It allows for one error in 2^17 texts.
+/// The lead in evidence, in bits, that the best reading needs over another plausible reading whose
+/// encoding is equally usual or more usual. In that case the text itself favors neither format, so
+/// the lead is greater than [`AMBIGUOUS_BITS`]. With this lead, about one text in 2^17 is read
+/// wrongly.
 pub(super) const AMBIGUOUS_BITS_OF_EQUALS: f64 = 17.0;
 
 /// Decodes texts whose format is not known by trying every format and encoding.

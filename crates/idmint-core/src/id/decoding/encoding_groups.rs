@@ -115,8 +115,8 @@ impl EncodingGroups {
                 of_formats[at].push(group);
             }
         }
-        // The encodings of likely formats, with little evidence against their ids, come first.
-        // After a match in one of these, `best` can skip the encodings that follow.
+        // Sort the encodings by the evidence against their ids, so that the likeliest come first.
+        // After a match in an early encoding, `best` can skip the later ones.
         for group in &mut groups {
             group
                 .members

@@ -63,7 +63,8 @@ const EVERYDAY_LEN_MAX: usize = 19;
 const BITS_OF_A_LETTER: f64 = 3.0;
 
 /// The additional evidence against an id with an implausible time, in bits. At most one id in 2^10
-/// has such a time, because a clock ran ahead or because somebody made the id up.
+/// has such a time, either because the clock of its minter ran ahead or because somebody invented
+/// the id.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
 
 /// The maximum age of a recent id. Ids are mostly decoded soon after they were minted. An id

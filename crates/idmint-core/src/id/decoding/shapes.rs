@@ -33,8 +33,8 @@ pub struct Shape<'a> {
 }
 
 impl<'a> DecoderAt<'a> {
-    /// Returns the formats whose ids this text looks like. Meant for texts that are no id, and for
-    /// which [`near_ids`](DecoderAt::near_ids) has no suggestion.
+    /// Returns the formats whose ids this text looks like. Call this function for a text that is
+    /// not an id and for which [`near_ids`](DecoderAt::near_ids) has no suggestion.
     ///
     /// A text looks like an id in three cases: it has the hyphenated groups of an id that was made
     /// with another salt, only its check digits are wrong, or it is one letter shorter or longer
@@ -213,7 +213,8 @@ mod tests {
         let formats = PRESETS.iter().map(|preset| format(preset.name)).collect();
         let decoder = Decoder::new(formats);
         let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-        // A UUID of version 4 without its last digit, and one of the reserved variant.
+        // The first text is a UUID of version 4 without its last digit. The second text has the
+        // bits of the reserved variant, so it resembles the ids of no format.
         for (text, names) in [
             ("f81d4fae7dec41d0a76500a0c91e6bf", ["uuid4"].as_slice()),
             ("f81d4fae7dec01d0076500a0c91e6bf", &[]),
@@ -222,7 +223,8 @@ mod tests {
             let shaped_like = decoder.shaped_like(text, DecodeFilter::default());
             let found: Vec<&str> = shaped_like.iter().map(|shape| shape.name).collect();
             assert_eq!(found, names, "{text}");
-            // 32 places of the missing digit, in the two ways to write a UUID.
+            // The missing digit may be at any of 32 places, and a UUID is written with or without
+            // hyphens.
             assert!(CANDIDATES.get() <= 2 * 32, "{}", CANDIDATES.get());
         }
     }

@@ -28,9 +28,9 @@ const RARITY_OF_ANY: u8 = 32;
 /// may be something else. A heading does not count.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
-/// The maximum number of bits for each line by which a rival explanation may be shorter, if the
-/// lines are clearly ids when each is read by itself. For comparison, the suffixes of TypeIDs have
-/// the constants of a UUID, so a UUID format saves six bits for each line.
+/// The maximum advantage of a rival explanation, in bits for each line, that does not rule out a
+/// format whose ids are clear when each line is read by itself. For comparison, the suffixes of
+/// TypeIDs have the constants of a UUID, so a UUID format saves six bits for each line.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
 /// The minimum number of distinct lines for a finding that relies on lines that are clear by

@@ -338,8 +338,9 @@ mod tests {
                 .fields()
                 .iter()
                 .filter(|field| field.kind == FieldKind::Random);
-            // Ids of one response have the same timestamp. Fields that the clock fills below the
-            // tick are therefore equal, and are left out.
+            // Ids of one response have the same timestamp. In the mode `clock`, `random_a` holds a
+            // part of that timestamp. It never changes within a response, so the test leaves it
+            // out.
             let fields = fields
                 .filter(|field| format.monotonic != Monotonic::Clock || field.name != "random_a");
             assert_eq!(
@@ -524,7 +525,8 @@ mod tests {
                     last = ids[ids.len() - 1];
                     hand.advance(std::time::Duration::from_nanos(u64::from(step % 5) * 100));
                 }
-                // The 20 000 parts take five ticks. The clock is in the last of them.
+                // The responses take 20 000 parts, which are nearly five ticks of 4 096 parts.
+                // Meanwhile the clock also advances into the last of these ticks.
                 let time = minter
                     .format()
                     .split(last)
@@ -550,7 +552,7 @@ mod tests {
             hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
             let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
             let parts = minters[0].format().split(id).expect("an id");
-            // The previous id already took this part of the tick.
+            // If the previous id already took this part of the tick, the id gets the next part.
             let taken = nanos == 244 || nanos == 245;
             let nanos = u128::from(nanos);
             assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// Unit: parts of a tick. A tick has [`Monotonic::PARTS_OF_TICK`] parts. Parts are counted from the
 /// tick in which the process began.
 ///
-/// Bounds: a part lasts at least one nanosecond, so 64 bits suffice for more than 500 years.
+/// Bounds: 64 bits suffice for more than 500 years, because a part lasts at least one nanosecond.
 #[derive(Debug)]
 pub(super) struct TickParts {
     /// The tick that contains part 0, in ticks since the epoch.

@@ -12,9 +12,9 @@ use crate::minting::batch::{Batch, BatchRequest, MintCounters};
 use crate::minting::session_start::SessionStart;
 use crate::time::{Tick, UnixNanos};
 
-/// Formats with ticks of this length or longer have no lead: their ids are never ahead of the
-/// clock. A lead is at least one tick, and with such long ticks users would notice that the times
-/// of ids are in the future.
+/// Formats with ticks of this length or longer have no lead, which means that their ids are never
+/// ahead of the clock. A lead is at least one tick. With such long ticks, users would notice ids
+/// whose times are in the future.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
 /// Mints one sequenced format during one session, on all lanes (worker numbers) of this node.
@@ -497,7 +497,7 @@ fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lan
     let lanes = u128::try_from(lanes).expect("lanes are few");
     let count = (waited + u128::from(lead_ticks) + 1)
         .saturating_mul(u128::from(shape.steps.per_tick) * lanes);
-    // The count of a request has at most 64 bits, so a greater maximum makes no difference.
+    // A request counts its ids in 64 bits, so a greater maximum would make no difference.
     u64::try_from(count.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
 }
 

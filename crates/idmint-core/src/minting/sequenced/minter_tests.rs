@@ -75,7 +75,8 @@ fn custom(tick: &str, fields: &str) -> Format {
 #[test]
 fn no_request_is_held_while_a_lane_is_free() {
     let minter = at_start(preset("snowflake"));
-    // A lane has 4 096 ids for the current tick, and for each of the five ticks of the lead.
+    // Each lane can mint 4 096 ids immediately for the current tick, and 4 096 for each of the five
+    // ticks of the lead. A request for 6 x 4 096 ids therefore uses up one lane.
     let due = |_| {
         reserve(&minter, 6 * 4096)
             .expect("all lanes together have them")
@@ -163,8 +164,8 @@ fn a_start_ahead_of_its_clock_takes_as_much_of_every_lane() {
     let mut granted = reserve(&minter, 1000).expect("125 of each of eight lanes");
     let ids = ids(&mut granted);
     assert!(ids.is_sorted_by(|a, b| a < b));
-    // The last of 125 stamps would be 124 / 1296 s after the start. Minting at half speed, this
-    // takes twice as long.
+    // The last of 125 stamps is 124 / 1 296 s after the start. The session mints at half speed, so
+    // its id is due after twice that time, which is 191 ms.
     let due = granted.due.expect("nothing is free yet").since(hand.wall());
     assert!(
         (Duration::from_millis(191)..Duration::from_millis(193)).contains(&due),

@@ -458,8 +458,8 @@ impl Sequencer {
     /// `true` if a stamp at or above the hint `refill` was handed out.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
         let next = self.state.next.load(Ordering::Relaxed);
-        // If `next` is still the first stamp, no stamp was handed out, even if the first stamp is
-        // above `refill`.
+        // If `next` is still the first stamp, the sequencer has handed out no stamp. This also
+        // holds if the first stamp is above `refill`.
         next != self.first && self.needs_refill(next)
     }
 

@@ -159,8 +159,8 @@ fn a_spread_run_needs_a_horizon_that_covers_it_with_all_that_is_skipped() {
         Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
     let tick = START.after(Duration::from_millis(1));
     let moment = CatchUp::new(START, START).at(tick);
-    // 39 stamps are skipped at the beginning of the tick. A horizon that covers only the first ten
-    // stamps of the tick is therefore not enough.
+    // The first run of this tick skips 39 stamps because of the spread. A horizon that covers only
+    // the first ten stamps of the tick is therefore not enough.
     let horizon = sequencer.line.instant_covering(4096 + 10);
     sequencer.raise(horizon, horizon);
     let Err(Shortage::Horizon { needed }) = sequencer.reserve(1, &moment, NO_WAIT) else {
@@ -179,7 +179,9 @@ fn a_spread_run_needs_a_horizon_that_covers_it_with_all_that_is_skipped() {
 
 #[test]
 fn where_stamps_end_nothing_is_skipped_into_those_of_others() {
-    // Tests the end of the 64-bit range, which is later than any process runs.
+    // Checks that the sequencer reports its end instead of wrapping around to stamps that it has
+    // already handed out. The end is that of the 64-bit range, which no process reaches in
+    // practice.
     let line = StampLine::new(
         "1ns".parse().expect("a tick"),
         UnixTime::EPOCH,

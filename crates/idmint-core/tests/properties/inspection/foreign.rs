@@ -44,7 +44,8 @@ fn texts(letters: &[u8], len: usize, count: usize, random: &mut StdRng) -> Vec<S
     (0..count).map(|_| text(letters, len, random)).collect()
 }
 
-/// Returns `count` ascending timestamps within the last `span` nanoseconds, in multiples of `unit`.
+/// Returns `count` ascending timestamps within the last `span` nanoseconds. Each timestamp is a
+/// multiple of `unit` nanoseconds.
 fn moments(span: u64, unit: u64, count: usize, now: u64, random: &mut StdRng) -> Vec<String> {
     let mut moments: Vec<u64> = (0..count)
         .map(|_| (now - random.random_range(0..span)) / unit)
@@ -673,8 +674,8 @@ fn crockford(value: u128) -> String {
         .collect()
 }
 
-/// Draws a layout: its epoch in seconds, its tick in nanoseconds, and the number of bits below the
-/// time.
+/// Draws the parameters of a layout: the epoch in seconds, the tick in nanoseconds, and the number
+/// of bits below the time.
 pub(super) fn any_layout(random: &mut StdRng) -> (u64, u64, u32) {
     let epoch = random.random_range(year(2000)..year(2026));
     let unit = [1_000_000, 10_000_000, 100_000_000, SECOND][random.random_range(0..4)];
@@ -682,8 +683,8 @@ pub(super) fn any_layout(random: &mut StdRng) -> (u64, u64, u32) {
     (epoch, unit, rest_bits)
 }
 
-/// Returns ids of a layout that [`any_layout`] drew. One to three workers minted them with a
-/// counter, during a minute to a year. That time ended between a moment and five years ago.
+/// Returns ids of a layout that [`any_layout`] drew. One to three workers minted them, each with a
+/// counter. Minting lasted between a minute and a year, and ended at most five years ago.
 pub(super) fn column_of_layout(
     epoch: u64,
     unit: u64,

@@ -1,5 +1,5 @@
-//! Columns of ids as real generators produce them: during a span of time, by a few workers, with
-//! counters that start again at zero.
+//! Generates columns of ids like those of real generators. A few workers mint the ids during a span
+//! of time, with counters that start again at zero.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 /// The time span in which the ids of a column were minted.
 pub(super) struct Span {
     pub(super) name: &'static str,
-    /// The age of the last id, in seconds.
+    /// The age of the newest id, in seconds.
     until: u64,
     seconds: u64,
 }
@@ -81,7 +81,8 @@ pub(super) fn column_of(
         .map(|_| random.random_range(from..=until))
         .collect();
     times.sort_unstable();
-    // Numbers that each worker keeps in all of its ids, and that distinguish it from other workers.
+    // For each worker, the field values that are the same in all of its ids, such as its worker
+    // number.
     let kept: Vec<BTreeMap<String, u128>> = (0..workers)
         .map(|at| {
             let fields = format
@@ -144,7 +145,7 @@ pub(super) fn column_of(
             .map(|field| match (field.constant, field.kind) {
                 (Some(constant), _) => constant,
                 (None, FieldKind::Time) => ticks / field.scale % (field.max + 1),
-                // UUID generators choose their clock sequence once, when they start.
+                // A UUID generator chooses its clock sequence once, when it starts.
                 (None, FieldKind::Sequence) if format.name.starts_with("uuid") => {
                     kept[worker][&field.name]
                 }

@@ -1,5 +1,5 @@
-//! A verdict on a column is right or missing, but never wrong. The tests use columns of every
-//! format, mixtures of formats, and values that are not ids.
+//! Checks that a verdict on a column may be missing, but is never wrong. The columns contain ids of
+//! each format, mixtures of formats, and values that are not ids.
 
 mod foreign;
 mod minted;
@@ -20,7 +20,8 @@ use minted::{SPANS, column_of};
 
 use crate::NOW;
 
-/// Two custom formats: invoice numbers with eight letters, and a service whose tick is a minute.
+/// Two custom formats: invoice numbers with eight letters, and ids of a service whose tick is a
+/// minute.
 const CUSTOM: [(&str, &str); 2] = [
     (
         "invoice",
@@ -68,8 +69,8 @@ fn formats() -> Vec<Arc<Format>> {
     built_in.chain(custom).map(Arc::new).collect()
 }
 
-/// Returns the verdict on a column. It is the format, the certainty and the evidence in bits, or
-/// else the reason why there is no verdict, and the candidates.
+/// Returns the verdict on a column. The verdict is the format with its certainty and its evidence
+/// in bits. If no format was found, it is the reason and the candidates.
 fn judge(
     decoder: &Decoder,
     lines: &[String],

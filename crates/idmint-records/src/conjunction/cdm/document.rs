@@ -1,4 +1,4 @@
-//! A document with one or more Conjunction Data Messages. It can be read, and returned with a
+//! Reads a document with one or more Conjunction Data Messages. The document can be returned with a
 //! conjunction id inserted into each message.
 
 use super::draft::Message;

@@ -1,5 +1,5 @@
-//! A Conjunction Data Message, and its draft while it is being read. All forms (KVN, XML and JSON)
-//! share this code.
+//! Reads the values of one Conjunction Data Message into a draft, and completes the draft to a
+//! message. The readers of all forms (KVN, XML and JSON) share this code.
 
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
@@ -180,8 +180,8 @@ fn check_new<T>(known: &Option<(T, u64)>, line: u64, name: &str) -> Result<(), C
     Err(CdmError::of(line, name, "duplicate_key", message))
 }
 
-/// Records a conjunction id. A message may repeat an id, but not contain a different one under the
-/// same name.
+/// Records a conjunction id in `known`. A message may repeat the same id, but must not contain two
+/// different ids under the same name.
 fn note_id(
     known: &mut Option<ExistingId>,
     name: &str,

@@ -73,9 +73,8 @@ impl Element {
     }
 }
 
-/// Reads every message of an XML document.
-///
-/// `origin` is the encoding that the document had before it was converted to UTF-8.
+/// Reads every message of an XML document, which was converted to UTF-8. `origin` is the encoding
+/// that the document had before.
 pub(super) fn read<'a>(
     document: &'a [u8],
     origin: Origin,

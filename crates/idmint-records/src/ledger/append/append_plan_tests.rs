@@ -251,7 +251,8 @@ fn a_time_is_at_most_five_seconds_ahead_of_the_clock() {
         }
     );
     assert_eq!(error.code(), "out_of_range");
-    // The first event of a ledger may not be too far ahead of the clock either.
+    // Also check the first event of a ledger, whose timestamp must not be too far ahead of the
+    // clock either.
     let request = create(with_time("genesis", most + 1));
     assert!(matches!(
         refuse(&request, None, NOW),
@@ -276,7 +277,8 @@ fn nothing_follows_the_last_time_there_is() {
         0,
     );
     assert_eq!((error, error.code()), (PlaceError::TimeEnded, "overflow"));
-    // Adding the five seconds to the last possible time must not overflow.
+    // The last allowed time is five seconds ahead of the clock. Computing it near the last possible
+    // time must not overflow.
     let request = append(genesis.id.ledger(), vec![event("a", "")], None);
     assert_eq!(times(&plan(&request, Some(genesis), last)), [last]);
 }
@@ -380,8 +382,8 @@ fn events_with_and_without_a_time_stand_in_one_chain() {
         (2, 7, Some(mark(2)))
     );
 
-    // The id of each event must be computed from the event and the previous id, as a checker of the
-    // chain expects.
+    // Recompute the id of each event from the event and the previous id, as a checker of the chain
+    // does.
     let mut previous = head.id;
     for (link, (place, event)) in plan.links().zip((2..).zip(&events)) {
         let id = event.seal(link.id.timestamp(), head.id.ledger(), previous);

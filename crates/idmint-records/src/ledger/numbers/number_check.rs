@@ -1,4 +1,4 @@
-//! Check characters at the end of a number's text. They reveal a mistyped number.
+//! Check characters at the end of a number's text, which reveal a mistyped number.
 
 use idmint_core::id::mod_97_check;
 

@@ -461,7 +461,7 @@ mod tests {
             (Some(one.given.head()), at(50))
         );
         assert_eq!(three.given.by.as_deref(), Some("the token `t`"));
-        // If the configured start changes, a series that has already begun is not affected.
+        // Change the configured start after the series has begun. The next number must not change.
         let later = plan(
             &request(
                 "c",
@@ -519,7 +519,8 @@ mod tests {
         let asked = request("a", 2, bounds);
         let given = plan(&asked, None, 50).given;
         assert_eq!(asked.replay(given.clone()), Ok(given.clone()));
-        // Sending a request again also succeeds after the series has ended.
+        // A request can be repeated even after the series has ended, because it gets its earlier
+        // numbers.
         let ended = request("a", 2, NumberBounds { start: 1, max: 2 });
         assert_eq!(ended.replay(given.clone()), Ok(given.clone()));
         let other = request("a", 3, bounds).replay(given);

@@ -3,8 +3,8 @@
 
 use super::series_name::SeriesName;
 
-/// The maximum length of a template in bytes. `WIDTH_MAX` is the greatest width (minimum number of
-/// digits) that a template can ask for.
+/// The maximum length of a template in bytes. The constant `WIDTH_MAX` next to it is the greatest
+/// width (minimum number of digits) that a template can ask for.
 const LEN_MAX: usize = 128;
 const WIDTH_MAX: usize = 19;
 

@@ -28,9 +28,9 @@ pub(crate) const CHUNK_MAX: usize = 64;
 pub(crate) struct Endings<'a> {
     /// Every ending, in ascending order of the numbers that the two letters stand for.
     letters: &'a [[u8; 2]],
-    /// From this number on, texts with the same beginning (all but the last two letters) have the
-    /// same length. In decimal without leading zeros, this is 100, because 7 and 42 both have an
-    /// empty beginning.
+    /// The smallest number from which texts with the same beginning also have the same length. The
+    /// beginning of a text is everything except its last two letters. In decimal without leading
+    /// zeros, the smallest number is 100, because 7 and 42 both have an empty beginning.
     from: u128,
 }
 
