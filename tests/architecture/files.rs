@@ -1,5 +1,5 @@
-//! Rules for every file: a purpose on its first line, a name that says something, and the lints that guard the clock and
-//! the disk.
+//! Checks rules for every Rust file. Each file must state its purpose on its first line and must
+//! have a meaningful name. Each crate must enable the lints that guard the clock and the disk.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use crate::{crates, read, rust_files};
 
 const ALL: [&str; 4] = ["src", "crates", "tests", "benches"];
 
-/// Names that say nothing about what is inside.
+/// File and folder names that say nothing about the content.
 const EMPTY_NAMES: [&str; 7] = [
     "utils", "util", "helpers", "helper", "common", "misc", "shared",
 ];
 
-/// The lint that keeps other crates from reading the wall clock and writing files.
+/// The lint that reports code which reads the wall clock or writes files.
 const LINT: &str = "clippy::disallowed_methods";
 
 fn states_its_purpose(text: &str) -> bool {
@@ -69,9 +69,10 @@ fn every_crate_is_guarded_against_the_wall_clock_and_the_disk() {
         .map(|name| format!("crates/{name}/src/lib.rs"));
     for path in libraries.chain(["src/lib.rs".to_owned(), "src/main.rs".to_owned()]) {
         let expected = match path.as_str() {
-            // Writes files. Reading the clock is left to idmint-core there, too.
+            // This crate writes files, so it turns the lint off with `expect`. It must leave
+            // reading the clock to idmint-core, like every other crate.
             "crates/idmint-storage/src/lib.rs" => "expect",
-            // Only tests use it.
+            // Only tests use this crate, so it may read the clock and write files.
             "crates/idmint-testing/src/lib.rs" => continue,
             _ => "#![cfg_attr(not(test), warn(clippy::disallowed_methods))]",
         };

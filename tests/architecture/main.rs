@@ -1,4 +1,5 @@
-//! What crates cannot express: the walls by name, rules for every file, and the public names of what is published.
+//! Checks rules of the architecture that Cargo cannot enforce: which crate may depend on which
+//! package, rules for every file, and the public names of the published crates.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,17 +10,17 @@ mod walls;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the workspace.
+/// Returns the root folder of the workspace.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The text of a file of the workspace.
+/// Returns the text of a file. `path` is relative to the root of the workspace.
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The names of the crates below `crates/`, in order.
+/// Returns the names of the crates below `crates/`, sorted.
 fn crates() -> Vec<String> {
     let entries = fs::read_dir(root().join("crates")).unwrap();
     let mut names: Vec<String> = entries
@@ -30,7 +31,8 @@ fn crates() -> Vec<String> {
     names
 }
 
-/// Every Rust file below these folders of the workspace, in order, by its path from the root.
+/// Returns the path of every Rust file below these folders, sorted. Paths are relative to the root
+/// of the workspace.
 fn rust_files(folders: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();

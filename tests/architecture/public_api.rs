@@ -1,6 +1,7 @@
-//! The public names of the crates that are published, compared with `public-api.txt`.
+//! Compares the public names of the published crates with the list in `public-api.txt`.
 //!
-//! `UPDATE_DOCS=1 cargo test --test architecture` writes that file anew. Review its diff: a removed name breaks callers.
+//! `UPDATE_DOCS=1 cargo test --test architecture` writes the list again. Review its diff, because a
+//! removed name breaks callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,14 +13,15 @@ use crate::{read, root, rust_files};
 
 const SNAPSHOT: &str = "tests/architecture/public-api.txt";
 
-/// The published crates, and the folder of the source of each.
+/// The published crates, each with the folder of its source code.
 const PUBLISHED: [(&str, &str); 3] = [
     ("idmint", "src"),
     ("idmint-client", "crates/idmint-client/src"),
     ("idmint-core", "crates/idmint-core/src"),
 ];
 
-/// Every public path of a crate: what its modules define or export, and the methods of those types.
+/// Returns every public path of a crate: the items that its modules define or export, and the
+/// methods of public types.
 fn public_names(source: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut modules = vec![(String::new(), format!("{source}/lib.rs"))];
@@ -64,7 +66,7 @@ fn public_names(source: &str) -> BTreeSet<String> {
     names
 }
 
-/// The file of a module that another one declares.
+/// Returns the file of the module `name`, which the file `parent` declares.
 fn file_of(parent: &str, name: &str) -> String {
     let (folder, file) = parent.rsplit_once('/').unwrap();
     let folder = match file {
@@ -110,7 +112,7 @@ fn used(tree: &UseTree, tell: &mut impl FnMut(String)) {
     }
 }
 
-/// The public inherent functions of each type of a crate.
+/// Returns the names of the public inherent functions for each type of a crate.
 fn methods(source: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut methods: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in rust_files(&[source]) {
@@ -144,7 +146,8 @@ fn methods(source: &str) -> BTreeMap<String, BTreeSet<String>> {
     methods
 }
 
-/// The method that the macro `named!` gives an enum, and the enum.
+/// Parses the input of the macro `named!`. Returns the enum, and the method that the macro adds to
+/// it.
 fn named(input: ParseStream<'_>) -> syn::Result<(String, String)> {
     let mut method = "name".to_owned();
     if input.parse::<Option<Token![fn]>>()?.is_some() {
@@ -158,7 +161,7 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// `true` if an item is left out of the documentation, or is there for tests only.
+/// `true` if an item is hidden from the documentation or exists only in tests.
 fn is_hidden(item: &Item) -> bool {
     match item {
         Item::Mod(item) => is_gated(&item.attrs),
@@ -205,7 +208,8 @@ fn the_public_names_are_those_of_the_snapshot() {
     );
 }
 
-/// `true` if a path names an item, and no method or module.
+/// `true` if the last part of a path names a type, a function or a constant, and not a method or a
+/// module.
 fn is_type_or_function(name: &str) -> bool {
     let mut parts = name.rsplit("::");
     let own = parts.next().unwrap_or_default();

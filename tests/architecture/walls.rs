@@ -1,14 +1,14 @@
-//! Which packages each crate may be built with.
+//! Checks which packages each crate may depend on.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::{crates, read, root};
 
-/// Packages that a default build may have, the program's own crates among them.
+/// The maximum number of packages in a default build, including the crates of this workspace.
 const PACKAGES_MAX: usize = 200;
 
-/// Runs cargo in the workspace, without the network, and returns what it prints.
+/// Runs cargo in the workspace without network access, and returns its output.
 fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
@@ -24,7 +24,8 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The names of all packages that a package is built with, itself included.
+/// Returns the names of all packages that `package` depends on, directly or indirectly. The result
+/// includes `package` itself.
 fn packages_of(package: &str, edges: &str) -> BTreeSet<String> {
     let tree = cargo(&["tree", "-p", package, "-e", edges, "--prefix", "none"]);
     let name = |line: &str| line.split(' ').next().map(str::to_owned);

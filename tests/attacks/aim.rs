@@ -1,4 +1,4 @@
-//! The target of an attack, and counters of the traffic and the reactions of the server.
+//! The target of an attack, and counters of the attackers' traffic and the server's reactions.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,73 +13,74 @@ use tokio_util::sync::CancellationToken;
 
 use super::door::Door;
 
-/// Time over which attackers arrive, and leave again. If all arrived at once, the test would
-/// measure how long a machine with few cores takes to open that many connections.
+/// The time over which the attackers connect, one after another. They disconnect over the same
+/// time. If all of them connected at once, the test would measure how long a machine with few cores
+/// takes to open that many connections.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
-/// The protocol that attackers use.
+/// The protocol that the attackers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// HTTP/1.1 without TLS.
     Http1,
     /// HTTP/2 without TLS.
     Http2,
-    /// TLS. Carries HTTP/1.1, unless the attack consists of HTTP/2 frames.
+    /// TLS, with HTTP/1.1 inside. Attacks that consist of HTTP/2 frames use HTTP/2 inside.
     Tls,
 }
 
-/// The protocol and the number of addresses of the attackers.
+/// One way to carry out an attack: a protocol, and the number of source addresses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) protocol: Protocol,
-    /// Number of source addresses, from 127.0.0.2 up. The honest caller uses 127.0.0.1.
+    /// The number of source addresses, counted from 127.0.0.2. The honest caller uses 127.0.0.1.
     pub(crate) addresses: usize,
 }
 
-/// The server under attack.
+/// The server under attack, which is either the service or the control (a process that discards
+/// everything).
 #[derive(Clone)]
 pub(crate) struct Aim {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
     addresses: usize,
-    /// The TLS configuration of attackers that speak the protocol, or `None` without TLS.
+    /// The TLS configuration of the attackers, or `None` if they connect without TLS.
     pub(crate) encryption: Option<Arc<ClientConfig>>,
-    /// The door of honest callers to the service, both when the service and when the control is
-    /// attacked.
+    /// Connects honest callers. They always call the service, even while the control is attacked.
     pub(crate) door: Door,
     pub(crate) deeds: Arc<Deeds>,
-    /// Cancelled when the attackers are to leave.
+    /// A token that the test cancels when the attackers must disconnect.
     pub(crate) is_over: CancellationToken,
 }
 
-/// Counters of the attackers' actions and the server's reactions. All attackers add to the
+/// Counters of the attackers' actions and the server's reactions. All attackers add to these
 /// counters, and the test polls them.
 #[derive(Default)]
 pub(crate) struct Deeds {
-    /// Connections opened.
+    /// Connections that the attackers opened.
     pub(crate) connections: Counter,
-    /// Failed attempts to connect.
+    /// Attempts to connect that failed.
     pub(crate) not_connected: Counter,
-    /// The highest number of connections open at the same time.
+    /// The highest number of connections that were open at the same time.
     pub(crate) open_at_once: Counter,
     open: Counter,
-    /// Bytes accepted by the kernel.
+    /// Bytes that the attackers have written to their sockets.
     pub(crate) bytes: Counter,
-    /// Bytes of HTTP/1 responses received.
+    /// Bytes of HTTP/1 responses that the attackers received.
     pub(crate) received: Counter,
-    /// Complete requests sent.
+    /// Complete requests that the attackers sent.
     pub(crate) requests: Counter,
-    /// HTTP/2 frames sent.
+    /// HTTP/2 frames that the attackers sent.
     pub(crate) frames: Counter,
-    /// RST_STREAM and GOAWAY frames received.
+    /// RST_STREAM and GOAWAY frames that the attackers received.
     pub(crate) resets: Counter,
-    /// Connections closed by the server.
+    /// Connections that the server closed.
     pub(crate) cut: Counter,
     statuses: Mutex<BTreeMap<u16, u64>>,
 }
 
-/// A counter that all attackers add to. `Relaxed` is enough, because no other memory depends on its
-/// value.
+/// A counter to which all attackers add. Ordering: Relaxed, because no other memory depends on the
+/// counter.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -122,8 +123,8 @@ impl Aim {
         SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0))
     }
 
-    /// Starts `count` attackers. They arrive one after the other within [`ARRIVAL`], and leave in
-    /// the same order after the attack.
+    /// Starts `count` attackers. They connect one after another within [`ARRIVAL`], and disconnect
+    /// in the same order after the attack.
     pub(crate) fn attackers<F>(
         &self,
         count: usize,

@@ -1,5 +1,5 @@
-//! Requests of attackers in each protocol: sent again and again, or sent without reading a
-//! response.
+//! Sends requests of attackers in each protocol. An attacker either repeats its request as soon as
+//! it has a response, or never reads a response.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::attacker::{Attacker, COME_AGAIN};
 use super::frames::{Field, bodiless};
 use idmint_testing::http1::request;
 
-/// A request that has not been encoded for a protocol yet.
+/// A request, in a form that can be encoded for each protocol.
 #[derive(Clone)]
 pub(crate) struct Ask {
     method: &'static str,
@@ -50,7 +50,8 @@ impl Ask {
         }
     }
 
-    /// Creates a POST request with one text per line, which asks for a response in lines.
+    /// Creates a POST request whose body has one text on each line. The response is requested in
+    /// lines, too.
     pub(crate) fn post_lines(target: &str, body: String) -> Ask {
         Ask {
             fields: &[("content-type", "text/plain"), ("accept", "text/plain")],
@@ -84,7 +85,7 @@ impl Ask {
             .expect("a sound request")
     }
 
-    /// Encodes the request as HTTP/2 frames of this stream.
+    /// Encodes the request as HTTP/2 frames of the stream `stream`.
     fn frames(&self, stream: u32) -> Vec<u8> {
         assert!(
             self.body.is_empty() && self.fields.is_empty(),
@@ -102,8 +103,8 @@ impl Ask {
     }
 }
 
-/// Starts `callers` attackers. Each sends the request `times` times at once, reads all responses,
-/// and starts over.
+/// Starts `callers` attackers. Each attacker sends the request `times` times at once, reads all
+/// responses, and then repeats this.
 pub(crate) fn again(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> JoinSet<()> {
     match aim.protocol {
         Protocol::Http1 | Protocol::Tls => again_by_http1(aim, callers, ask, times),
@@ -145,7 +146,7 @@ fn again_by_http2(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> JoinSet
     })
 }
 
-/// Sends the request on `times` streams at once, again and again until the server closes the
+/// Sends the request on `times` streams at once. Repeats this until the server closes the
 /// connection.
 async fn ask_streams(mut attacker: Attacker, ask: &Ask, times: usize) {
     let stream = std::mem::replace(&mut attacker.stream, Box::new(tokio::io::empty()));
@@ -181,11 +182,11 @@ async fn ask_streams(mut attacker: Attacker, ask: &Ask, times: usize) {
     attacker.deeds.cut.add(1);
 }
 
-/// Starts `callers` attackers. Each sends the request `times` times at once, with a small receive
-/// buffer, and reads nothing. An attacker reconnects as soon as its connection was closed.
+/// Starts `callers` attackers that never read. Each sends the request `times` times at once,
+/// through a small receive buffer. If the server closes the connection, the attacker reconnects.
 pub(crate) fn unread(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> JoinSet<()> {
-    /// The receive buffer of the kernel. It is small, so that the rest of the response stays on the
-    /// server.
+    /// The size of the kernel's receive buffer in bytes. The buffer is small, so that most of the
+    /// response stays on the server.
     const RECEIVE_LEN: u32 = 2_304;
     let asks: Arc<[u8]> = match aim.protocol {
         Protocol::Http1 | Protocol::Tls => ask.http1().repeat(times).into_bytes().into(),
@@ -204,7 +205,8 @@ pub(crate) fn unread(aim: &Aim, callers: usize, ask: &Ask, times: usize) -> Join
                 }
                 let is_sent = attacker.send(&asks).await;
                 attacker.deeds.requests.add(if is_sent { times } else { 0 });
-                // A write that requests nothing reveals whether the connection is still open.
+                // Write something that is not a request, to find out whether the connection is
+                // still open.
                 while attacker.send_nothing(&aim).await {
                     sleep(COME_AGAIN).await;
                 }

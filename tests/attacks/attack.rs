@@ -1,5 +1,5 @@
-//! All attacks: the traffic of each, how the test sees that the traffic was sent, and how it sees
-//! that the service defended itself.
+//! Defines all attacks. Each attack has its traffic, a check that enough traffic was sent, and a
+//! check that the service defended itself.
 
 use std::fs::File;
 use std::process::Command;
@@ -19,22 +19,22 @@ pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) node: Node,
     pub(crate) come: Come,
-    /// The request that the control answers, with the length of the response. `None` if attackers
-    /// do not wait for responses.
+    /// Returns the request that the control answers, and the length of the response in bytes.
+    /// `None` if the attackers do not wait for responses.
     pub(crate) control: Option<fn() -> (Ask, usize)>,
-    /// Starts the attack, which lasts until the set is dropped.
+    /// Starts the attackers. The attack lasts until the returned set is dropped.
     pub(crate) begin: fn(&Aim) -> JoinSet<()>,
     /// `true` if the attack consists of HTTP/2 frames, with or without TLS.
     pub(crate) has_frames: bool,
-    /// Returns `true` if the attackers did enough for this to count as the attack.
+    /// Returns `true` if the attackers sent enough for a valid test.
     pub(crate) is_made: fn(&Deeds) -> bool,
-    /// Returns `true` if the counters show that the service noticed the attack.
+    /// Returns `true` if the counters show that the service detected the attack and limited it.
     pub(crate) is_met: fn(&Deeds, &Shed) -> bool,
     pub(crate) bounds: Bounds,
 }
 
 impl Attack {
-    /// Returns the lengths of a request and of a response of the control.
+    /// Returns the length of a request to the control, and the length of its response.
     pub(crate) fn control_lengths(&self) -> (usize, usize) {
         self.control.map_or((0, 0), |control| {
             let (ask, answer_len) = control();
@@ -42,10 +42,10 @@ impl Attack {
         })
     }
 
-    /// Returns the ways in which the attackers come, to be tried in turn. An attack over several
-    /// protocols is repeated for each number of `addresses`.
+    /// Returns the ways to carry out the attack: each combination of a protocol and a number of
+    /// source addresses. An attack that uses a single protocol has only one way.
     pub(crate) fn ways(&self, addresses: &[usize]) -> Vec<Way> {
-        /// Number of addresses of attacks that use a single protocol.
+        /// The number of source addresses of an attack that uses a single protocol.
         const ADDRESSES: usize = 8;
         match self.come {
             Come::By(protocol) => vec![Way {
@@ -64,42 +64,43 @@ impl Attack {
         }
     }
 
-    /// Returns the ALPN protocol. Attacks of HTTP/2 frames use `h2` over TLS, too.
+    /// Returns the ALPN name of the protocol inside TLS: `h2` for attacks that consist of HTTP/2
+    /// frames, and `http/1.1` otherwise.
     pub(crate) fn alpn(&self) -> &'static str {
         if self.has_frames { "h2" } else { "http/1.1" }
     }
 }
 
-/// The protocols of an attack.
+/// The protocols over which an attack is carried out.
 #[derive(Clone, Copy)]
 pub(crate) enum Come {
     By(Protocol),
-    /// Each of these protocols, from several numbers of addresses.
+    /// Each of these protocols, in combination with each number of source addresses.
     ByEach(&'static [Protocol]),
 }
 
 const ANY_PROTOCOL: Come = Come::ByEach(&[Protocol::Http1, Protocol::Http2, Protocol::Tls]);
 const FRAMES: Come = Come::ByEach(&[Protocol::Http2, Protocol::Tls]);
 
-/// The setup of the service under attack.
+/// The setup of the service that is attacked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
     Default,
-    /// Few file descriptors, so that callers can use all of them.
+    /// A service with so few file descriptors that its callers can use all of them.
     FewDescriptors,
-    /// Ledgers with long appends.
+    /// A service with ledgers whose appends have the maximum length.
     LongLedgers,
-    /// A ledger with one page of events.
+    /// A service with a ledger that has one page of events.
     Page,
-    /// Log level `trace`, written to a pipe that nobody reads.
+    /// A service that logs at the level `trace` into a pipe that nobody reads.
     UnreadLog,
 }
 
 const LOG_PIPE: &str = "log.pipe";
 
 impl Node {
-    /// Starts the service on the servers' core. For TLS, the service uses the certificate in its
-    /// folder.
+    /// Starts the service on the CPU core for servers. With TLS, the service uses the certificate
+    /// in the folder `home`.
     pub(crate) fn start(self, home: &Home, protocol: Protocol) -> Service {
         let mut command = on_core_of_servers(&home.serve());
         if protocol == Protocol::Tls {
@@ -122,7 +123,7 @@ impl Node {
         }
     }
 
-    /// Stores the data that the service needs before the attack.
+    /// Stores the data that the service must have before the attack.
     pub(crate) fn prepare(self, door: &Door) {
         match self {
             Node::LongLedgers => listed::prepare(door),
@@ -131,7 +132,8 @@ impl Node {
         }
     }
 
-    /// Creates the pipe of the log. The caller must hold the file open and never read it.
+    /// Creates the pipe for the log of the service, if this setup needs one. The caller must keep
+    /// the returned file open, and must never read it.
     pub(crate) fn log_pipe(self, home: &Home) -> Option<File> {
         (self == Node::UnreadLog).then(|| {
             let pipe = home.path(LOG_PIPE);
@@ -142,13 +144,14 @@ impl Node {
                     .unwrap()
                     .success()
             );
-            // Opening the pipe for both reading and writing does not wait for the writer.
+            // Open the pipe for reading and writing, because opening it only for reading would wait
+            // for the service.
             File::options().read(true).write(true).open(pipe).unwrap()
         })
     }
 }
 
-/// Returns the door that honest callers use to reach a service.
+/// Returns the way for honest callers to connect to a service.
 pub(crate) fn door(home: &Home, service: &Service, protocol: Protocol) -> Door {
     match protocol {
         Protocol::Tls => Door::by_tls(service.address(), handshakes::certificate(home)),
@@ -168,7 +171,8 @@ const DEFAULT: Attack = Attack {
     bounds: Bounds::USUAL,
 };
 
-/// Creates a flood of frames that the frame allowance of the service stops.
+/// Creates an attack with a flood of frames. The service stops the flood by its own limit of frames
+/// for each connection.
 const fn flood(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
     Attack {
         name,
@@ -181,7 +185,7 @@ const fn flood(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
     }
 }
 
-/// Creates a flood that hyper or h2 stops.
+/// Creates an attack with a flood of frames that the libraries hyper or h2 stop.
 const fn flood_known(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
     Attack {
         is_met: |deeds, _| deeds.cut.get() > 0,
@@ -189,7 +193,7 @@ const fn flood_known(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Atta
     }
 }
 
-/// All attacks, most dangerous first.
+/// All attacks, sorted from the most to the least dangerous.
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
         name: "HTTP/2, a window of zero: 60 connections of 100 long answers",
@@ -227,7 +231,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "4 500 requests whose bodies come a byte a second",
-        // Over TLS, this many callers would be a flood of handshakes, which is another attack.
+        // Use only HTTP/1.1, because so many TLS connections would be a flood of handshakes, which
+        // another attack covers.
         come: Come::ByEach(&[Protocol::Http1]),
         begin: slow::bodies_by_the_second,
         is_made: |deeds| deeds.requests.get() + deeds.cut.get() >= slow::WITHOUT_BODIES as u64,

@@ -1,4 +1,4 @@
-//! A connection of an attacker, which sends arbitrary bytes and counts the reactions of the server.
+//! A connection of an attacker, which sends arbitrary bytes and counts the server's reactions.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::aim::{Aim, Deeds};
 use idmint_testing::http1::AnswerParser;
 
-/// Time before an attacker reconnects after its connection was closed or refused. The service must
-/// not get more load than the control, which never closes a connection.
+/// The time that an attacker waits before it reconnects, after its connection was closed or
+/// refused. Without this wait, the service would get more load than the control, which never closes
+/// a connection.
 pub(super) const COME_AGAIN: Duration = Duration::from_secs(1);
 
 /// Length of the read buffer in bytes.
@@ -28,19 +29,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 pub(crate) struct Attacker {
     pub(super) stream: Box<dyn Stream>,
     pub(super) deeds: Arc<Deeds>,
-    /// Bytes received and not parsed yet.
+    /// The bytes that were received but not parsed yet.
     pub(super) unread: Vec<u8>,
     parser: AnswerParser,
 }
 
 impl Attacker {
-    /// Connects from the address of attacker `number`, and retries until the server accepts.
+    /// Connects from the source address of attacker `number`. Retries until the server accepts the
+    /// connection.
     pub(crate) async fn connect(aim: &Aim, number: usize) -> Attacker {
         Attacker::connect_with(aim, number, None).await
     }
 
-    /// Connects with a receive buffer of `receive_len` bytes, which bounds how much of a response
-    /// the kernel takes.
+    /// Connects like [`Attacker::connect`], with a receive buffer of `receive_len` bytes. The
+    /// kernel then takes at most that much of a response from the server.
     pub(crate) async fn connect_with(
         aim: &Aim,
         number: usize,
@@ -54,8 +56,8 @@ impl Attacker {
             let connected = async {
                 match socket.bind(aim.source(number)) {
                     Ok(()) => socket.connect(aim.address).await,
-                    // The ports of this address are used up by connections closed within the last
-                    // minute.
+                    // All ports of this address are in use by connections that were closed within
+                    // the last minute.
                     Err(error) if error.kind() == ErrorKind::AddrInUse => Err(error),
                     Err(error) => panic!("all of 127.0.0.0/8 is this machine: {error}"),
                 }
@@ -108,7 +110,7 @@ impl Attacker {
         }
     }
 
-    /// Sends these bytes. Returns `false` once the server has closed the connection.
+    /// Sends these bytes. Returns `false` if the server has closed the connection.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> bool {
         let mut left = bytes;
         while !left.is_empty() {
@@ -123,7 +125,7 @@ impl Attacker {
                 }
             }
         }
-        // The TLS stream may still buffer a part of the bytes.
+        // Flush, because the TLS stream may still hold a part of the bytes in its buffer.
         self.stream.flush().await.is_ok()
     }
 
@@ -155,7 +157,7 @@ impl Attacker {
         while self.next_status().await.is_some() {}
     }
 
-    /// Closes the sending half of the connection.
+    /// Closes the sending direction of the connection. The attacker can still receive.
     pub(crate) async fn close_half(&mut self) {
         let _ = self.stream.shutdown().await;
     }

@@ -1,4 +1,5 @@
-//! Long request bodies: the longest that a route accepts, longer ones, and endless ones.
+//! Sends long request bodies: bodies of the maximum length, longer bodies, and bodies that never
+//! end.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,11 +18,12 @@ pub(super) const REPORTS_LEN: usize = 16 * MIB;
 const UNKNOWN_KEYS: usize = 1_000_000;
 const REPORTS: usize = 99_999;
 
-/// Maximum time of one caller for a body and its response, before the caller starts over.
+/// The time for one body and its response. After this time, the attacker starts again on a new
+/// connection.
 const TURN: Duration = Duration::from_secs(4);
 
-/// Starts `callers` attackers. In each turn, every attacker sends this body on a new connection and
-/// reads the response.
+/// Starts `callers` attackers. Every [`TURN`], each attacker opens a new connection, sends this
+/// body and reads the response.
 fn in_turns(aim: &Aim, callers: usize, target: &str, body: &[u8]) -> JoinSet<()> {
     let headers = format!(
         "content-type: application/json\r\ncontent-length: {}\r\n",
@@ -69,7 +71,8 @@ pub(crate) fn decodes(aim: &Aim) -> JoinSet<()> {
     in_turns(aim, 64, "/decode", &ids(DECODE_LEN))
 }
 
-/// Sends the bodies of `decodes` in chunks, so that their length is unknown before the end.
+/// Sends the same bodies as `decodes`, but in chunks. The service then knows the length of a body
+/// only at its end.
 pub(crate) fn chunked_decodes(aim: &Aim) -> JoinSet<()> {
     let chunks: Vec<u8> = ids(DECODE_LEN)
         .chunks(64 * 1024)
@@ -83,8 +86,8 @@ pub(crate) fn chunked_decodes(aim: &Aim) -> JoinSet<()> {
     in_turns_as_they_are(aim, 64, [head.as_bytes(), &chunks, b"0\r\n\r\n"].concat())
 }
 
-/// Sends the maximum number of valid reports per request, padded with white space to the longest
-/// accepted body.
+/// Sends the maximum number of valid reports in each request. White space fills the body up to the
+/// maximum length.
 pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
     let report = |number: usize| {
         let report = format!(
@@ -99,8 +102,8 @@ pub(crate) fn reports(aim: &Aim) -> JoinSet<()> {
     in_turns(aim, 32, "/ids/conjunction", (body + "]").as_bytes())
 }
 
-/// Announces a length far above the limit of any route, and sends as much of the body as the server
-/// takes.
+/// Announces a body far above the limit of every route, and sends it until the server stops
+/// reading.
 pub(crate) fn too_long(aim: &Aim) -> JoinSet<()> {
     let head = request(
         "POST /decode",
@@ -120,8 +123,8 @@ pub(crate) fn chunks_without_end(aim: &Aim) -> JoinSet<()> {
     without_end(aim, head, chunk.into_bytes())
 }
 
-/// Starts callers that send this head and then up to 64 MiB of chunks per turn, and read responses
-/// meanwhile.
+/// Starts attackers that send this request head, and then up to 64 MiB of chunks. Responses are
+/// read at the same time. Each attacker repeats this on a new connection every [`TURN`].
 fn without_end(aim: &Aim, head: String, piece: Vec<u8>) -> JoinSet<()> {
     const CALLERS: usize = 32;
     const PIECES: usize = 1_024;

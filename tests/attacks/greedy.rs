@@ -1,4 +1,4 @@
-//! Callers whose short requests cause long work or long responses. Each sends the next request as
+//! Attackers whose short requests cause long work or long responses. Each sends its next request as
 //! soon as it has a response.
 
 use tokio::task::JoinSet;
@@ -15,10 +15,12 @@ pub(super) const UNREAD: usize = 300;
 pub(super) const DECODERS: usize = 32;
 pub(super) const MINTERS: usize = 1_000;
 
-/// Length of the longest body that is not expensive by its length alone.
+/// The length in bytes of the longest body that the service does not count as expensive because of
+/// its length.
 const BODY_LEN: usize = 60 * 1024;
 
-/// Approximate lengths of the responses in bytes.
+/// The approximate length of one refusal in bytes. The constants below are the lengths of other
+/// responses.
 pub(super) const REFUSAL_LEN: usize = 600;
 pub(super) const PAGE_LEN: usize = 140_000;
 pub(super) const FORMATS_LEN: usize = 137_000;
@@ -26,11 +28,12 @@ pub(super) const SINGLE_LEN: usize = 66;
 
 const EVENTS: usize = 1_000;
 
-/// Number of requests that a caller sends before it reads a response, or without reading any.
+/// The number of requests that an attacker sends before it reads a response. `PIPELINED_UNREAD` is
+/// the number for an attacker that reads no response.
 const PIPELINED: usize = 16;
 const PIPELINED_UNREAD: usize = 60;
 
-/// Returns a request with as many empty reports as fit into the body.
+/// Returns a request whose body contains the maximum number of empty reports.
 pub(super) fn empty_reports() -> Ask {
     let item = "{},";
     let body = format!("[{}{{}}]", item.repeat(BODY_LEN / item.len() - 1));
@@ -41,8 +44,8 @@ pub(super) fn reports(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, REPORTERS, &empty_reports(), 1)
 }
 
-/// Sends the maximum number of reports that get an error of their own, all of them invalid. The
-/// response has megabytes, and the attacker reads it.
+/// Sends 10 000 invalid reports, which is the maximum number that get an error of their own. The
+/// response has several megabytes, and the attacker reads it.
 pub(super) fn told_reports(aim: &Aim) -> JoinSet<()> {
     let body = format!("[{}{{}}]", "{},".repeat(9_999));
     ask::again(
@@ -53,7 +56,7 @@ pub(super) fn told_reports(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Creates a ledger with one page of events in the service.
+/// Creates a ledger with one page of events.
 pub(super) fn prepare_page(door: &Door) {
     listed::fill(door, 1, EVENTS);
 }
@@ -62,7 +65,8 @@ pub(super) fn page(ledger: &str) -> Ask {
     Ask::get(format!("/ledgers/{ledger}/ids"))
 }
 
-/// Reads a page of a ledger of the service. The control has no ledgers, but answers any request.
+/// Requests a page of a ledger over and over. The control has no ledgers, but sends a response of
+/// the same length.
 pub(super) fn pages(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, PAGERS, &page(&listed::any_ledger(&aim.door)), 1)
 }
@@ -75,7 +79,8 @@ pub(super) fn lists_of_formats(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, LISTERS, &formats(), PIPELINED)
 }
 
-/// Decodes as many texts as fit, in full detail. Each text sent causes 4 000 bytes of response.
+/// Decodes the maximum number of texts with full details. Each text causes about 4 000 bytes of
+/// response.
 pub(super) fn decodes_in_full(aim: &Aim) -> JoinSet<()> {
     ask::again(
         aim,
@@ -85,7 +90,8 @@ pub(super) fn decodes_in_full(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Decodes 39 texts that are no ids, which counts as short work until it takes long.
+/// Decodes 39 texts that are not ids. The service counts this request as short work until it takes
+/// long.
 pub(super) fn decodes_of_no_ids(aim: &Aim) -> JoinSet<()> {
     let texts = "0123456789abcdef0123456789abcde\n".repeat(39);
     let ask = Ask::post_lines("/decode?detail=full", texts);
@@ -96,7 +102,7 @@ pub(super) fn single() -> Ask {
     Ask::post("/ids/snowflake")
 }
 
-/// Mints one id after the other, as fast as responses come.
+/// Mints one id with each request, and sends the next request as soon as it has a response.
 pub(super) fn singles(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, MINTERS, &single(), 1)
 }

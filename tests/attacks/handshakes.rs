@@ -1,5 +1,5 @@
-//! Callers that start a TLS handshake and do not finish it. By then the service has signed, while
-//! the callers have spent nothing.
+//! Attackers that start a TLS handshake and never finish it. The service has then already computed
+//! a signature, while the attackers have computed nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,8 +53,8 @@ pub(super) fn certificate(home: &Home) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(home.path(CERTIFICATE)).unwrap()
 }
 
-/// Sends a ClientHello, closes the connection after the first response or after a second, and
-/// reconnects.
+/// Sends a ClientHello, the first message of a TLS handshake. Closes the connection after the first
+/// response or after one second, and reconnects.
 pub(super) fn begun(aim: &Aim) -> JoinSet<()> {
     let hello = client_hello();
     aim.attackers(CALLERS, move |aim, number| {
@@ -77,7 +77,7 @@ pub(super) fn begun(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// Sends a ClientHello, one byte every half second.
+/// Sends a ClientHello slowly, one byte every half second.
 pub(super) fn stalled(aim: &Aim) -> JoinSet<()> {
     let hello = client_hello();
     aim.attackers(slow::SLOW, move |aim, number| {

@@ -1,5 +1,5 @@
-//! The honest caller: 50 single mints a second at a fixed rate, on kept connections, however the
-//! service responds.
+//! The honest caller, which sends 50 requests for one id every second. It keeps its connections,
+//! and keeps this rate no matter how the service responds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +13,19 @@ use idmint_testing::service::until;
 const CONNECTIONS: u32 = 5;
 const PER_SECOND: u32 = 50;
 
-/// Timeout of a caller.
+/// The time after which an honest caller gives up on a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Interval between newcomers. Each newcomer mints once on a new connection.
+/// The interval between two newcomers. A newcomer opens a new connection and mints a single id.
 const NEWCOMER_EVERY: Duration = Duration::from_millis(100);
 
-/// Response times and failures of an honest caller.
+/// The response times and failures that an honest caller observed.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Seen {
-    /// Time from the moment at which a request was due to its response, for each successful
-    /// request; sorted.
+    /// The response time of each successful request, sorted. A response time is counted from the
+    /// moment at which the request was due, even if it was sent later.
     answered: Vec<Duration>,
-    /// Status or error of each failed request.
+    /// The status or the error of each failed request.
     refused: Vec<String>,
 }
 
@@ -42,8 +42,8 @@ impl Seen {
         &self.refused
     }
 
-    /// Returns the 99th percentile of the response times, or `Duration::MAX` if there are no
-    /// responses.
+    /// Returns the 99th percentile of the response times, or `Duration::MAX` if no request
+    /// succeeded.
     pub(crate) fn p99(&self) -> Duration {
         let rank = (self.answered.len() * 99).div_ceil(100);
         self.answered
@@ -79,7 +79,7 @@ pub(crate) struct Honest {
 
 impl Honest {
     pub(crate) fn connect(door: &Door) -> Honest {
-        // After an earlier attack, its connections may still be open.
+        // Retry, because connections of an earlier attack may still be open and use up the limits.
         let connected = || {
             let mut client = connect(door).ok()?;
             (mint_on(&mut client) == Ok(200)).then_some(client)
@@ -91,8 +91,8 @@ impl Honest {
         }
     }
 
-    /// Mints at a fixed rate until `work` is done. Returns the results on kept connections, and the
-    /// results of newcomers.
+    /// Mints at a fixed rate until `work` returns. The first result is from the connections that
+    /// are kept, and the second one is from the newcomers.
     pub(crate) fn call_during(self, work: impl FnOnce()) -> (Seen, Seen) {
         let (begun, is_over) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let newcomers = {
@@ -118,8 +118,8 @@ impl Honest {
     }
 }
 
-/// Mints one id after the other, each when it is due. A slow response delays the requests after it,
-/// and these count as slow, too.
+/// Mints one id at each due time. If a response is slow, the next requests are sent late, and their
+/// response times also count as slow.
 fn call_on(client: AnyClient, door: &Door, first: Instant, is_over: &AtomicBool) -> Seen {
     let (mut seen, mut client, mut due) = (Seen::default(), Some(client), first);
     while !is_over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Callers that list ledgers with appends of maximum length.
+//! Attackers that list ledgers whose appends have the maximum length.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -11,18 +11,18 @@ use idmint_testing::http1::request;
 pub(super) const LISTERS: usize = 8;
 const LEDGERS: usize = 150;
 
-/// The maximum number of events in a request, half a megabyte.
+/// The maximum number of events in one request, which is half a megabyte.
 const EVENTS: usize = 10_000;
 
-/// Minimum length of the list of all ledgers, about 200 bytes per ledger.
+/// The minimum length in bytes of the list of all ledgers, with about 200 bytes for each ledger.
 pub(super) const ANSWER_LEN_MIN: usize = LEDGERS * 200;
 
-/// Creates the ledgers in the service.
+/// Creates the ledgers that the attackers list.
 pub(super) fn prepare(door: &Door) {
     fill(door, LEDGERS, EVENTS);
 }
 
-/// Creates `ledgers` ledgers. Each has `events` events after its first one.
+/// Creates `ledgers` ledgers, each with `events` events in addition to its first event.
 pub(super) fn fill(door: &Door, ledgers: usize, events: usize) {
     let mut client = door.connect();
     let mut post = |target: &str, key: &str, body: &str| -> Value {
@@ -44,12 +44,12 @@ pub(super) fn fill(door: &Door, ledgers: usize, events: usize) {
     }
 }
 
-/// Returns the request for the list.
+/// Returns the request for the list of ledgers.
 pub(super) fn list() -> Ask {
     Ask::get("/ledgers")
 }
 
-/// Returns the first ledger in the list of the service.
+/// Returns the id of the first ledger in the list.
 pub(super) fn any_ledger(door: &Door) -> String {
     let list = door.connect().exchange(list().http1()).json();
     list["ledgers"][0]["ledger"]
@@ -58,13 +58,13 @@ pub(super) fn any_ledger(door: &Door) -> String {
         .to_owned()
 }
 
-/// Requests the list again as soon as it has arrived.
+/// Requests the list again as soon as the previous list has arrived.
 pub(super) fn lists(aim: &Aim) -> JoinSet<()> {
     ask::again(aim, LISTERS, &list(), 1)
 }
 
-/// Returns `true` if there was at least one list per lister, and the lists together are long enough
-/// to name every ledger.
+/// Returns `true` if the attackers received at least one list each, and enough bytes to contain
+/// every ledger.
 pub(super) fn are_whole(deeds: &Deeds) -> bool {
     let lists = deeds.of_status(200);
     lists >= LISTERS as u64 && deeds.received.get() >= lists * ANSWER_LEN_MIN as u64

@@ -1,4 +1,5 @@
-//! HTTP/2 requests to a service that logs every frame into a pipe that nobody reads.
+//! HTTP/2 requests to a service that logs every frame into a pipe. Nobody reads the pipe, so it
+//! fills up.
 
 use std::time::Duration;
 

@@ -1,9 +1,11 @@
-//! The service is attacked from other addresses, beside an honest caller that must not notice.
+//! Attacks the service while an honest caller uses it. The attackers have other source addresses
+//! than the honest caller, which must not notice the attack.
 //!
-//! Each attack first runs against the control, another process that accepts everything and does
-//! nothing, while the honest caller calls the service. This measures what the load costs the
-//! machine. If attackers repeat requests as soon as they have a response, the control responds with
-//! as many bytes as the service does. Then the attack runs against the service.
+//! Each attack first runs against the control, while the honest caller calls the service. The
+//! control is another process, which accepts everything and does nothing. This first run measures
+//! how much the load alone slows down the machine. If attackers repeat requests as soon as they
+//! have a response, the control responds with as many bytes as the service does. Then the attack
+//! runs against the service.
 //!
 //! ```text
 //! honest caller, 50/s ──────────▶ idmint             honest caller, 50/s ──▶ idmint
@@ -11,8 +13,8 @@
 //!                       control                                       attack
 //! ```
 //!
-//! The service and the control share one core, and the callers use another if there is one. Attacks
-//! that work over any protocol run over HTTP/1.1, HTTP/2 and TLS.
+//! The service and the control share one CPU core. The callers use another core if the machine has
+//! one. An attack that does not depend on a protocol runs over HTTP/1.1, HTTP/2 and TLS.
 //!
 //! Environment variables:
 //!
@@ -70,23 +72,25 @@ use idmint_testing::service::{Home, Service};
 
 const SECONDS: u64 = 4;
 
-/// Maximum number of rounds. A round during which the machine was busy with something else proves
-/// nothing, so it is repeated.
+/// The maximum number of rounds. A round is repeated if the machine was too busy with other work,
+/// because such a round proves nothing.
 const ROUNDS_MAX: usize = 3;
 
-/// Maximum time until an attack is made and noticed, far longer than any attack needs.
+/// The maximum time until the attackers have sent enough and the service has noticed. No attack
+/// needs nearly that long.
 const ENOUGH_WITHIN: Duration = Duration::from_secs(120);
 
 const TABLE_BEGIN: &str = "<!-- attacks -->\n\n";
 const TABLE_END: &str = "\n<!-- end of attacks -->";
 
-/// File descriptors that the attackers need.
+/// The number of file descriptors that the attackers need.
 const DESCRIPTORS: u64 = 12_000;
 
-/// The CPUs: one for the service and the control, another for the callers.
+/// The assignment of CPU cores: one for the service and the control, and another one for the
+/// callers.
 static PINNING: LazyLock<CpuPinning> = LazyLock::new(CpuPinning::pin_load);
 
-/// Returns the same command, pinned to the servers' core.
+/// Returns the same command, but pinned to the CPU core for servers.
 fn on_core_of_servers(command: &Command) -> Command {
     let mut pinned = PINNING.command(Side::Server, command.get_program());
     pinned.args(command.get_args());
@@ -99,8 +103,10 @@ fn on_core_of_servers(command: &Command) -> Command {
     pinned
 }
 
-/// Attacks for `time`, and then until enough was done, while the honest caller calls. The last
-/// value is `true` if enough was done.
+/// Attacks while the honest caller sends its requests. The attack lasts for `time`, and longer if
+/// the attackers have not sent enough yet.
+///
+/// The last value of the result is `true` if they have sent enough.
 fn attack_while_calling(
     attack: &Attack,
     aim: &Aim,
@@ -136,7 +142,8 @@ fn carry_out(attack: &Attack, way: Way, time: Duration) -> Outcome {
     attack.node.prepare(&door);
     let mut rounds = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
-        // A control that never responds also discards encrypted bytes, so attackers need no TLS.
+        // The attackers use TLS only if the control responds. A control that never responds
+        // discards encrypted bytes like any other bytes.
         let encryption = attack.control.and_then(|_| door.encryption(attack.alpn()));
         let control = Aim::at(sink.address, way, encryption, &door);
         let caller = Honest::connect(&door);
@@ -195,12 +202,13 @@ fn resident_peak_kib(service: &Service) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Returns the duration of each attack.
+/// Returns the duration of each attack, from `ATTACK_SECONDS`.
 fn time_of_each() -> Duration {
     Duration::from_secs(number("ATTACK_SECONDS").unwrap_or(SECONDS))
 }
 
-/// Returns the numbers of source addresses of attacks over several protocols.
+/// Returns the numbers of source addresses with which attacks are repeated, from
+/// `ATTACK_ADDRESSES`.
 fn numbers_of_addresses() -> Vec<usize> {
     let numbers = std::env::var("ATTACK_ADDRESSES").unwrap_or_else(|_| "2".to_owned());
     let number = |text: &str| {
@@ -210,7 +218,7 @@ fn numbers_of_addresses() -> Vec<usize> {
     numbers.split(' ').map(number).collect()
 }
 
-/// Returns the number in this environment variable, or `None` if it is not set.
+/// Returns the number in the environment variable `name`, or `None` if the variable is not set.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
@@ -219,8 +227,8 @@ fn number(name: &str) -> Option<u64> {
     )
 }
 
-/// Raises the limit of file descriptors, because attackers hold many connections, and so does the
-/// sink.
+/// Raises the limit of open files, because the attackers and the control hold thousands of
+/// connections.
 fn allow_many_descriptors() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     assert!(
@@ -237,7 +245,8 @@ fn allow_many_descriptors() {
     .unwrap();
 }
 
-/// Replaces the table in docs/internals/MEASUREMENTS.md, between two HTML comments.
+/// Replaces the table of attacks in docs/internals/MEASUREMENTS.md. Two HTML comments mark its
+/// place.
 fn write_to_docs(table: &str) {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -283,7 +292,8 @@ fn no_attack_harms_an_honest_caller() {
             println!("    WRONG: {objection}");
             objections.push(format!("{}: {objection}", attack.name));
         }
-        // The table has the slowest result among all numbers of addresses.
+        // For an attack that ran with several numbers of addresses, the table shows the slowest
+        // result.
         match worst.iter_mut().find(|known| known.is_like(&outcome)) {
             Some(known) if known.slowness() < outcome.slowness() => *known = outcome,
             Some(_) => {}

@@ -1,4 +1,4 @@
-//! Malformed requests.
+//! Attackers that send malformed requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use idmint_testing::http1::{post_json, request};
 const CALLERS: usize = 64;
 const TURN: Duration = Duration::from_millis(250);
 
-/// Starts callers that send these requests in turn, each on a new connection, four a second.
+/// Starts attackers that send these requests one after another. Each request uses a new connection,
+/// and each attacker sends four requests per second.
 fn again_and_again(aim: &Aim, requests: Vec<Vec<u8>>) -> JoinSet<()> {
     let requests = Arc::new(requests);
     aim.attackers(CALLERS, move |aim, number| {

@@ -1,19 +1,20 @@
-//! The metrics of the service after an attack.
+//! Reads the metrics of the service after an attack.
 
 use std::fmt;
 
 use super::door::Door;
 
-/// The text of `/metrics` at one moment.
+/// The text of `/metrics`, read at one moment.
 pub(crate) struct Metrics(String);
 
 impl Metrics {
-    /// Reads the metrics, as soon as the service responds to a new connection again.
+    /// Reads the metrics as soon as the service responds to a new connection.
     pub(crate) fn of(door: &Door) -> Metrics {
         Metrics(door.get("/metrics"))
     }
 
-    /// Returns the sum of all series of this name that have a label with this value.
+    /// Returns the sum of all series with the name `name` that have the value `label` in one of
+    /// their labels.
     pub(crate) fn sum(&self, name: &str, label: &str) -> u64 {
         let label = format!("=\"{label}\"");
         let series = self
@@ -40,7 +41,8 @@ fn value_of(line: &str) -> u64 {
         .unwrap_or_else(|| panic!("no count in {line}"))
 }
 
-/// Requests and connections that the service rejected, by reason, and dropped log lines.
+/// The number of requests and connections that the service rejected, for each reason, and the
+/// number of log lines that it dropped.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Shed {
     pub(crate) memory: u64,

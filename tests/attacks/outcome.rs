@@ -1,4 +1,4 @@
-//! The result of an attack, as a row of the table and as a list of objections.
+//! The result of an attack: a row of the table, and a list of the limits that were violated.
 
 use std::time::Duration;
 
@@ -6,51 +6,54 @@ use super::aim::{Protocol, Way};
 use super::honest::Seen;
 use super::metrics::Shed;
 
-/// Maximum resident memory. In an unoptimised build, parsing a body takes longer than estimated, so
-/// a busy machine parses more bodies at once.
+/// The maximum resident memory in MiB. The limit is higher in an unoptimized build. Parsing a body
+/// then takes longer than the service estimates, so the service parses more bodies at once.
 pub(crate) const RESIDENT_MAX_MIB: u64 = if IS_OPTIMISED { 256 } else { 384 };
 
-/// A p99 up to this value, beside a control that does nothing, depends more on the machine than on
-/// the service. Four processes share few cores, perhaps with unrelated ones, and each waits for a
-/// few time slices of the others.
+/// The p99 (99th percentile of the response time) up to which a result is accepted. Such a value
+/// depends more on the machine than on the service. Four processes share a few cores, perhaps with
+/// unrelated processes, so each of them sometimes waits for the time slices of others.
 pub(crate) const P99_FLOOR: Duration = Duration::from_millis(50);
 
-/// The limits for an honest caller.
+/// The limits that an honest caller's results must keep.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Minimum percentage of requests on kept connections that are answered.
+    /// The minimum percentage of requests on kept connections that must succeed.
     pub(crate) answered_min_percent: usize,
-    /// A p99 up to this value is accepted, whatever the p99 beside the control.
+    /// A p99 up to this value is always accepted. A higher p99 is compared with the p99 during the
+    /// attack on the control.
     pub(crate) p99_floor: Duration,
 }
 
 impl Bounds {
-    /// The limits of attacks that close connections or fill tables.
+    /// The limits for attacks that close connections or fill tables of the service.
     pub(crate) const USUAL: Bounds = Bounds {
         answered_min_percent: 99,
         p99_floor: P99_FLOOR,
     };
-    /// The limits of attacks whose requests are long work or never complete, and of attacks whose
-    /// control responds, because such a control also keeps the machine busy. In an unoptimised
-    /// build one request in a hundred may fail, because more long work is admitted than the service
-    /// can soon do.
+    /// The limits for attacks whose requests cause long work or never end. They also apply if the
+    /// control responds, because such a control keeps the machine as busy as the service does.
+    ///
+    /// In an unoptimized build, one request in a hundred may fail. The service then admits more
+    /// long work than it can finish soon.
     pub(crate) const STRICT: Bounds = Bounds {
         answered_min_percent: if IS_OPTIMISED { 100 } else { 99 },
         p99_floor: Duration::from_millis(20),
     };
 }
 
-/// `true` in an optimised build. Estimates of long work assume one. An unoptimised build admits
-/// more work than it can soon do, so its times are only printed.
+/// `true` in an optimized build, for which the service's estimates of long work are made. An
+/// unoptimized build admits more work than it can finish soon, so its times are printed but not
+/// checked.
 pub(crate) const IS_OPTIMISED: bool = !cfg!(debug_assertions);
 
-/// The results of the honest caller beside the control, and then beside the attack.
+/// The results of the honest caller in one round: first during the attack on the control, then
+/// during the attack on the service.
 pub(crate) struct Round {
     pub(crate) control: Seen,
     pub(crate) attacked: Seen,
     pub(crate) newcomers: Seen,
-    /// `true` if the attackers did enough for this to count as the attack, and the service defended
-    /// itself.
+    /// `true` if the attackers sent enough and the service defended itself.
     pub(crate) is_attack: bool,
     pub(crate) bounds: Bounds,
 }
@@ -75,7 +78,7 @@ pub(crate) struct Outcome {
     pub(crate) rounds: Vec<Round>,
     pub(crate) peak_mib: u64,
     pub(crate) shed: Shed,
-    /// Responses with status 500 or 504, according to the service's own metrics.
+    /// The number of responses with the status 500 or 504, according to the metrics of the service.
     pub(crate) failed: u64,
     pub(crate) has_panicked: bool,
 }
@@ -126,13 +129,13 @@ impl Outcome {
         self.name == other.name && self.way.protocol == other.way.protocol
     }
 
-    /// Returns the ratio of the p99 to its limit. A ratio above 1 is an objection.
+    /// Returns the p99 divided by its limit. A ratio above 1 violates the limit.
     pub(crate) fn slowness(&self) -> f64 {
         let last = self.rounds.last().expect("at least one");
         last.attacked.p99().as_secs_f64() / last.p99_max().as_secs_f64()
     }
 
-    /// Returns the row in Markdown. Times are those of the last round.
+    /// Returns the result as a row of a Markdown table, with the times of the last round.
     pub(crate) fn row(&self) -> String {
         let last = self.rounds.last().expect("at least one");
         let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);

@@ -1,4 +1,4 @@
-//! An overload of twenty times as much long work as the service can do, offered at a fixed rate.
+//! Offers twenty times as much long work as the service can do, at a fixed rate.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,24 +17,24 @@ use crate::{ROUNDS_MAX, time_of_each};
 use idmint_testing::http1::{AnswerParser, request};
 use idmint_testing::service::{Home, Service};
 
-/// Ratio of the offered load to the capacity.
+/// The offered load as a multiple of the capacity.
 const TIMES: f64 = 20.0;
 
-/// Number of callers that measure the capacity, each waiting for its response. Two callers keep two
-/// cores busy.
+/// The number of callers that measure the capacity. Each waits for a response before it sends its
+/// next request. Two callers keep two cores busy.
 const CALLERS: usize = 2;
 
-/// Maximum time of a refusal that counts as immediate.
+/// The maximum response time of a refusal that counts as immediate.
 const AT_ONCE: Duration = Duration::from_millis(5);
 
-/// A request: the head is sent first, and the body once the service asks for it.
+/// A request. The body is sent only after the service asks for it with `100 Continue`.
 struct Request {
     head: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// Returns two requests to be sent in turn: a mint of 10 000 ids as JSON, and 1 MiB of ids to
-/// decode. The body is sent only after `100 Continue`, as curl does for long bodies.
+/// Returns two requests to send alternately. The first mints 10 000 ids as JSON, and the second
+/// decodes 1 MiB of ids. The body is sent only after `100 Continue`, as curl does for long bodies.
 fn long_requests() -> [Request; 2] {
     let body = ids(MIB);
     let headers = format!(
@@ -53,7 +53,7 @@ fn long_requests() -> [Request; 2] {
     ]
 }
 
-/// A source of load, with its requests and its idle connections.
+/// The state of the load generator: the requests, the idle connections, and the responses so far.
 struct Offer {
     service: Service,
     requests: [Request; 2],
@@ -61,12 +61,13 @@ struct Offer {
     answers: Mutex<Answers>,
 }
 
-/// Response times, each from the start of the request to the end of the response.
+/// The response times for each outcome. A response time is counted from the start of the request to
+/// the end of the response.
 #[derive(Default)]
 struct Answers {
     accepted: Vec<Duration>,
     overloaded: Vec<Duration>,
-    /// Every other status, and errors.
+    /// The errors, and the statuses other than 200 and 503.
     failed: Vec<String>,
 }
 
@@ -117,7 +118,8 @@ impl Offer {
                 .map_err(std::io::Error::other)?;
             unread.drain(..used);
             if let Some(end) = end {
-                // A refusal that leaves a body unread closes its connection.
+                // Keep the connection, unless the service refused a request without reading its
+                // body. In that case, the service closes the connection.
                 if end.status == 200 || request.body.is_empty() {
                     self.idle.lock().unwrap().push(stream);
                 }
@@ -129,8 +131,8 @@ impl Offer {
         }
     }
 
-    /// Measures the capacity with `CALLERS` callers that each wait for a response. Returns
-    /// responses per second.
+    /// Measures the capacity in responses per second, with `CALLERS` callers that each wait for
+    /// their response.
     async fn measure(self: &Arc<Self>, time: Duration) -> f64 {
         let (begun, mut callers) = (Instant::now(), JoinSet::new());
         for caller in 0..CALLERS {
@@ -148,7 +150,8 @@ impl Offer {
         self.taken_answers().accepted.len() as f64 / begun.elapsed().as_secs_f64()
     }
 
-    /// Sends `per_second` requests a second for this time, each when it is due.
+    /// Sends `per_second` requests per second for `time`. Each request is sent when it is due, even
+    /// if earlier ones have no response yet.
     async fn offer(self: &Arc<Self>, per_second: f64, time: Duration) -> Answers {
         let (begun, mut asked, mut asking) = (Instant::now(), 0_u32, JoinSet::new());
         let mut ticks = interval(Duration::from_millis(1));
@@ -171,7 +174,7 @@ impl Offer {
     }
 }
 
-/// Returns the time within which `percent` percent of the responses came.
+/// Returns the response time that `percent` percent of the responses did not exceed.
 fn percentile(durations: &[Duration], percent: usize) -> Duration {
     let mut durations = durations.to_vec();
     durations.sort_unstable();
@@ -182,7 +185,7 @@ fn percentile(durations: &[Duration], percent: usize) -> Duration {
         .unwrap_or_default()
 }
 
-/// One measurement: half the capacity, and then the overload.
+/// The results of one round: first with half of the capacity as load, and then with the overload.
 struct Round {
     half: Answers,
     overload: Answers,

@@ -1,5 +1,6 @@
-//! The control: another process that accepts all connections and bytes. It discards them, or sends
-//! the same response to every request, in the protocol of the attackers.
+//! The control of the attacks: another process that accepts all connections and bytes. It either
+//! discards the bytes, or sends the same response to every request, in the protocol of the
+//! attackers.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,29 +23,32 @@ use crate::aim::Protocol;
 use crate::handshakes::server_config;
 use idmint_testing::http1::{Client, post_json, request};
 
-/// The lengths of requests and responses. Set in the process that is the sink, which runs the test
-/// below in this same program.
+/// The environment variable that turns this test program into the control. Its value contains the
+/// lengths of a request and a response.
 const LENGTHS: &str = "IDMINT_TEST_SINK_LENGTHS";
 
-/// Set if the sink speaks HTTP/2, and the folder of the certificate if it speaks TLS.
+/// The environment variable that is set if the control uses HTTP/2. `CERTIFICATE_DIR` next to it is
+/// set if the control uses TLS.
 const SPEAKS_HTTP2: &str = "IDMINT_TEST_SINK_HTTP2";
 const CERTIFICATE_DIR: &str = "IDMINT_TEST_SINK_CERTIFICATE_DIR";
 
 const LISTENS_ON: &str = "the sink listens on ";
 
-/// Length of the read buffer of one connection in bytes.
+/// The size of the read buffer of each connection, in bytes.
 const READ_LEN: usize = 16 * 1024;
 
-/// A running sink. The process ends when this value is dropped.
+/// A running control process. It ends when this value is dropped.
 pub(crate) struct Sink {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl Sink {
-    /// Starts a sink that sends `answer_len` bytes for every `request_len` bytes received, or
-    /// nothing if `answer_len` is 0. For TLS, the sink uses the certificate in this folder.
-    /// `program` runs this program on the servers' core.
+    /// Starts a control that sends `answer_len` bytes for every `request_len` bytes that it
+    /// receives. If `answer_len` is 0, the control sends nothing.
+    ///
+    /// With TLS, the control uses the certificate in the given folder. `program` runs this test
+    /// program on the CPU core for servers.
     pub(crate) fn start(
         mut program: Command,
         request_len: usize,
@@ -87,7 +91,7 @@ impl Drop for Sink {
     }
 }
 
-/// Accepts everything until the parent process is gone.
+/// Accepts all connections and bytes until the parent process has ended.
 async fn take_all(request_len: usize, answer_len: usize) {
     let speaks_http2 = std::env::var_os(SPEAKS_HTTP2).is_some();
     let tls = std::env::var_os(CERTIFICATE_DIR)
@@ -105,7 +109,7 @@ async fn take_all(request_len: usize, answer_len: usize) {
             continue;
         };
         match (answer_len, tls.clone()) {
-            // Attackers without responses do not encrypt their bytes, so the sink needs no TLS.
+            // Attackers that expect no response do not use TLS with the control.
             (0, _) => tokio::spawn(take(stream)),
             (len, None) if speaks_http2 => tokio::spawn(answer_streams(stream, len)),
             (len, None) => tokio::spawn(answer(stream, request_len, len)),

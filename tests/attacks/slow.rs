@@ -1,4 +1,4 @@
-//! Slow callers and idle callers.
+//! Attackers that send slowly, and attackers that only hold idle connections.
 
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ pub(super) const IDLE: usize = 10_000;
 pub(super) const MORE_THAN_DESCRIPTORS: usize = 600;
 pub(super) const ONE_BYTE: usize = 8_000;
 pub(super) const SLOW: usize = 2_000;
-/// More requests than may be in flight.
+/// The number of requests, which is above the limit of concurrent requests of the service.
 pub(super) const WITHOUT_BODIES: usize = 4_500;
 
 pub(super) const BETWEEN_BYTES: Duration = Duration::from_millis(500);
 
-/// Opens as many connections as the connection table can hold. Each idles after one request.
+/// Opens as many connections as the connection table of the service can hold. Each connection sends
+/// one request and then stays idle.
 pub(crate) fn idle(aim: &Aim) -> JoinSet<()> {
     asking_once(aim, IDLE)
 }
@@ -43,8 +44,8 @@ fn asking_once(aim: &Aim, callers: usize) -> JoinSet<()> {
     })
 }
 
-/// Sends a request together with the first 2 000 bytes of the next head, on as many connections as
-/// the connection table can hold.
+/// Sends one request and the first 2 000 bytes of a second one. Uses as many connections as the
+/// connection table of the service can hold.
 pub(crate) fn half_heads(aim: &Aim) -> JoinSet<()> {
     let ask = request("POST /ids/uuid4", "", "");
     let half = format!("POST /ids/uuid4 HTTP/1.1\r\nx: {}", "a".repeat(1_970));
@@ -63,8 +64,8 @@ pub(crate) fn half_heads(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// Sends the first byte of a possible HTTP/1.1 method, the first bytes of an HTTP/2 preface, or,
-/// for TLS, the first byte of a handshake.
+/// Sends only the beginning of a connection. This is the first byte of an HTTP/1.1 method, the
+/// first bytes of an HTTP/2 preface, or the first byte of a TLS handshake.
 pub(crate) fn one_byte(aim: &Aim) -> JoinSet<()> {
     let beginning: &'static [u8] = match aim.protocol {
         Protocol::Http1 => b"P",
@@ -81,7 +82,7 @@ pub(crate) fn one_byte(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// Sends a head, one byte every half second.
+/// Sends the head of a request slowly, one byte every half second.
 pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
     dripping(
         aim,
@@ -89,13 +90,13 @@ pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
     )
 }
 
-/// Sends a head, and then its body, one byte every half second.
+/// Sends the head of a request, and then its body slowly, one byte every half second.
 pub(crate) fn bodies(aim: &Aim) -> JoinSet<()> {
     let kind = "content-type: application/json\r\ncontent-length: 8000000\r\n";
     dripping(aim, request("POST /decode", kind, "") + "[")
 }
 
-/// Sends short bodies, one byte every second.
+/// Sends short bodies slowly, one byte per second.
 pub(crate) fn bodies_by_the_second(aim: &Aim) -> JoinSet<()> {
     let head = request(
         "POST /ids/payment",

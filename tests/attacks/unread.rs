@@ -1,5 +1,5 @@
-//! HTTP/1 callers that do not read their responses, and callers that close their sending half
-//! early.
+//! HTTP/1 attackers that do not read their responses, or that close the sending direction of their
+//! connections early.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::attacker::Attacker;
 use idmint_testing::http1::request;
 
 pub(super) const READERS: usize = 3_000;
-/// As many connections as the connection table can hold.
+/// The number of connections that the connection table of the service can hold.
 pub(super) const PIPELINERS: usize = 10_000;
 pub(super) const HALF_CLOSED: usize = 300;
 
-/// The receive buffer of the kernel. It is small, so that the rest of the response stays on the
-/// server.
+/// The size of the kernel's receive buffer in bytes. The buffer is small, so that most of the
+/// response stays on the server.
 const RECEIVE_LEN: u32 = 4 * 1024;
 
 pub(crate) fn long_answers(aim: &Aim) -> JoinSet<()> {
@@ -33,14 +33,14 @@ pub(crate) fn long_answers(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// Requests sixty batches at once on a connection that the caller never reads. The caller
-/// reconnects as soon as the connection was closed.
+/// Requests sixty batches of ids at once, and never reads the responses. If the service closes the
+/// connection, the attacker reconnects.
 pub(crate) fn pipelined_batches(aim: &Aim) -> JoinSet<()> {
     const BATCHES: usize = 60;
     ask::unread(aim, PIPELINERS, &Ask::post("/ids/uuid4?count=400"), BATCHES)
 }
 
-/// Sends a request, closes the sending half, and waits for the response, twice a second.
+/// Twice a second, sends a request, closes the sending direction, and waits for the response.
 pub(crate) fn half_closed(aim: &Aim) -> JoinSet<()> {
     const BETWEEN: Duration = Duration::from_millis(500);
     let ask = request("POST /ids/snowflake", "", "");

@@ -1,5 +1,5 @@
-//! HTTP/2 callers that request long responses with hardly any flow-control window, or announce
-//! bodies and send none.
+//! HTTP/2 attackers that keep requests open. They request long responses with a tiny flow-control
+//! window, or announce bodies and never send them.
 
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ pub(crate) fn none(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// Opens each window by one byte again and again, so that every stream keeps moving.
+/// Enlarges the window of each stream by one byte over and over, so that every stream keeps
+/// sending.
 pub(crate) fn of_one_byte(aim: &Aim) -> JoinSet<()> {
     const BETWEEN: Duration = Duration::from_millis(200);
     let updates: Vec<u8> = streams()
@@ -64,7 +65,8 @@ pub(crate) fn of_one_byte(aim: &Aim) -> JoinSet<()> {
     })
 }
 
-/// Opens more requests than may be in flight. None of them ever completes.
+/// Opens more requests than the service handles at the same time. None of these requests ever
+/// completes.
 pub(crate) fn without_bodies(aim: &Aim) -> JoinSet<()> {
     let requests: Vec<u8> = streams()
         .flat_map(|stream| post_without_its_body(stream, "/ids/payment"))

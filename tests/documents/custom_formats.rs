@@ -1,5 +1,5 @@
-//! `docs/CUSTOM-FORMATS.md` lists every key, field kind and encoding kind of the code, with a
-//! description of each.
+//! Checks that `docs/CUSTOM-FORMATS.md` describes every key, field kind and encoding kind that the
+//! code has.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use idmint_testing::generated::assert_generated;
 
 const PAGE: &str = "docs/CUSTOM-FORMATS.md";
 
-/// A row of the tables: key, type or bounds of the value, default, effect.
+/// A row of a table: the key, the type or bounds of its value, the default, and the effect.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
 const FORMAT_KEYS: [Row; 23] = [

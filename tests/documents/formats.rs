@@ -1,4 +1,5 @@
-//! `docs/FORMATS.md` and `docs/formats/` describe every built-in format as the program does.
+//! Checks that `docs/FORMATS.md` and `docs/formats/` describe every built-in format as the program
+//! does.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -188,7 +189,7 @@ fn encodings(info: &FormatInfo) -> String {
     for encoding in &info.encodings {
         let sorts = if encoding.sortable { "yes" } else { "no" };
         let example = &info.example.encodings[&encoding.name];
-        // A bar ends the cell of a Markdown table, even inside code.
+        // Escape bars, because a bar ends the cell of a Markdown table even inside code.
         let pattern = encoding.pattern.replace('|', "\\|");
         let cells = [
             &encoding.name,

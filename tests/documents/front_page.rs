@@ -1,9 +1,10 @@
-//! The README is short, and links straight to the answers of the first questions.
+//! Checks that the README is short, and that it links directly to the answers of the most common
+//! first questions.
 
 use crate::references::{anchor_of, read};
 
-/// The first questions of new users, each with the page and heading that has the answer. Another
-/// test checks that all links exist.
+/// The most common first questions of new users, each with the page and heading that answers it.
+/// Another test checks that all links are valid.
 const ASKED_FIRST: [(&str, &str); 6] = [
     ("which format do I take", "docs/FORMATS.md#which-one"),
     ("how do I run it without etcd", "docs/START.md#run-it"),
@@ -39,7 +40,7 @@ fn the_first_page_has_two_screens_and_links_what_is_asked_first() {
     }
 }
 
-/// Lines that fit on one screen.
+/// The number of lines that fit on one screen.
 const SCREEN: usize = 60;
 
 /// Returns the number of lines of the section with this heading.

@@ -1,4 +1,5 @@
-//! `openapi.yaml` describes the service: every route, and every response in its schemas.
+//! Checks that `openapi.yaml` describes the service: all of its routes, and all of its responses
+//! with their schemas.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,8 @@ fn the_routes_are_those_of_the_router() {
         .into_iter()
         .map(|(path, method, operation)| (name(operation), method.to_uppercase(), path.to_owned()))
         .collect();
-    // `/decode/` is `/decode/{id}` with an empty id, so the document describes it there.
+    // Ignore the route `/decode/`, because the document describes it as `/decode/{id}` with an
+    // empty id.
     let routed: BTreeSet<(String, String, String)> = operations()
         .into_iter()
         .filter(|(.., path)| *path != "/decode/")
@@ -67,7 +69,8 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
             !is_object || value.get("additionalProperties").is_some(),
             "an open schema: {value}"
         );
-        // A plain YAML scalar ends at a comma, and the rest of the text would become a key.
+        // An unquoted description in YAML ends at a comma. The rest of its text would then become a
+        // key.
         let mut keys = value
             .as_object()
             .into_iter()
@@ -119,7 +122,8 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
     }
 }
 
-/// Client generators use 32 bits for an integer, unless its format is `int64`.
+/// Checks that every such integer has the format `int64` in the document. For an integer without
+/// this format, client generators use 32 bits.
 #[test]
 fn every_integer_that_may_pass_31_bits_is_said_to_have_64() {
     let mut wide = 0;
@@ -179,7 +183,8 @@ fn every_problem_has_its_slug() {
     );
 }
 
-/// A request, with the route and status under which `openapi.yaml` describes the response.
+/// A request, together with the route and the status under which `openapi.yaml` describes its
+/// response.
 pub(crate) struct Call {
     method: Method,
     uri: String,
@@ -237,7 +242,7 @@ fn append_to(ledger: &str, status: u16) -> Call {
     }
 }
 
-/// Creates an append that always uses the same key.
+/// Creates a request to append events. All such requests use the same idempotency key.
 fn append(events: &str, status: u16) -> Call {
     append_to("aa77f99c", status)
         .with("idempotency-key", "1")
@@ -581,8 +586,9 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     let decoded =
         &document["components"]["responses"]["Decoded"]["content"]["application/json"]["example"];
     let mut answer = json_at(&router, "/decode/1I9ZC1002").await;
-    // The evidence depends on the time of the test run: the older the id, the less evidence its
-    // time gives, because the format has been in use for longer.
+    // The evidence in the response depends on when the test runs. The longer the format has been in
+    // use, the less evidence a time gives. So the evidence is compared with a range, and then
+    // removed.
     let evidence = answer["matches"][0]["evidence_bits"].take();
     assert!(
         (-4.0..=4.2).contains(&evidence.as_f64().unwrap()),
@@ -671,7 +677,7 @@ pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     if media.ends_with("json") {
         assert!(bytes.ends_with(b"\n"), "{what}: no newline ends the answer");
-        // For a schema, an NDJSON body is a single text.
+        // A schema describes an NDJSON body as a single text.
         let is_lines = media == "application/x-ndjson";
         let json = if is_lines {
             str::from_utf8(&bytes).unwrap().into()
@@ -686,8 +692,8 @@ pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
     }
 }
 
-/// Checks the headers of a response: described headers have valid values, required headers are
-/// present, and none of our headers is undescribed.
+/// Checks the headers of a response against the document. Described headers must have valid values,
+/// and required headers must be present. Every header that idmint adds must be described.
 fn check_headers(document: &Value, response: &Value, answer: &Response<AnswerBody>, what: &str) {
     let described = response["headers"].as_object().expect("headers");
     for (name, header) in described {
@@ -737,8 +743,8 @@ fn described(document: &Value) -> Vec<(&str, &str, &Value)> {
     operations
 }
 
-/// Calls `look` for every object of the document, except inside examples, which are not part of the
-/// description.
+/// Calls `look` for every object of the document except those in examples, because examples
+/// describe nothing.
 fn each_value(value: &Value, look: &mut impl FnMut(&Value)) {
     match value {
         Value::Object(members) => {

@@ -1,5 +1,5 @@
-//! The documents agree with the program: names, links, settings, metrics, examples, and the
-//! interface.
+//! Checks that the documents agree with the program: names, links, settings, metrics, examples, and
+//! the HTTP interface.
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

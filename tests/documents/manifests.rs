@@ -1,5 +1,5 @@
-//! Deployment manifests: they allow the host names that callers use, and each way to run has one
-//! Compose file.
+//! Checks the deployment manifests. They must allow the host names that callers use, and each way
+//! to run the service must have one Compose file.
 
 use std::fs;
 
@@ -64,8 +64,8 @@ fn every_manifest_names_the_hosts_that_its_callers_use_and_the_refusal_says_wher
     );
 }
 
-/// The rules are a copy of the alerts, because the Prometheus operator wants them in a resource of
-/// its own kind, and kustomize includes no files from other folders.
+/// Checks that both copies of the alert rules are equal. The Prometheus operator needs them in a
+/// resource of its own kind, and kustomize cannot include files of other folders.
 #[test]
 fn the_rules_for_the_prometheus_operator_are_the_alerts() {
     const FILE: &str = "deploy/kubernetes/monitoring/rules.yaml";
@@ -115,8 +115,9 @@ fn the_image_says_what_it_is_as_the_package_does() {
     );
 }
 
-/// Versions of Compose disagree about the precedence of `.env`, the environment and `--profile`,
-/// and about whether `down` stops the containers of a profile.
+/// Checks that each way to run has its own Compose file without profiles and without `.env`.
+/// Versions of Compose differ in the precedence of `.env`, the environment and `--profile`. They
+/// also differ in whether `down` stops the containers of a profile.
 #[test]
 fn compose_has_a_file_for_each_way_to_run_and_neither_profiles_nor_an_env_file() {
     for file in ["docker-compose.yml", "docker-compose.fleet.yml"] {

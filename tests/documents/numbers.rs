@@ -1,4 +1,4 @@
-//! Requests for numbers, checked against `openapi.yaml`.
+//! Requests for numbers, whose responses are checked against `openapi.yaml`.
 
 use idmint::server::config::Config;
 use idmint_http::{Api, HostPolicy};
@@ -10,7 +10,7 @@ use crate::service::{assembled, begin_in_memory};
 const SERIES: &str = "/numbers/{series}";
 const REASON: &str = r#"{"reason":"the order was cancelled"}"#;
 
-/// Creates a request for numbers that always uses the same key.
+/// Creates a request for numbers. All such requests use the same idempotency key.
 pub(crate) fn give(target: &str, status: u16) -> Call {
     post(SERIES, &format!("/numbers/{target}"), status).with("idempotency-key", "1")
 }
@@ -23,7 +23,8 @@ fn make_void(number: &str, status: u16) -> Call {
     )
 }
 
-/// Returns the requests, which must be made in this order.
+/// Returns the requests for numbers. They must be sent in this order, because later ones depend on
+/// earlier ones.
 pub(crate) fn number_calls() -> Vec<Call> {
     vec![
         give("acme-2026", 201),

@@ -1,5 +1,5 @@
-//! `openapi-3.0.yaml`: `openapi.yaml` translated to OpenAPI 3.0, the newest version that some
-//! client generators read.
+//! Generates `openapi-3.0.yaml`, which is `openapi.yaml` translated to OpenAPI 3.0. Some client
+//! generators cannot read a newer version.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ const FILE: &str = "openapi-3.0.yaml";
 
 const HEAD: &str = "# Made of openapi.yaml, for generators that read OpenAPI 3.0 alone: UPDATE_DOCS=1 cargo test --test documents\n";
 
-/// The top-level members, in the order in which people read them.
+/// The top-level members of the document, in the order that is easiest to read.
 const PARTS: [&str; 6] = ["openapi", "info", "servers", "tags", "paths", "components"];
 
 #[test]
@@ -77,7 +77,7 @@ fn nothing_in_it_is_of_a_later_version() {
     );
 }
 
-/// Translates `openapi.yaml` to OpenAPI 3.0.
+/// Translates `openapi.yaml` to OpenAPI 3.0, and returns the result.
 fn document() -> Value {
     let openapi = openapi();
     let mut document = translated(&openapi, &openapi);
@@ -88,7 +88,7 @@ fn document() -> Value {
         .as_object_mut()
         .unwrap()
         .remove("identifier");
-    // OpenAPI 3.0 has no scheme for client certificates, and no scopes for tokens.
+    // Remove the client certificates and the token scopes, because OpenAPI 3.0 has neither.
     document["components"]["securitySchemes"]
         .as_object_mut()
         .unwrap()
@@ -122,9 +122,10 @@ fn translated(openapi: &Value, value: &Value) -> Value {
     }
 }
 
-/// Replaces a `oneOf` of several objects by one object that may have the members of each. Java
-/// clients ignore unknown members, so several forms match a response, and a response that matches
-/// several forms is an error to them.
+/// Replaces a `oneOf` of several objects by one object that may have the members of all of them.
+///
+/// Generated Java clients ignore unknown members. Several of the objects would therefore match a
+/// response, and these clients treat that as an error.
 fn in_one_form(openapi: &Value, mut members: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(forms)) = members.get("oneOf").cloned() else {
         return members;
@@ -186,7 +187,7 @@ fn in_one_form(openapi: &Value, mut members: Map<String, Value>) -> Map<String, 
     members
 }
 
-/// Translates a body of bytes to a file, and `const` to `enum`.
+/// Translates a body of bytes to a file, and `const` to an `enum` with one value.
 fn of_content(mut members: Map<String, Value>) -> Map<String, Value> {
     if let Some(schema) = members
         .get_mut("application/octet-stream")
@@ -204,7 +205,7 @@ fn of_content(mut members: Map<String, Value>) -> Map<String, Value> {
     members
 }
 
-/// Wraps a `$ref` that has siblings in `allOf`, because OpenAPI 3.0 ignores siblings.
+/// Wraps a `$ref` in `allOf` if it has other keys next to it. OpenAPI 3.0 would ignore these keys.
 fn beside_reference(mut members: Map<String, Value>) -> Map<String, Value> {
     if members.len() > 1
         && let Some(reference) = members.remove("$ref")
@@ -214,7 +215,7 @@ fn beside_reference(mut members: Map<String, Value>) -> Map<String, Value> {
     members
 }
 
-/// Translates a nullable type to `nullable`.
+/// Translates a type that may be null to the keyword `nullable`.
 fn without_null(mut members: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Array(names)) = members.get("type").cloned() {
         let names: Vec<Value> = names.into_iter().filter(|name| name != "null").collect();
@@ -262,8 +263,8 @@ fn write_member(text: &mut String, indent: usize, name: &str, value: &Value) {
     write_value(text, indent, value);
 }
 
-/// Writes a value after a name or a dash, on the same line if it is short, otherwise on the
-/// following lines with more indentation.
+/// Writes a value after a name or a dash. A short value is written on the same line. A longer one
+/// is written on the following lines with more indentation.
 fn write_value(text: &mut String, indent: usize, value: &Value) {
     match value {
         Value::Object(members) if !members.is_empty() => {

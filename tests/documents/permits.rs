@@ -1,6 +1,9 @@
-//! The documents are right about tokens. Every route of `openapi.yaml` is requested with every
-//! method, and with tokens of every scope and confinement. Each request is allowed or gets a 403,
-//! and no response has an id, a name or a count that the token may not see.
+//! Checks that the documents describe the permissions of tokens correctly.
+//!
+//! The tests request every route of `openapi.yaml` with every method, with tokens of every scope
+//! and every confinement (the formats, ledgers and series that a token is limited to). Each request
+//! must be allowed or get a 403. No response may contain an id, a name or a count that the token
+//! may not see.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,13 +25,16 @@ const SETTINGS: &str =
 const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":11111,"secondary":22222}"#;
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// The series that tokens are confined to, and a foreign series.
+/// Two series of numbers. Tokens are confined to the first one, and must learn nothing about the
+/// second one.
 const SERIES: [&str; 2] = ["own-2026", "foreign-2026"];
 
-/// Number of events after the first one in the foreign ledger, chosen to be unlikely elsewhere.
+/// The number of events after the first one in the ledger that tokens must not see. The number is
+/// unlikely to occur anywhere else in a response.
 const FOREIGN_EVENTS: usize = 1_234;
 
-/// The confinement of a token, as in its entry.
+/// The confinement of a token, as in its entry of the configuration: the formats, ledgers and
+/// series that the token is limited to.
 #[derive(Debug, Clone, Default)]
 struct Confinement {
     formats: Option<Vec<String>>,
@@ -85,7 +91,7 @@ impl Confinement {
     }
 }
 
-/// A token, and the contents of its entry.
+/// A token with its scopes and its confinement.
 struct Bearer {
     token: String,
     scopes: Vec<Scope>,
@@ -117,15 +123,15 @@ impl Bearer {
         self.has(Scope::Ledger) && self.confinement.has_ledger(ledger)
     }
 
-    /// Returns `true` if the bearer may see conjunctions of this format, because it may read the
-    /// register or send reports.
+    /// Returns `true` if the bearer may see conjunctions of this format. This requires permission
+    /// to read the register of conjunctions or to send reports.
     fn sees_conjunctions(&self, format: &str) -> bool {
         let reads = self.has(Scope::Ledger) && self.confinement.ledgers.is_none();
         (reads || self.has(Scope::Mint)) && self.confinement.has_format(format)
     }
 }
 
-/// A service with two ledgers and two conjunctions.
+/// A service that stores two ledgers and two conjunctions.
 struct Stored {
     open: Api,
     guarded: Api,
@@ -141,7 +147,7 @@ struct Ledger {
     others: Vec<String>,
 }
 
-/// The status and all bytes of a response.
+/// The status of a response, and all of its bytes.
 struct Told {
     status: u16,
     text: String,
@@ -227,8 +233,8 @@ async fn mint(api: &Api, target: &str, body: &str) -> Vec<String> {
 }
 
 impl Stored {
-    /// Starts a service. Its tokens combine every set of scopes with every confinement that
-    /// `confinements` returns for the two ledgers.
+    /// Starts a service, and creates a token for every combination of a scope set and a
+    /// confinement. `confinements` returns the confinements for the two ledgers of the service.
     async fn start(
         scope_sets: &[Vec<Scope>],
         confinements: impl AsyncFnOnce(&Api, &Ledger, &Ledger) -> Vec<Confinement>,
@@ -301,15 +307,15 @@ impl Stored {
         )
     }
 
-    /// Returns the texts that no response to this bearer may have. On open routes, the names of
-    /// formats are not secret.
+    /// Returns the texts that must not occur in any response to this bearer. Names of formats are
+    /// not secret on routes that need no token.
     fn secrets(&self, bearer: &Bearer, is_open: bool) -> Vec<String> {
         let mut secrets = Vec::new();
         for ledger in [&self.own, &self.foreign]
             .into_iter()
             .filter(|ledger| !bearer.sees_ledger(&ledger.id))
         {
-            // A refusal may name the ledgers in the token's entry.
+            // Allow the ledgers in the token's own entry, because a refusal may name them.
             let is_named = bearer
                 .confinement
                 .ledgers
@@ -341,7 +347,7 @@ impl Stored {
         secrets
     }
 
-    /// Returns the path with every combination of parameters.
+    /// Returns the path once for every combination of values for its parameters.
     fn fill(&self, path: &str) -> Vec<String> {
         let Some((before, (name, behind))) = path
             .split_once('{')
@@ -378,8 +384,8 @@ impl Stored {
             .collect()
     }
 
-    /// Returns `true` if the documents permit this request to a bearer with the scope and this
-    /// confinement.
+    /// Returns `true` if, according to the documents, a bearer with this confinement may send the
+    /// request. The bearer must also have the right scope.
     fn permits(&self, confinement: &Confinement, method: &str, path: &str) -> bool {
         let mut parts = path.split('/').skip(1);
         match (parts.next().unwrap(), parts.next()) {
@@ -402,7 +408,7 @@ impl Stored {
         }
     }
 
-    /// Returns requests that a handler refuses, each for another reason.
+    /// Returns requests that the route refuses, each for another reason.
     fn odd_requests(&self, method: &str, path: &str) -> Vec<(String, String)> {
         let queries = [
             "?nonsense=1",
@@ -433,7 +439,8 @@ impl Stored {
     }
 }
 
-/// Returns the token scopes of a route of `openapi.yaml`, or `None` if the route is open.
+/// Returns the scopes that a route of `openapi.yaml` requires. Returns `None` if the route needs no
+/// token.
 fn scopes_of(operation: &Value) -> Option<Vec<Scope>> {
     let ways = operation["security"].as_array().unwrap();
     let scopes = ways
@@ -515,7 +522,8 @@ async fn every_route_by_every_method_is_open_or_forbidden_and_tells_nothing_of_w
                     Some(Some(scopes)) => scopes.clone(),
                     _ => Vec::new(),
                 };
-                // Only to resume numbers, a token needs several scopes together.
+                // Resuming a series needs all of its scopes together. For every other route, one of
+                // the scopes is enough.
                 let mut has = needed.iter().map(|scope| bearer.has(*scope));
                 let has_scope = match target.ends_with("/resume") {
                     true => has.all(|has| has),
@@ -563,7 +571,7 @@ async fn every_route_by_every_method_is_open_or_forbidden_and_tells_nothing_of_w
     }
     println!("{asked} requests, {forbidden} forbidden; {kept} times a secret could have been told");
     assert!(asked > 20_000 && forbidden > 10_000 && kept > 50_000);
-    // The control: an unconfined token sees everything.
+    // Check that the secrets can be found at all: a token without confinement sees all of them.
     let reader = &bearers
         .iter()
         .find(|bearer| bearer.scopes.len() == Scope::ALL.len())
@@ -598,7 +606,8 @@ async fn every_route_by_every_method_is_open_or_forbidden_and_tells_nothing_of_w
     }
 }
 
-/// A page of ledgers is filled with ledgers that the token may see, and the cursor is one of these.
+/// Checks that the page size and the cursor of the list reveal nothing about other ledgers. A page
+/// contains only ledgers that the token may see, and so does the cursor.
 #[tokio::test]
 async fn whoever_pages_through_ledgers_counts_its_own_alone() {
     const PAGE: usize = 1_000;
@@ -656,7 +665,7 @@ async fn whoever_pages_through_ledgers_counts_its_own_alone() {
         page(&bearers[1], &next).await,
         (many[PAGE..].to_vec(), Value::Null)
     );
-    // The control: there is more than a page of other ledgers.
+    // Check that the service has more than one page of other ledgers, so that the test can fail.
     let told = ask(&stored.open, "", "GET", "/ledgers", "").await.json();
     assert!(told["next"].is_string());
 }

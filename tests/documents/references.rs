@@ -1,4 +1,5 @@
-//! README, CONTRIBUTING, `docs/`, `config/` and `deploy/` name only things that exist.
+//! Checks that README, CONTRIBUTING, `docs/`, `config/` and `deploy/` refer only to things that
+//! exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +15,7 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-/// Returns the path of every Markdown file at the top level and below `docs`.
+/// Returns the path of every Markdown file at the top level of the repository and below `docs`.
 fn documents() -> Vec<String> {
     let mut found: Vec<String> = [
         "",
@@ -47,7 +48,7 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the first group of every match.
+/// Returns the text of the first group for every match of the regular expression `pattern`.
 fn find_all(pattern: &str, text: &str) -> BTreeSet<String> {
     let pattern = Regex::new(pattern).unwrap();
     pattern
@@ -56,7 +57,7 @@ fn find_all(pattern: &str, text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns all Rust code in a folder and its subfolders.
+/// Returns the text of all Rust files in a folder and its subfolders.
 pub(crate) fn code_below(folder: &Path) -> String {
     let mut code = String::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -95,7 +96,7 @@ fn every_test_that_the_argument_names_exists() {
     );
 }
 
-/// Returns the anchor of a heading.
+/// Returns the anchor that links use for a heading.
 pub(crate) fn anchor_of(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept
@@ -167,7 +168,7 @@ fn every_setting_that_a_document_names_exists() {
     }
 }
 
-/// Returns the formats of a configuration with only these keys.
+/// Returns the formats of a configuration that has only these keys.
 fn catalog(toml: &str) -> Catalog {
     let flags = toml
         .parse()
@@ -211,7 +212,7 @@ fn the_formats_that_the_default_file_gives_as_examples_are_sound() {
     );
 }
 
-/// A label matcher of a rule: `name{label!="value"}`.
+/// A regular expression for a label matcher in a Prometheus rule, such as `name{label!="value"}`.
 const SELECTOR: &str = r#"(idmint_[a-z_]+\{[a-z]+!?="[^"]*")"#;
 
 #[tokio::test]
@@ -233,7 +234,8 @@ async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_
     )
     .unwrap();
     let mut known = find_all(r"(?m)^# TYPE (idmint_[a-z_]+) ", &scraped);
-    // This service has neither tokens nor TLS. tests/process/expiring.rs covers the others.
+    // This service uses neither tokens nor TLS, so it does not export this metric.
+    // tests/process/expiring.rs tests the metric.
     known.insert("idmint_expiry_timestamp_seconds".to_owned());
 
     let rules = ["alerts.yml", "slis.yml"]
@@ -318,7 +320,7 @@ async fn every_request_of_the_cheat_sheet_works() {
         } else {
             "GET"
         };
-        // The shell appends an id to the address.
+        // The example is a shell command that appends an id to this address.
         let id = if &captures[3] == "/decode/" {
             "175928847299117063"
         } else {

@@ -1,4 +1,4 @@
-//! `docs/ERRORS.md` lists every refusal.
+//! Checks that `docs/ERRORS.md` lists every refusal.
 
 use std::fmt::Write;
 

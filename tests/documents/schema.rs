@@ -1,5 +1,5 @@
-//! The subset of YAML and JSON Schema that `openapi.yaml` uses. Everything else fails, so nothing
-//! goes unchecked.
+//! Reads the subset of YAML and JSON Schema that `openapi.yaml` uses. Any other syntax is an error,
+//! so that no part of the document goes unchecked.
 
 use std::iter::Peekable;
 
@@ -12,7 +12,7 @@ pub(crate) fn openapi() -> Value {
     value_of_yaml(include_str!("../../openapi.yaml"))
 }
 
-/// Returns the only document of a YAML text.
+/// Parses a YAML text that contains a single document.
 pub(crate) fn value_of_yaml(text: &str) -> Value {
     let events = Parser::new_from_str(text);
     let mut events = events.map(|event| event.expect("it is YAML").0).peekable();
@@ -63,7 +63,7 @@ fn value_of<'a>(events: &mut Peekable<impl Iterator<Item = Event<'a>>>) -> Value
     }
 }
 
-/// Reads a plain scalar by the core schema of YAML 1.2.
+/// Converts an unquoted scalar to a value, according to the core schema of YAML 1.2.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -71,7 +71,7 @@ fn plain(text: &str) -> Value {
         "false" | "False" | "FALSE" => Value::Bool(false),
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(integer), _) => Value::from(integer),
-            // Excludes names that Rust parses as numbers, such as `nan`.
+            // Require a digit at the end, because Rust also parses words such as `nan` as numbers.
             (_, Ok(fraction)) if text.ends_with(|last: char| last.is_ascii_digit()) => {
                 Value::from(fraction)
             }
@@ -80,7 +80,7 @@ fn plain(text: &str) -> Value {
     }
 }
 
-/// Resolves a `$ref`, and returns any other value unchanged.
+/// Returns the value that a `$ref` refers to. Returns any other value unchanged.
 pub(crate) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let Some(reference) = value.get("$ref") else {
         return value;
@@ -95,7 +95,7 @@ pub(crate) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     resolved(document, target)
 }
 
-/// Returns every violation of `schema` by `value`.
+/// Returns a message for each violation of `schema` by `value`.
 pub(crate) fn faults(document: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     check(document, schema, value, "$", &mut faults);

@@ -1,4 +1,4 @@
-//! A service in this process, called without a socket.
+//! Runs a service in this process, which is called without a socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use idmint_service::Service;
 use idmint_storage::OwnEngine;
 use prometheus::Registry;
 
-/// Creates a service with the default configuration, which does not mint yet.
+/// Creates a service with the default configuration. It does not mint yet.
 pub(crate) fn waiting() -> (Api, Arc<Service>) {
     let (service, metrics) = assembled(&Config::default());
     (
@@ -21,7 +21,8 @@ pub(crate) fn waiting() -> (Api, Arc<Service>) {
     )
 }
 
-/// Creates a service with this configuration, which does not mint yet, and its request metrics.
+/// Creates a service with this configuration, and returns it with its request metrics. The service
+/// does not mint yet.
 pub(crate) fn assembled(config: &Config) -> (Arc<Service>, Arc<HttpMetrics>) {
     let registry = Registry::new();
     let service = assemble(
@@ -37,14 +38,14 @@ pub(crate) fn assembled(config: &Config) -> (Arc<Service>, Arc<HttpMetrics>) {
     )
 }
 
-/// Creates a service with the default configuration that mints in memory.
+/// Creates a service with the default configuration. It mints, and keeps its state only in memory.
 pub(crate) async fn minting() -> Api {
     let (router, service) = waiting();
     begin_in_memory(&service).await;
     router
 }
 
-/// Makes the service mint in memory.
+/// Makes the service mint, with its state only in memory.
 pub(crate) async fn begin_in_memory(service: &Arc<Service>) {
     let rule = StartRule {
         slots: 1,

@@ -1,11 +1,11 @@
-//! The statements of the papers in `statements.txt`: each is listed once, and the tests that hold
-//! it exist.
+//! Checks the list `statements.txt` of the requirements in the project's papers. Each requirement
+//! must be listed once, with tests that exist.
 
 use std::collections::BTreeSet;
 
 use crate::references::{code_below, read, root};
 
-/// Number of statements of each paper.
+/// The number of requirements in each paper.
 const PAPERS: [(char, usize); 5] = [('C', 45), ('E', 46), ('A', 23), ('F', 21), ('S', 26)];
 
 #[test]
@@ -55,8 +55,8 @@ fn every_statement_of_the_papers_has_a_test_that_exists_or_a_reason_why_not() {
     );
 }
 
-/// Returns `true` if a test has this name: a test attribute is at most a few lines above the
-/// function, or the function is inside `proptest!`.
+/// Returns `true` if `code` has a test called `name`. The function must be inside `proptest!`, or
+/// have a test attribute at most a few lines above it.
 fn has_test(code: &str, name: &str) -> bool {
     let Some(at) = code.find(&format!("fn {name}(")) else {
         return false;

@@ -1,4 +1,4 @@
-//! Requests with many texts, one for each case of `openapi.yaml`.
+//! Requests that contain many texts, with one request for each case that `openapi.yaml` describes.
 
 use crate::interface::{Call, post};
 
@@ -10,7 +10,7 @@ fn inspect(query: &str, status: u16) -> Call {
     post("/inspect", &format!("/inspect{query}"), status)
 }
 
-/// Returns the requests. `long` makes an address too long.
+/// Returns the requests. The text `long` makes the path of a request too long.
 pub(crate) fn text_calls(long: &str) -> Vec<Call> {
     vec![
         decode_many("", 403).with("origin", "null").sending("[]"),

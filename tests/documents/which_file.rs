@@ -1,4 +1,4 @@
-//! The questions of docs/internals/WHICH-FILE.md are answered by the files that it names.
+//! Checks docs/internals/WHICH-FILE.md: the files that it names must answer the questions in it.
 
 use std::collections::BTreeSet;
 

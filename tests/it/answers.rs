@@ -1,4 +1,5 @@
-//! Every response has a request id and is counted, and every refusal is a problem document.
+//! Checks that every response has a request id and is counted, and that every refusal is a problem
+//! document (RFC 9457).
 
 use crate::service::Service;
 use crate::support::{Running, WIDE, get_request, post_request};
@@ -96,8 +97,9 @@ async fn a_body_without_end_is_answered_413_and_the_answer_can_be_read() {
             "POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n",
         )
         .await;
-    // More than the buffers in between can hold. Without lingering, the reset of the connection
-    // would destroy the response.
+    // Send more than the buffers between client and server can hold. The server must keep reading
+    // for a while after its response. Otherwise the connection would be reset, and the response
+    // would be lost.
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     for _ in 0..200 {
         client.send(&chunk).await;
@@ -214,7 +216,7 @@ async fn a_head_request_has_the_headers_and_no_body() {
             .send(format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await;
     }
-    // If the HEAD response had a body, the test would not find this response after it.
+    // Find this response after the HEAD response. This would fail if the HEAD response had a body.
     client
         .send("GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .await;
@@ -251,8 +253,8 @@ async fn a_newline_ends_an_answer_in_json_and_is_counted_for_head_too() {
         );
         let len = answer.header("content-length").map(str::to_owned);
         assert_eq!(len, Some(text.len().to_string()), "{path}");
-        // The connection is kept. If the HEAD response had a body, the test would not find the next
-        // response after it.
+        // Use the connection again after the HEAD response. This would fail if the HEAD response
+        // had a body.
         let mut client = service.connect().await;
         client
             .send(get_request(path).replacen("GET", "HEAD", 1))

@@ -1,4 +1,5 @@
-//! Every invalid request is refused with its kind, its value and the bound, and mints nothing.
+//! Checks that every invalid request is refused and mints nothing. The refusal must name the kind
+//! of error, the invalid value and the bound.
 
 use serde_json::Value;
 
@@ -7,8 +8,8 @@ use crate::support::{get_request, post_request};
 use idmint_testing::cases::FORMATS;
 use idmint_testing::http1::Answer;
 
-/// A format that has ended and one that has not begun. The formats of the vectors add one that can
-/// only be decoded.
+/// A format that has ended, and a format that has not begun. The third format, which can only be
+/// decoded, comes with the test vectors.
 const OUT_OF_TIME: &str = r#"
 [formats.ended]
 like   = "snowflake"
@@ -21,12 +22,12 @@ epoch = "2050-01-01T00:00:00Z"
 
 const JSON: &str = "content-type: application/json\r\n";
 
-/// An invalid request, with its expected refusal.
+/// An invalid request, together with its expected refusal.
 struct Wrong {
     request: String,
     status: u16,
     slug: &'static str,
-    /// Texts in the detail: the invalid value and the bound.
+    /// The texts that the detail of the refusal must contain: the invalid value and the bound.
     named: &'static [&'static str],
 }
 
@@ -90,8 +91,8 @@ fn assert_refused(answer: &Answer, wrong: &Wrong) -> Value {
     problem
 }
 
-/// Asserts that each request is refused as expected and mints nothing, and that the example of a
-/// 422 works.
+/// Asserts that each request is refused as expected and mints nothing. If a 422 response suggests
+/// an example, the example must work.
 async fn assert_all_refused(service: &Service, all: &[Wrong]) {
     for wrong in all {
         let before = service.minted().await;
@@ -284,7 +285,7 @@ async fn a_parameter_that_is_unknown_or_given_twice_or_means_nothing_is_refused(
     .await;
 }
 
-/// Formats whose ids carry no time, or do not begin with it.
+/// Formats without ranges of ids, because their ids have no time or do not begin with it.
 const WITHOUT_RANGES: &str = r#"
 [formats.timeless]
 summary   = "Nothing but random bits"

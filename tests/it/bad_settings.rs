@@ -1,4 +1,5 @@
-//! Every invalid setting is refused with its name, its value and the bound, and nothing starts.
+//! Checks that every invalid setting prevents the start. The error must name the setting, its value
+//! and the bound.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use idmint_storage::FailureKind;
 
 use crate::service::{NEW_YEAR, Service, config};
 
-/// Returns the error of a start with these settings.
+/// Starts a service with these invalid settings, and returns the error.
 async fn refusal(settings: &str) -> String {
     let config = match config(settings) {
         Ok(config) => config,
@@ -27,7 +28,8 @@ async fn refusal(settings: &str) -> String {
     }
 }
 
-/// Starts a service that other machines can reach, with the flag that allows this.
+/// Starts a service that other machines can reach, and sets the flag that allows this. The start
+/// must still fail until the operator confirms that no other node uses the slot.
 #[tokio::test]
 async fn a_second_node_could_have_the_slot_of_a_public_one_unless_the_operator_vouches_for_it() {
     let start = async |settings: &str| {
@@ -137,7 +139,8 @@ async fn a_start_with_numbers_that_do_not_fit_is_refused() {
     .await;
 }
 
-/// Returns a format that is valid except for these fields, encodings and other keys.
+/// Returns the definition of a format with these fields, encodings and other keys. All other keys
+/// are valid.
 fn custom(fields: &str, encodings: &str, more: &str) -> String {
     format!(
         "[formats.mine]\nsummary = ''\nrule = 'sequenced'\ntick = '1ms'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\nencodings = [{encodings}]\n{more}"

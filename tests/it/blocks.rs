@@ -1,4 +1,5 @@
-//! Blocks of numbers: assigned without a key, one after the other, from the reserved range.
+//! Checks series of the kind `blocks`. Their numbers need no idempotency key, and are given one
+//! after another from a reserved range.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ async fn give(service: &Service, series: &str, count: u32) -> Answer {
         .await
 }
 
-/// Returns the numbers of a response.
+/// Returns the range of numbers that a response contains.
 fn given(answer: &Answer) -> std::ops::Range<u64> {
     assert_eq!(answer.status, 201, "{}", answer.text());
     let block = answer.json();

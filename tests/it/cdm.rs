@@ -1,5 +1,5 @@
-//! Responses of `POST /ids/conjunction` to Conjunction Data Messages: ids, or the messages with ids
-//! in them.
+//! Checks the responses of `POST /ids/conjunction` to Conjunction Data Messages. A response
+//! contains the ids, or the messages with the ids inserted.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::support::post_request;
 use idmint_testing::cases;
 use idmint_testing::http1::Answer;
 
-/// Every report gets the id of its own time, because these tests are about reading and returning
-/// messages.
+/// A setting with which every report gets the id of its own time. These tests cover reading and
+/// returning messages, and not the grouping of reports.
 const PURE: &str = "conjunction.mode = 'pure'";
 
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
@@ -34,7 +34,7 @@ async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer
         .await
 }
 
-/// Every fixture, with its media type and its number of messages.
+/// The name of every fixture, with its media type and the number of messages in it.
 const SENT: [(&str, &str, usize); 12] = [
     ("one.kvn", "text/plain", 1),
     ("several-crlf.kvn", "text/plain; charset=utf-8", 3),
@@ -50,7 +50,7 @@ const SENT: [(&str, &str, usize); 12] = [
     ("two-theirs.xml", "application/xml", 1),
 ];
 
-/// Returns `true` if the messages of a fixture already have their ids.
+/// Returns `true` if the messages of this fixture already contain their ids.
 fn is_noted(name: &str) -> bool {
     matches!(name, "noted.kvn" | "two-noted.kvn")
 }
@@ -134,7 +134,8 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
             );
             assert_eq!(back.text() == sent, new.is_empty(), "{name}");
 
-            // These ids are recognized in any encoding, and stay.
+            // Send the messages again. Their ids must be recognized in any encoding, and must stay
+            // unchanged.
             for query in ["?return=cdm", "?return=cdm&encoding=decimal"] {
                 let again = send(&service, query, media, &back.text()).await;
                 assert!(again.body == back.body, "{name} {query}: {}", again.text());
@@ -172,7 +173,8 @@ async fn a_message_of_version_2_comes_back_with_its_id_as_the_keyword_of_the_sta
         back.text()
     );
 
-    // Another originator's keyword stays, and our id goes into the comment.
+    // If another originator has already set the keyword, the keyword must stay, and the id of
+    // idmint goes into a comment.
     for (name, media) in [
         ("two-theirs.kvn", "text/plain"),
         ("two-theirs.xml", "application/xml"),
@@ -187,7 +189,8 @@ async fn a_message_of_version_2_comes_back_with_its_id_as_the_keyword_of_the_sta
         );
     }
 
-    // The setting decides the place of the id, whatever the version of the message.
+    // The setting decides where the id is inserted, even if the version of the message has another
+    // default.
     for (note, names, key) in [
         (
             "comment",
@@ -227,8 +230,9 @@ async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
         "it is adopted as an id in a comment is"
     );
 
-    // Another originator's plain number also reads as an id of ours, for other objects. So does an
-    // id of another pair.
+    // A plain number of another originator can also be read as an id of idmint that belongs to
+    // other objects. The same is true of an id for another pair. Both must count as ids of another
+    // originator.
     for theirs in ["20240201", "zwwqlzz-pjjmxmd-lkpvwr", FIRST] {
         let sent = noted.replace(FIRST, theirs).replace("= 25544", "= 25545");
         let back = send(&service, "?return=cdm", "text/plain", &sent).await;
@@ -246,7 +250,7 @@ async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
         );
     }
 
-    // Two ids of ours in one message.
+    // Send a message with two ids of idmint, one in a comment and one in the keyword.
     let both = |comment: &str| {
         let of_comment = format!("= 2.0\nCOMMENT CONJUNCTION_EVENT_ID = {comment}\n");
         noted.replacen("= 2.0\n", &of_comment, 1)
@@ -304,8 +308,8 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
         json!([external, of_xml])
     );
 
-    // Two conjunctions can share a name, even if another message of the list is refused. A
-    // conjunction keeps its first 16 external ids.
+    // Two conjunctions can have the same external id, even if another message of the list is
+    // refused. A conjunction keeps only its first 16 external ids.
     let other = named("ROUND-7").replace("= 25544", "= 25545");
     let partial = format!("{}{other}", named("ROUND-7").replacen("= 2.0", "= 3.0", 1));
     let answer = send(&service, "?partial=true", "text/plain", &partial).await;
@@ -358,7 +362,7 @@ async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
         (vec![FIRST.to_owned()], vec![])
     );
 
-    // An id of ours is never an external id, in any encoding.
+    // An id of idmint must never be stored as an external id, in any encoding.
     assert_eq!(
         send(&service, "", "text/plain", &fixture("two-noted.kvn"))
             .await
@@ -495,8 +499,8 @@ async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
         let media = match name.rsplit('.').next().unwrap() {
             "kvn" => "text/plain",
             "xml" => "application/xml",
-            // Invalid JSON, and JSON that is not a message, are refused like reports of this
-            // service.
+            // Invalid JSON, and JSON that is not a message, get the same refusal as idmint's own
+            // JSON reports.
             _ if matches!(
                 name,
                 "cut.json" | "nothing.json" | "tca-twice.json" | "name-twice.json"
@@ -565,7 +569,7 @@ async fn a_message_that_names_another_id_is_refused_with_both() {
         let back = send(&service, "?return=cdm", media, &fixture(name))
             .await
             .text();
-        // The new time is out of reach of the second in its id.
+        // The new time is more than a second away from the second in the attached id.
         let moved = back.replace("2024-02-01T00:00:00.250", "2024-02-01T00:00:03.250");
         let answer = send(&service, "?return=cdm", media, &moved).await;
         let problem = assert_refused(&answer, 422, "invalid-report", "another_id", FIRST);
@@ -764,7 +768,7 @@ async fn a_long_document_comes_back_whole() {
 
 #[tokio::test]
 async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() {
-    // An alphabet of characters that XML and JSON must escape.
+    // Use an alphabet with the characters that XML and JSON must escape.
     let settings = r#"
         [formats.odd]
         summary = "Odd letters"

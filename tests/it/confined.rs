@@ -1,5 +1,6 @@
-//! Confined tokens: every route with every method, scope and confinement, and a search of every
-//! byte of the responses.
+//! Checks confined tokens, which are limited to some ledgers, series or formats. Every route is
+//! requested with every method, scope and confinement, and every byte of each response is searched
+//! for secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,22 +16,23 @@ use crate::service::{Service, ids_of};
 use idmint_testing::http1::{Answer, request};
 
 const SCOPES: [&str; 6] = ["mint", "ledger", "decode", "metrics", "import", "number"];
-/// The series that tokens are confined to, and a foreign series.
+/// Two series of numbers. Tokens are confined to the first one, and must learn nothing about the
+/// second one.
 const SERIES: [&str; 2] = ["own-2026", "foreign-2026"];
 const METHODS: [Method; 3] = [Method::GET, Method::POST, Method::DELETE];
-/// The only objects in reports.
+/// The only objects that the reports contain.
 const OBJECTS: [u64; 2] = [3_141_592, 2_718_281];
 
-/// Returns the first event of a ledger. The event determines the name of the ledger, so the name is
-/// the same in every service.
+/// Returns the first event of a ledger. The event determines the id of the ledger, so that ledger
+/// `number` has the same id in every service.
 fn genesis(number: usize) -> String {
     format!(
         r#"{{"event":"Begun","entities":{{"n":"{number}"}},"timestamp":"2039-01-01T00:00:0{number}Z"}}"#
     )
 }
 
-/// A service with an unconfined token `all`. For each confinement there is one token per scope, and
-/// one with all scopes.
+/// A service with the token `all`, which has no confinement. For each confinement, there is a token
+/// for each scope, and one token with all scopes.
 struct Confined {
     service: Service,
     tokens: Vec<String>,
@@ -86,7 +88,8 @@ impl Confined {
             .await
     }
 
-    /// Creates a ledger with first event `number`, and returns the ledger and its head.
+    /// Creates the ledger whose first event is [`genesis`] with `number`. Returns the ids of the
+    /// ledger and of its last event.
     async fn begin_ledger(&self, number: usize) -> [String; 2] {
         let answer = self
             .ask("all", "POST /ledgers", JSON, &genesis(number))
@@ -96,7 +99,7 @@ impl Confined {
     }
 }
 
-/// The value of each parameter of a route template.
+/// The value of each parameter in the path of a route.
 type Values<'a> = BTreeMap<&'static str, &'a str>;
 
 fn fill(template: &str, values: &Values) -> String {
@@ -192,8 +195,8 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
                 } else {
                     format!("{JSON}idempotency-key: k{asked}\r\n")
                 };
-                // A token confined to a ledger may not create one, so these requests create nothing
-                // foreign to the token.
+                // These requests create no ledger that the token must not see, because a token that
+                // is confined to a ledger may not create one.
                 let answer = guarded
                     .ask(token, &format!("{method} {path}"), &headers, body)
                     .await;
@@ -201,7 +204,7 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
                 asked += 1;
                 refused += usize::from(answer.status == 403);
                 searched += text.len();
-                // A response may repeat a secret that the path of the request has.
+                // A response may repeat a secret that is in the path of its own request.
                 let of_series = [SERIES[1].to_owned()];
                 let secrets = if token.ends_with("-series") {
                     &of_series[..]
@@ -229,7 +232,7 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
         refused > asked / 10 && refused < asked / 2,
         "{refused} of {asked}"
     );
-    // The search finds what is there, because an unconfined token sees all of it.
+    // Check that the search can find the secrets, by listing them with a token without confinement.
     let listed = guarded.ask("all", "GET /ledgers", "", "").await.text();
     assert!(
         listed.contains(&own) && listed.contains(&foreign),

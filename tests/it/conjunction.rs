@@ -1,4 +1,5 @@
-//! Responses of `POST /ids/conjunction`: one id per report, the same for the same report.
+//! Checks the responses of `POST /ids/conjunction`. Each report gets one id, and a repeated report
+//! gets the same id.
 
 use idmint_core::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
@@ -11,10 +12,11 @@ const JSON: &str = "content-type: application/json\r\n";
 const KNOWN: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
 const KNOWN_ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
-/// Stores nothing, and gives every report the id of its own time.
+/// A setting with which the service stores nothing, and gives every report the id of its own time.
 const PURE: &str = "conjunction.mode = 'pure'";
 
-/// A grouped format with constants, narrow objects, its own tick and a signed column.
+/// A grouped format with constants, small object fields, its own tick, and ids that fit a signed
+/// 64-bit column.
 const CLOSE_CALLS: &str = r#"
 [formats.close-calls]
 summary   = "Close calls"
@@ -117,7 +119,7 @@ async fn reports_come_to_the_address_of_conjunctions_as_to_that_of_their_format(
         (422, &json!("unknown_parameter")),
         "{refused:?}"
     );
-    // The path already names the format, so the query may not.
+    // The query must not name the format, because the path already does.
     let refused = service
         .exchange(&post("/ids/conjunction?format=conjunction", KNOWN))
         .await;
@@ -298,7 +300,7 @@ fn assert_refused(answer: &Answer, reason: &str, named: &[&str]) -> Value {
     problem
 }
 
-/// Returns the known report with one member replaced.
+/// Returns the report [`KNOWN`] with one member replaced.
 fn with(member: &str, value: &str) -> String {
     let members = [
         ("tca", "\"2024-02-01T00:00:00Z\""),
@@ -310,7 +312,8 @@ fn with(member: &str, value: &str) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// A report, the expected reason, texts in the detail, and the limit.
+/// An invalid report, the expected reason, the texts that the detail must contain, and the expected
+/// limit.
 type Wrong = (
     String,
     &'static str,
@@ -391,7 +394,8 @@ async fn a_report_that_makes_no_id_is_refused_with_its_value_and_its_bound() {
             named,
         );
         assert_eq!(problem["limit"].as_str(), *limit, "{problem}");
-        // In a list, the detail names the position, and no other report gets an id.
+        // In a list, the detail must name the position of the report. The other reports of the list
+        // get no ids.
         let listed = format!("[{KNOWN},{KNOWN},{KNOWN},{report}]");
         let problem = assert_refused(
             &service.exchange(&post("/ids/conjunction", &listed)).await,
@@ -587,7 +591,8 @@ async fn a_pair_has_no_order_where_that_is_configured() {
 
 #[tokio::test]
 async fn a_node_that_cannot_mint_others_answers_reports() {
-    // The clock was never set, so no id that needs the time is minted.
+    // The clock was never set. Ids that need the current time cannot be minted, but reports have
+    // their own time.
     let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1)), PURE).await;
     assert_eq!(service.get("/health/ready").await.status, 503);
     assert_eq!(service.post("/ids/snowflake").await.status, 503);

@@ -1,4 +1,5 @@
-//! Connections are bounded, and honest callers are left alone.
+//! Checks that the number of connections is limited, and that the limits do not affect honest
+//! callers.
 
 use std::time::{Duration, Instant};
 
@@ -151,7 +152,7 @@ async fn a_slow_head_is_closed_after_the_header_timeout() {
             client.exchange(&get_request("/hello")).await;
         }
         let began = Instant::now();
-        // Slow single bytes must not extend the timeout.
+        // Send a request byte by byte and never finish it. The bytes must not extend the timeout.
         within(LONG / 2, async {
             for byte in get_request("/hello").bytes().cycle() {
                 let byte = if byte == b'\n' { b'x' } else { byte };

@@ -1,4 +1,5 @@
-//! Texts that other programs have damaged, wrapped or written in their own way.
+//! Checks texts that other programs have damaged, wrapped in other characters, or written in
+//! another notation.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::support::post_request;
 
 const JSON: &str = "content-type: application/json\r\n";
 
-/// Numbers of Twitter that went through a number of JavaScript.
+/// Twitter ids whose last digits were lost when JavaScript stored them as floating-point numbers.
 const ROUNDED: [&str; 20] = [
     "1573542482933710800",
     "1573542486985801700",
@@ -170,7 +171,8 @@ async fn damage_is_noted_and_changes_no_reading() {
 #[tokio::test]
 async fn a_column_of_texts_is_answered_with_its_verdict() {
     let service = Service::start("").await;
-    // ULIDs, of which one has the version and the variant of a UUID by chance.
+    // These are ULIDs written as UUIDs. One of them has the version and the variant of a UUID by
+    // chance.
     let ulid = |at: u64| {
         let [a, b, c] = [40_503, 30_011, 0x9e37_79b9_7f4a].map(|factor: u64| at * factor);
         let (a, b, c) = (a & 0xffff, b & 0xffff, c & 0xffff_ffff_ffff);

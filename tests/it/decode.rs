@@ -1,4 +1,5 @@
-//! Responses of `GET /decode/{id}` for every published id, and for texts that are not ids.
+//! Checks the responses of `GET /decode/{id}` for every published id, and for texts that are not
+//! ids.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +18,8 @@ async fn decode(client: &mut AsyncClient, text: &str, query: &str) -> Answer {
         .await
 }
 
-/// Returns `true` if the text looks like a word or an everyday number, so that it decodes only with
-/// a pinned encoding.
+/// Returns `true` if the text looks like a word or an everyday number. Such a text is decoded only
+/// if the request names the encoding.
 fn is_short(text: &str) -> bool {
     text.len() < 15 || text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
@@ -50,7 +51,7 @@ fn assert_reading(reading: &Value, case: &Valid) {
     }
     let seconds = case.unix_nanos.div_euclid(1_000_000_000).to_string();
     assert_eq!(reading["time_unix_seconds"], seconds, "{case:?}");
-    // The time of a SIQ has digits down to its tick, while the vectors stop at milliseconds.
+    // The time of a SIQ id has all digits of its tick, while the vectors have only milliseconds.
     let utc = case
         .utc
         .as_ref()
@@ -68,7 +69,8 @@ async fn every_published_id_decodes_in_each_of_its_spellings() {
     let service = Service::start(FORMATS).await;
     let mut client = service.connect().await;
     for case in &cases::valid() {
-        // The empty text never decodes, although one encoding writes zero that way.
+        // Skip the empty text, which is never decoded, although one encoding writes zero as the
+        // empty text.
         for (encoding, text) in case.encodings.iter().filter(|(_, text)| !text.is_empty()) {
             let pin = format!("?format={}&encoding={encoding}", case.format);
             let answer = decode(&mut client, text, &pin).await;
@@ -285,7 +287,7 @@ async fn a_text_of_no_format_is_rejected_by_every_format() {
 
 #[tokio::test]
 async fn ids_are_decoded_while_none_can_be_minted() {
-    // The clock was never set and shows a time long before this program was built.
+    // The clock was never set, and shows a time long before this program was built.
     let service =
         Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let refused = service.post("/ids/snowflake").await;
@@ -374,7 +376,8 @@ async fn a_conjunction_id_of_another_salt_is_recognised_by_its_shape() {
 #[tokio::test]
 async fn with_a_format_its_canonical_text_of_its_one_length_is_read_first() {
     let service = Service::start("").await;
-    // These nine digits are also a decimal number, 575021959, which would be a payment of 2024.
+    // These nine digits can be read in base36, or as the decimal number 575021959. As a decimal
+    // number, they would be a payment id of 2024.
     let answer = service.get("/decode/575021959?format=payment").await.json();
     let found = &answer["matches"][0];
     assert_eq!(

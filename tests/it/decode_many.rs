@@ -1,4 +1,4 @@
-//! Responses of `POST /decode`.
+//! Checks the responses of `POST /decode`, which decodes many texts.
 
 use idmint_core::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn request(query: &str, from: &str, to: &str, body: &str) -> String {
     )
 }
 
-/// Decodes the texts, sent as an array, and returns the array of results.
+/// Sends the texts as a JSON array, and returns the array of results.
 async fn decode_array(service: &Service, query: &str, texts: &[&str]) -> Vec<Value> {
     let answer = service
         .exchange(&request(query, JSON, JSON, &json!(texts).to_string()))
@@ -278,7 +278,8 @@ async fn an_answer_that_would_be_longer_than_64_mib_is_refused_unless_it_comes_a
             .unwrap();
         assert_eq!(head, *b"HTTP/1.1 200 OK", "{to}");
     }
-    // Long enough to be measured before it is sent, and short enough to be accepted.
+    // This response is so long that the service computes its length before sending it, but short
+    // enough to be accepted.
     let told = service
         .exchange(&request("?detail=full", TEXT, JSON, &texts(4_000)))
         .await;
@@ -295,7 +296,7 @@ async fn an_answer_that_would_be_longer_than_64_mib_is_refused_unless_it_comes_a
 
 #[tokio::test]
 async fn many_are_decoded_while_none_can_be_minted() {
-    // The clock was never set and shows a time long before this program was built.
+    // The clock was never set, and shows a time long before this program was built.
     let service =
         Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let brief = decode_array(&service, "?format=snowflake", &["175928847299117063"]).await;

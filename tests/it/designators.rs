@@ -1,5 +1,5 @@
-//! The objects that the designators of messages name: `conjunction.catalogs` and
-//! `conjunction.designators`.
+//! Checks how designators in messages are converted to catalogue numbers, with the settings
+//! `conjunction.catalogs` and `conjunction.designators`.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Detection of the format of a text: the ranking of its readings, and suggestions of similar ids.
+//! Checks the detection of the format of a text: the ranking of its readings, and the suggestions
+//! of similar ids.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,10 +20,10 @@ use idmint_testing::generated::assert_generated;
 const IDS: usize = 20_000;
 const NOW_NANOS: u64 = 1_800_000_000_000_000_000;
 const NOW: UnixNanos = UnixNanos::new(NOW_NANOS);
-/// Five years before `NOW`.
+/// The earliest time of drawn ids, five years before `NOW`.
 const SINCE: u64 = NOW_NANOS - 5 * 365 * 86_400 * 1_000_000_000;
 
-/// A single node without configuration. It knows the worker numbers that it mints with.
+/// A single node with the default configuration, which knows the worker numbers that it mints with.
 static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
     let config = Config::load(None, std::iter::empty(), toml::Table::new()).unwrap();
     let clock = Arc::new(ManualClock::at(NOW).clock());
@@ -39,7 +40,7 @@ fn is_minted(format: &Format) -> bool {
     matches!(format.rule, Rule::Sequenced | Rule::Random | Rule::Grouped)
 }
 
-/// Returns an id that could be minted at that moment.
+/// Draws an id that the service could mint at the moment `at`.
 fn mint_at(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
     let assigned: Vec<_> = format
         .variants
@@ -56,12 +57,12 @@ fn mint_at(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
             (FieldKind::Time, _) => format.ticks_at(UnixTime::from(at)).unwrap(),
             (FieldKind::Worker, _) => workers[random.random_range(0..workers.len())].into(),
             (FieldKind::Shard, _) => 0,
-            // Half of the ids are the first of their tick.
+            // Half of the ids are the first id of their tick.
             (FieldKind::Sequence, _) if random.random() => {
                 random.random_range(0..format.sequence_spread).into()
             }
-            // Catalogue numbers are below 70 000 today. Other object fields are the domain, which
-            // is 0 because none is configured.
+            // Draw the number of a conjunction's object below 70 000, as catalogue numbers are
+            // today. Any other object field holds a domain, which is 0 because none is configured.
             (FieldKind::Object, _) if format.rule == Rule::Grouped => {
                 random.random_range(1..70_000)
             }
@@ -71,18 +72,19 @@ fn mint_at(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
     layout.pack(&values.collect::<Vec<_>>()).unwrap()
 }
 
-/// The detected formats of the ids of one format.
+/// The formats that were detected for ids of one format.
 #[derive(Default)]
 struct Row {
     ids: usize,
     ambiguous: usize,
-    /// How often each format came first.
+    /// The number of ids for which each format came first.
     first: BTreeMap<String, usize>,
-    /// Ids whose right format came first without ambiguity.
+    /// The number of ids for which the right format came first without ambiguity.
     clearly_right: usize,
 }
 
-/// Draws ids of all minted formats in their canonical encoding, and decodes them.
+/// Draws ids of all formats that can be minted, decodes their canonical texts, and counts the
+/// results.
 fn confusion(seed: u64) -> BTreeMap<String, Row> {
     let mut random = StdRng::seed_from_u64(seed);
     let decoder = SERVICE.decoding().decoder().at(NOW);
@@ -96,7 +98,7 @@ fn confusion(seed: u64) -> BTreeMap<String, Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for at in 0..IDS {
         let format = formats[at % formats.len()];
-        // Some formats began later, for example payment.
+        // Some formats, such as payment, began less than five years ago.
         let since = SINCE.max(u64::try_from(format.epoch.nanos()).unwrap());
         let instant = UnixNanos::new(random.random_range(since..NOW_NANOS));
         let id = mint_at(format, instant, &mut random);
@@ -236,8 +238,9 @@ fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, R
         format.split(id).map(|_| (encoding.name().to_owned(), id))
     };
     let readings: Vec<_> = format.encodings.iter().map(read).collect();
-    // The nearest refusal wins. A wrong length is as near as wrong letters. Of refusals that are
-    // equally near, the one of the canonical encoding, the first, wins.
+    // Report the refusal that came nearest to an id. A wrong length counts as near as wrong
+    // letters. Among refusals that are equally near, the one of the first encoding, which is
+    // canonical, is reported.
     let readings_by_place = readings.iter().enumerate();
     let refusals =
         readings_by_place.filter_map(|(at, reading)| Some((at, reading.as_ref().err().copied()?)));
@@ -397,8 +400,8 @@ fn the_evidence_of_published_ids_names_their_format() {
         ("2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", "uuid8"),
         ("103270115826048975", "mastodon"),
         ("01226N0640J7Q", "tsid"),
-        // From MongoDB's documentation. As a flax id the text has the same evidence, except that
-        // flax ids are rarer.
+        // This id is from MongoDB's documentation. It has the same evidence as a flax id, but flax
+        // ids are rarer.
         ("507f1f77bcf86cd799439011", "objectid"),
     ] {
         let decoded = decoder.decode(text, DecodeFilter::default());

@@ -1,4 +1,4 @@
-//! A server that is asked to stop answers all requests that it has accepted.
+//! Checks that a server that is asked to stop still responds to all requests that it has accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn a_busy_connection_loses_no_request_while_draining() {
     for _ in 0..8 {
         let mut client = server.connect().await;
         callers.push(tokio::spawn(async move {
-            // `exchange` panics if a request is not answered.
+            // `exchange` panics if a request gets no response.
             let mut answered = 0;
             while client
                 .exchange(&get_request("/hello"))
@@ -99,8 +99,8 @@ async fn a_request_on_its_way_when_draining_begins_is_answered() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
     client.exchange(&get_request("/hello")).await;
-    // This runtime has a single thread, so the server learns of draining before it sees the
-    // request.
+    // This runtime has a single thread. The server therefore learns that it must stop before it
+    // sees the request.
     client.send(get_request("/hello")).await;
     let drained = server.begin_draining();
     let answer = client.receive().await;
@@ -164,7 +164,7 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
             "{head}expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n"
         ))
         .await;
-    // The server reads the body.
+    // Wait for this response, which shows that the server has begun to read the body.
     within(
         LONG,
         client
@@ -173,7 +173,7 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
     )
     .await
     .unwrap();
-    // Sends a byte every few milliseconds, for as long as the server reads.
+    // Send a few bytes of the body every five milliseconds, for as long as the server reads.
     let dripping = tokio::spawn(async move {
         while client.stream.write_all(b"1\r\nx\r\n").await.is_ok() {
             sleep(Duration::from_millis(5)).await;

@@ -1,4 +1,5 @@
-//! Every request passes the edge, whatever its path. The edge can refuse, count and time it.
+//! Checks the edge, which every request passes first, whatever its path is. The edge can refuse,
+//! count and time a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +14,11 @@ use idmint_http::{Admission, Api, HostPolicy, HttpMetrics, Problem, Route, Slug,
 use prometheus::{Registry, TextEncoder};
 use tower::ServiceExt;
 
-/// The detail of every refusal by the marker.
+/// The detail of each refusal by the test's marker, a handler at the edge.
 const MARKER: &str = "the marker stands at the edge";
 
-/// Creates an API whose marker at the edge refuses every request or none. Also returns the number
-/// of requests that reached the marker.
+/// Creates an API with a marker at the edge, which refuses every request if `refuses` is `true`.
+/// Also returns a counter of the requests that reached the marker.
 fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
     let registry = Registry::new();
     let clock = Arc::new(Clock::system());
@@ -42,9 +43,9 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
     )
 }
 
-/// Returns requests to every route with a value for each parameter. Mints are included in their
-/// common form and in the form that goes through the router. Unknown paths and methods are
-/// included, too.
+/// Returns requests to every route, with a value for each parameter. Mint requests have both forms:
+/// the common one that takes a fast path, and one that the router handles. Unknown paths and
+/// methods are included.
 pub(crate) fn requests() -> Vec<(Method, String)> {
     let fill = |path: &str| {
         let values = [

@@ -1,11 +1,11 @@
-//! The descriptions of `GET /formats`, and the range of ids of a time span.
+//! Checks the descriptions of `GET /formats`, and the range of ids for a time span.
 
 use serde_json::{Value, json};
 
 use crate::service::{ALL_ON, Service};
 use crate::support::post_request;
 
-/// Returns every number in a document.
+/// Returns every number in a JSON document.
 fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Number(number) => number.as_f64().into_iter().collect(),
@@ -30,7 +30,8 @@ async fn the_example_of_every_format_decodes_as_that_format_in_every_spelling() 
             );
             let decoded = service.get(&path).await.json();
             let found = &decoded["matches"][0];
-            // Only the canonical encoding carries the type.
+            // The other encodings do not contain the type, so decoding them gives a canonical text
+            // without it.
             let mut expected = example["encodings"].clone();
             if !format["types_minted"].is_null() && *encoding != format["encodings"][0]["name"] {
                 let untyped = &mut expected[format["encodings"][0]["name"].as_str().unwrap()];

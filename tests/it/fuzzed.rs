@@ -1,8 +1,9 @@
-//! Runs the inputs that a fuzzer found. All untrusted input is taken as bytes.
+//! Runs the inputs that a fuzzer found through the fuzzed functions. These functions cover all
+//! parts of idmint that read untrusted input.
 //!
 //! `tests/fuzz/subjects/` has the fuzzed functions with their invariants, and `engine/` next to it
-//! has the fuzzer (`make fuzz`). `corpora/` has the inputs of each subject: inputs that reach code
-//! that the others do not, and every input that ever failed.
+//! has the fuzzer (`make fuzz`). `corpora/` has a folder of inputs for each function. It contains
+//! inputs that together reach as much code as possible, and every input that ever failed.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,7 @@ fn every_input_that_was_ever_found_is_taken() {
         let mut inputs: Vec<_> = inputs.collect();
         inputs.sort();
         for input in &inputs {
-            // Printed only if the test fails.
+            // Print the path of the input. The output is shown only if the test fails.
             println!("{}", input.display());
             (subject.take)(&fs::read(input).unwrap());
         }

@@ -1,5 +1,5 @@
-//! A thousand conjunctions, reported over seven days with drifting times, and the number of ids
-//! that each gets.
+//! Reports a thousand conjunctions over seven days with drifting times, and counts how many ids
+//! each conjunction gets.
 
 use std::collections::HashSet;
 
@@ -14,15 +14,15 @@ use crate::support::post_request;
 
 const HISTORIES: usize = 1_000;
 
-/// Three reports a day for seven days.
+/// The number of reports of each conjunction: three per day for seven days.
 const ROUNDS: usize = 21;
 
-/// 2040-01-08T00:00:00Z in microseconds.
+/// The base time of the test, 2040-01-08T00:00:00Z, in microseconds since 1970.
 const BASE: i64 = 2_209_593_600_000_000;
 
-/// Returns the times of the reports of one conjunction. The steps get smaller, because orbits
-/// become better known. The first steps are seconds and the last ones milliseconds; no step is as
-/// long as a minute.
+/// Draws the times of all reports of one conjunction. The time drifts in ever smaller steps,
+/// because the orbits become better known. The first steps are seconds long, and the last ones are
+/// milliseconds long. No step is as long as a minute.
 fn drift(random: &mut StdRng, begins: i64) -> Vec<i64> {
     let mut at = begins;
     let step = |round: usize| 8_000_000_i64 / (1 << (round / 2));
@@ -34,7 +34,7 @@ fn drift(random: &mut StdRng, begins: i64) -> Vec<i64> {
         .collect()
 }
 
-/// Returns the times of all conjunctions, round by round.
+/// Returns the times of all conjunctions, with one list for each round of reports.
 fn rounds() -> Vec<Vec<i64>> {
     let mut random = StdRng::seed_from_u64(508);
     let begins = |history: usize| BASE + 97_000_003 * i64::try_from(history).unwrap();
@@ -46,8 +46,11 @@ fn rounds() -> Vec<Vec<i64>> {
         .collect()
 }
 
-/// Reports every conjunction in every round, each time in another order, with this `query`, and
-/// with the first id if `sends_id`. Returns the responses for each history.
+/// Sends the reports of every conjunction, round by round, each round in another order. `query` is
+/// added to the path. If `sends_id` is `true`, each report also contains the first id of its
+/// conjunction.
+///
+/// Returns the responses for each conjunction.
 async fn report_all(query: &str, sends_id: bool) -> Vec<Vec<Value>> {
     let service = Service::start("").await;
     let mut random = StdRng::seed_from_u64(7);
@@ -59,7 +62,7 @@ async fn report_all(query: &str, sends_id: bool) -> Vec<Vec<Value>> {
             let tca = UnixTime::from_nanos(i128::from(times[*history]) * 1_000)
                 .to_text(6)
                 .unwrap();
-            // A pair of objects has several conjunctions. Half of them have the same two objects
+            // Each pair of objects has several conjunctions. In half of these, the two objects are
             // swapped.
             let (pair, is_swapped) = (history / 8, history / 4 % 2 == 1);
             let (one, other) = (2 * pair + 1, 2 * pair + 2);

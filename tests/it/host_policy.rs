@@ -1,4 +1,5 @@
-//! The accepted hosts and origins of requests, over every route and over the fast path of mints.
+//! Checks which hosts and origins are accepted. The checks cover every route, and the fast path of
+//! mint requests.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use idmint_testing::http1::request;
 
 const PAGE: &str = "https://tickets.example.com";
 
-/// An API on a machine called `node-7`, with these hosts and origins configured.
+/// An API on a machine called `node-7`, with these configured hosts and origins.
 struct Asked {
     api: Api,
     registry: Registry,
@@ -85,14 +86,14 @@ impl Asked {
         )
     }
 
-    /// Mints with this host, and returns the status.
+    /// Sends a mint request with this host, and returns the status of the response.
     async fn mint_at(&self, host: &str) -> StatusCode {
         self.ask(&Method::POST, "/ids/flax", &[("host", host)])
             .await
             .0
     }
 
-    /// Mints with these headers of a browser, and returns the status.
+    /// Sends a mint request with this host and these headers of a browser, and returns the status.
     async fn mint_by(&self, host: &str, headers: &[(&str, &str)]) -> StatusCode {
         self.ask(
             &Method::POST,
@@ -246,7 +247,8 @@ async fn the_authority_of_an_address_is_the_host() {
             421,
         ),
         (Version::HTTP_2, "/ids/flax", None, 400),
-        // RFC 9112 section 3.2.2: the target takes precedence, but Host must still be present.
+        // RFC 9112, section 3.2.2: the host in the target takes precedence, but the header `Host`
+        // must still be present.
         (
             Version::HTTP_11,
             "http://rebound.example.net/ids/flax",
@@ -546,8 +548,8 @@ async fn a_body_of_two_lengths_is_read_by_its_chunks_and_the_connection_closed()
     ] {
         let mut client = service.connect().await;
         let json = "content-type: application/json";
-        // If the server used Content-Length, the bytes after the first chunk size would be a second
-        // request.
+        // The request has two lengths. If the server used Content-Length, the bytes after the first
+        // chunk size would count as a second request.
         let smuggled = "POST /ids/flax HTTP/1.1\r\nhost: localhost\r\n\r\n";
         let body = format!("b\r\n{{\"count\":2}}\r\n0\r\n\r\n{smuggled}");
         let head = format!(

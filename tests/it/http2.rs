@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge, on the same port.
+//! Checks HTTP/2 without an upgrade (prior knowledge), on the same port as HTTP/1.1.
 
 use std::time::Duration;
 
@@ -163,10 +163,10 @@ async fn a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on() {
 async fn a_flood_of_frames_without_a_request_ends_the_connection() {
     const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     const UNKNOWN: &[u8] = &[0, 0, 0, 0xbb, 0, 0, 0, 0, 0];
-    /// Resets the first request, which has ended.
+    /// A RST_STREAM frame for the first request, which has already ended.
     const RST_STREAM: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 8];
-    /// `POST http://localhost/hello`, encoded with the static table and two literals (RFC 7541).
-    /// The response is 405, and the stream is closed.
+    /// The request `POST http://localhost/hello`, encoded with the static table and two literals
+    /// (RFC 7541). The response has the status 405, and the stream is then closed.
     const POST: &[u8] = b"\0\0\x15\x01\x05\0\0\0\x01\x83\x86\x04\x06/hello\x01\x09localhost";
     let server = Running::start(WIDE).await;
     for frame in [PING, UNKNOWN, RST_STREAM] {

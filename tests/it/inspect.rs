@@ -1,4 +1,4 @@
-//! Responses of `POST /inspect`.
+//! Checks the responses of `POST /inspect`, which determines the format of a column of ids.
 
 use std::fmt::Write as _;
 
@@ -79,7 +79,8 @@ async fn what_was_minted_here_is_told_with_what_its_lines_have_in_common() {
 
 #[tokio::test]
 async fn what_cannot_be_told_says_why_and_a_format_that_is_named_is_taken() {
-    // The configuration has a second payment format, which cannot be told apart from the first one.
+    // This configuration has a second format that is like `payment`. No column can show which of
+    // the two its ids belong to.
     let service = Service::start(FORMATS).await;
     let numbers: Vec<String> = (1..=1000).map(|number: u32| number.to_string()).collect();
     let verdict = inspect(&service, "", &numbers).await;

@@ -1,4 +1,5 @@
-//! Reading ledgers: page by page, in every media type, and requests for ledgers that do not exist.
+//! Checks reading ledgers page by page and in every media type, and requests for ledgers that do
+//! not exist.
 
 use serde_json::json;
 
@@ -20,7 +21,7 @@ async fn events_are_listed_a_thousand_a_page() {
             .json()
     };
     let mut ids = vec![text(&page("").await["ids"][0]["id"]).to_owned()];
-    // Appends of different lengths, so that pages begin and end inside of appends.
+    // Append different numbers of events, so that pages begin and end in the middle of an append.
     for (number, len) in [999, 1, 700, 2, 297, 501].into_iter().enumerate() {
         let events: Vec<String> = (0..len).map(event).collect();
         ids.extend(ids_of(
@@ -157,7 +158,8 @@ async fn what_is_not_there_is_said() {
 #[tokio::test]
 async fn an_order_that_is_none_is_refused_and_its_example_works() {
     let service = Service::start("").await;
-    // Before the first ledger exists, the example creates one.
+    // Test each refusal twice: before the ledger exists, and then with the ledger. In the first
+    // case, the example that the refusal suggests creates the ledger.
     for is_there in [false, true] {
         let ledger = if is_there {
             ledger(&service, 0).await
@@ -224,7 +226,8 @@ async fn an_answer_has_the_form_that_was_asked_for() {
         (&told["format"], &told["count"]),
         (&json!("evently"), &json!(2))
     );
-    // From here on, all responses are replays, in any media type.
+    // From here on, every request repeats the first one, so every response is a replay. Replays are
+    // possible in any media type.
     let plain = ask("", "text/plain").await;
     assert_eq!(plain.text(), format!("{}\n{}\n", ids[0], ids[1]));
     let lines = ask("", "application/x-ndjson").await;
@@ -280,7 +283,8 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     }
 }
 
-/// The listing has both ends of a ledger, however long the appends at the ends are.
+/// Checks that the list of ledgers contains the first and the last event of each ledger, however
+/// long the first and the last append are.
 #[tokio::test]
 async fn ledgers_of_long_appends_are_listed_right_by_many_while_ids_are_minted() {
     const LEDGERS: usize = 150;

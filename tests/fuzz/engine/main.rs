@@ -1,5 +1,5 @@
-//! The libFuzzer target of one subject, which the variable `SUBJECT` names. The compiler
-//! instruments the code for coverage.
+//! The libFuzzer program for one subject (a fuzzed function), which the variable `SUBJECT` names.
+//! The compiler instruments the code, so that the fuzzer sees which inputs reach new code.
 
 #![no_main]
 

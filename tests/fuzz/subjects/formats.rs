@@ -1,9 +1,9 @@
-//! Format definitions.
+//! Fuzzes the definitions of formats.
 
 use idmint_core::id::FormatDefinition;
 
-/// Compiles a definition. If it is valid, its example can be written in every encoding, read again,
-/// and split into fields.
+/// Compiles a definition. The example id of a valid definition must be written in every encoding,
+/// read again, and split into its fields.
 pub(super) fn compile(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -1,4 +1,4 @@
-//! Texts of ids.
+//! Fuzzes the texts of ids.
 
 use std::sync::{Arc, LazyLock};
 
@@ -23,8 +23,8 @@ static DECODER: LazyLock<Decoder> = LazyLock::new(|| Decoder::new(FORMATS.clone(
 
 const NOW: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
-/// Decodes a text. Every match encodes to the same text, the best match is the first one, every
-/// suggestion can be decoded, and the answer serializes.
+/// Decodes a text, and checks four invariants. Every match encodes to the same text, and the best
+/// match is the first one. Every suggestion can be decoded, and the response can be serialized.
 pub(super) fn decode(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let decoder = DECODER.at(NOW);
@@ -54,7 +54,8 @@ pub(super) fn decode(bytes: &[u8]) {
 }
 
 /// Reads and writes a text in the format and encoding that the first two bytes choose. A text that
-/// is read encodes to the same text, and a number that is written is read again.
+/// was read must be written as the same text, and a number that was written must be read as the
+/// same number.
 pub(super) fn read_and_write(bytes: &[u8]) {
     let [format, encoding, rest @ ..] = bytes else {
         return;

@@ -1,8 +1,9 @@
-//! Events, and chains of events.
+//! Fuzzes events, and chains of events.
 
 use idmint_records::ledger::{ChainChecker, Event, EventTime, LedgerId, canonical_json};
 
-/// Canonicalizes an event. The canonical form is stable, and it parses to the same event.
+/// Converts an event to canonical JSON. Converting the result again must not change it, and it must
+/// parse to the same event.
 pub(super) fn read_event(bytes: &[u8]) {
     if let Ok(canonical) = canonical_json(bytes) {
         assert_eq!(
@@ -27,7 +28,7 @@ pub(super) fn read_event(bytes: &[u8]) {
     assert_eq!(ledger, LedgerId::of_genesis(&again, time));
 }
 
-/// Checks a chain. A chain that holds row by row has as many events as rows.
+/// Checks a chain of events. If every line is valid, the chain must have as many events as lines.
 pub(super) fn check_chain(bytes: &[u8]) {
     let mut checker = ChainChecker::from_genesis();
     let mut lines = 0;

@@ -1,4 +1,4 @@
-//! The fuzzed functions, and the invariants that hold for all inputs.
+//! Defines the fuzzed functions. Each checks invariants that must hold for every input.
 
 mod formats;
 mod ids;
@@ -6,11 +6,11 @@ mod ledgers;
 mod reports;
 mod service;
 
-/// A function that takes untrusted bytes.
+/// A fuzzed function, which takes untrusted bytes.
 pub(crate) struct Subject {
-    /// The name of the corpus.
+    /// The name of the function, and of the folder with its inputs.
     pub(crate) name: &'static str,
-    /// Takes arbitrary bytes. Panics if an invariant does not hold.
+    /// Runs the function with arbitrary bytes. Panics if an invariant does not hold.
     pub(crate) take: fn(&[u8]),
 }
 

@@ -1,4 +1,4 @@
-//! Conjunction Data Messages.
+//! Fuzzes Conjunction Data Messages.
 
 use idmint_records::conjunction::SentReport;
 use idmint_records::conjunction::cdm::{CdmForm, Document, Message};
@@ -17,8 +17,8 @@ pub(super) fn read_space_track(bytes: &[u8]) {
     read(CdmForm::SpaceTrack, bytes);
 }
 
-/// Reads a document and adds ids. The annotated document has the same reports and the ids, and
-/// annotating it again does not change it.
+/// Reads a document, and inserts ids into its messages. The annotated document must have the same
+/// reports and contain the ids. Annotating it again must not change it.
 fn read(form: CdmForm, bytes: &[u8]) {
     let Ok(document) = Document::read(form, bytes) else {
         return;
@@ -43,8 +43,8 @@ fn sent_reports<B: AsRef<[u8]>>(document: &Document<B>) -> Vec<SentReport> {
     document.messages().iter().map(sent_report).collect()
 }
 
-/// Returns `true` if the message has an id of ours, either in a comment or in the keyword, which
-/// may also hold another originator's id.
+/// Returns `true` if the message has an id of idmint, either in a comment or as the keyword
+/// CONJUNCTION_ID. The keyword may also have an id of another originator.
 fn is_noted(message: &Message) -> bool {
     message.existing_id().is_some()
         || message

@@ -1,4 +1,4 @@
-//! A running service that takes bodies for its routes, and raw bytes for its connections.
+//! Fuzzes a running service, with bodies for its routes and raw bytes for its connections.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -53,7 +53,7 @@ static SERVICE: LazyLock<SocketAddr> = LazyLock::new(|| {
 const JSON: &str = "content-type: application/json\r\n";
 const TEXT: &str = "content-type: text/plain\r\n";
 
-/// The routes that read bodies. The first byte of an input chooses one.
+/// The routes that read a body. The first byte of an input chooses the route.
 const ROUTES: &[(&str, &str)] = &[
     ("POST /ids/snowflake", JSON),
     ("POST /ids/conjunction", JSON),
@@ -71,15 +71,15 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST /inspect", TEXT),
 ];
 
-/// Sends a body to a route. Every body gets a response, and never a 500 or 504.
+/// Sends a body to a route. Every body must get a response, and its status must not be 500 or 504.
 pub(super) fn answer_body(bytes: &[u8]) {
     thread_local!(static CLIENT: RefCell<Option<Client>> = const { RefCell::new(None) });
     let Some((route, body)) = bytes.split_first() else {
         return;
     };
     let (line, headers) = ROUTES[usize::from(*route) % ROUTES.len()];
-    // The key is a hash of the body: the same body repeats the same request, and another body never
-    // reuses a key.
+    // Use a hash of the body as the idempotency key. The same body then repeats the same request,
+    // and no other body uses the same key.
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);
     let head = format!(
@@ -94,7 +94,8 @@ pub(super) fn answer_body(bytes: &[u8]) {
                 .get_or_insert_with(|| Client::connect(*SERVICE))
                 .try_exchange(&whole)
         };
-        // The service may just have closed the kept connection because of its age.
+        // Retry once on a new connection, because the service may have closed the old one because
+        // of its age.
         let answer = ask().or_else(|error| {
             eprintln!("asked again: {error:?}");
             *client = None;
@@ -114,8 +115,8 @@ pub(super) fn answer_body(bytes: &[u8]) {
     });
 }
 
-/// Sends raw bytes. No response is a 500, the connection closes after the client has closed its
-/// half, and the service keeps running.
+/// Sends raw bytes, and closes the sending direction. No response may have the status 500. The
+/// service must then close the connection and keep running.
 pub(super) fn answer_bytes(bytes: &[u8]) {
     let mut stream = TcpStream::connect(*SERVICE).unwrap();
     stream
@@ -124,7 +125,7 @@ pub(super) fn answer_bytes(bytes: &[u8]) {
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answers = Vec::new();
-    // A reset connection is closed, too.
+    // A connection that was reset counts as closed.
     if let Err(error) = stream.read_to_end(&mut answers) {
         let is_reset = matches!(
             error.kind(),
