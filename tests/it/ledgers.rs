@@ -1,4 +1,5 @@
-//! Ledgers: every published chain is reproduced, and a repeated request takes effect once.
+//! Checks ledgers. The service must reproduce every published chain, and a repeated request must
+//! take effect only once.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ pub(crate) const JSON: &str = "content-type: application/json\r\n";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const MICRO: Duration = Duration::from_micros(1);
 
-/// Returns an event with only a number as data.
+/// Returns an event whose only data is this number.
 pub(crate) fn event(number: usize) -> String {
     json!({ "event": "Counted", "entities": {}, "data": number }).to_string()
 }
@@ -43,7 +44,7 @@ pub(crate) async fn append(service: &Service, key: &str, order: &str) -> Answer 
     service.exchange(&append_request(key, order)).await
 }
 
-/// Creates a ledger whose first event has this number, and returns the ledger.
+/// Creates a ledger with [`event`] `number` as its first event. Returns the id of the ledger.
 pub(crate) async fn ledger(service: &Service, number: usize) -> String {
     let answer = service
         .exchange(&create_request(
@@ -61,7 +62,7 @@ pub(crate) fn text(value: &Value) -> &str {
         .unwrap_or_else(|| panic!("{value} should be a text"))
 }
 
-/// Asserts the status, the problem type and the reason, and returns the problem.
+/// Asserts that a response has this status, problem type and reason. Returns the problem document.
 #[track_caller]
 pub(crate) fn assert_problem(answer: &Answer, status: u16, slug: &str, reason: &str) -> Value {
     let problem = answer.json();
@@ -78,7 +79,7 @@ pub(crate) fn assert_problem(answer: &Answer, status: u16, slug: &str, reason: &
     problem
 }
 
-/// Asserts that the example of a refusal works.
+/// Asserts that the example in a refusal works.
 pub(crate) async fn assert_example_works(service: &Service, problem: &Value) {
     let (request, body) = match text(&problem["example"]).split_once(" {") {
         Some((request, rest)) => (request, format!("{{{rest}")),
@@ -101,7 +102,7 @@ pub(crate) async fn assert_example_works(service: &Service, problem: &Value) {
     assert!([200, 201].contains(&answer.status), "{problem}: {answer:?}");
 }
 
-/// Returns the whole chain, read page by page.
+/// Reads the chain of a ledger page by page, and returns all of its events.
 pub(crate) async fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     let (mut links, mut after) = (Vec::new(), String::new());
     loop {
@@ -127,7 +128,7 @@ async fn every_published_chain_gets_its_published_ids() {
             .iter()
             .map(|row| text(&row["event_json"]))
             .collect();
-        // One event per request, and all events in one request.
+        // Append the events of the chain one by one, and then all of them in one request.
         for at_once in [1, bodies.len()] {
             let service = Service::start("").await;
             let created = service.exchange(&create_request("", bodies[0])).await;
@@ -216,7 +217,8 @@ async fn everything_invalid_is_refused_with_its_published_reason() {
         let as_genesis = service.exchange(&create_request("", body)).await;
         let as_event = append(&service, "invalid", &order(&ledger, &[&event(1), body])).await;
         if body == r#"{"event":"x","entities":{}}"# {
-            // Only the time is missing, and an append assigns it.
+            // This event lacks only a time. An append assigns the time, but creating a ledger needs
+            // a time or an idempotency key.
             assert_problem(
                 &as_genesis,
                 400,
@@ -246,7 +248,7 @@ async fn everything_invalid_is_refused_with_its_published_reason() {
             );
             assert_example_works(&service, &problem).await;
         } else {
-            // Invalid JSON is detected before the text is read as an event.
+            // A text that is not JSON is refused before it is read as an event.
             let reason = text(&as_event.json()["reason"]).to_owned();
             assert!(
                 ["invalid_json", "json_syntax"].contains(&reason.as_str()),
@@ -353,11 +355,13 @@ async fn an_event_gets_the_published_time_after_the_last() {
     for row in rows(&file("evently")["monotonic"]) {
         let micros = |name: &str| text(&row[name]).parse::<i128>().unwrap();
         let ahead_us = micros("last_us") - micros("now_us");
-        // Imports from a later hour are impossible.
+        // Skip a row whose last event is more than 5 s ahead of the clock, because the service
+        // refuses such an event.
         if ahead_us > 5_000_000 {
             continue;
         }
-        // Shift the times to a moment at which this service runs, with the same distances.
+        // Shift the published times to the time of this service. The distances between them stay
+        // the same.
         let at = |since_now_us: i128| {
             idmint_core::time::UnixTime::from_nanos(
                 (i128::from(NEW_YEAR.get()) / 1_000 + since_now_us) * 1_000,
@@ -407,7 +411,7 @@ async fn what_is_asked_twice_is_done_once() {
             let problem = assert_problem(&conflict, 422, "idempotency-conflict", "idempotency_key");
             assert_example_works(&service, &problem).await;
         }
-        // The same key on another ledger is a different key.
+        // An idempotency key belongs to one ledger, so another ledger can use the same key.
         assert_eq!(
             append(&service, key, &order(&other, &[event(9)]))
                 .await
@@ -465,7 +469,8 @@ async fn a_ledger_is_created_once_with_a_key() {
     assert_eq!(later.status, 201);
     assert_ne!(later.json()["ledger"], first.json()["ledger"]);
 
-    // Two ledgers with the same first event in the same microsecond are different ledgers.
+    // Create two ledgers with the same first event in the same microsecond. They must be different
+    // ledgers, because their keys differ.
     let twin = service
         .exchange(&create_request("idempotency-key: twin\r\n", &event(1)))
         .await;
@@ -545,8 +550,8 @@ async fn an_append_that_expects_another_head_is_refused_and_told_the_head() {
         assert_problem(&refused, 409, "head-moved", "")["head"],
         json!(head)
     );
-    // A replay of a finished append is not a new append, even though the head has moved. A refused
-    // key may be used again.
+    // A repeated request is not a new append, so it succeeds even though the head (the last event)
+    // has moved. The key of a refused request can be used again.
     assert_eq!(
         append(&service, "1", &expecting(&genesis, 1)).await.status,
         200
@@ -735,7 +740,8 @@ async fn events_come_to_the_address_of_their_ledger_as_to_that_of_their_format()
     let events = format!(r#"{{"events":[{}]}}"#, event(2));
     let first = service.exchange(&post(&ledger, "a", &events)).await;
     assert_eq!(first.status, 201, "{first:?}");
-    // The key belongs to the ledger, not to the address.
+    // The idempotency key belongs to the ledger. The request can be repeated at another path of the
+    // same ledger.
     let again = append(&service, "a", &order(&ledger, &[event(2)])).await;
     assert_eq!(
         (again.status, again.json()["ids"].take()),

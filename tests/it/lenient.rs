@@ -1,5 +1,5 @@
-//! Ids as people write them. Strict decoding refuses them with the right `did_you_mean`, and
-//! lenient decoding reads exactly that id.
+//! Checks ids in the forms in which people write them. Strict decoding must refuse such a text and
+//! suggest the right id in `did_you_mean`. Lenient decoding must read exactly that id.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::service::{Service, in_path};
 use crate::support::post_request;
 use idmint_testing::http1::Answer;
 
-/// Ids of ten formats, and six ways to write each.
+/// Ids of ten formats, each with six ways in which people write it.
 const WRITINGS: [(&str, [&str; 6]); 10] = [
     (
         "175928847299117063",
@@ -127,7 +127,7 @@ async fn decode(service: &Service, text: &str, query: &str) -> Answer {
         .await
 }
 
-/// Returns `true` if the specification of the format accepts this text for the id.
+/// Returns `true` if the specification of the format permits the text `written` for the id `meant`.
 fn is_specified(written: &str, meant: &str) -> bool {
     let is_of_any_case = [36, 26, 24].contains(&meant.len());
     is_of_any_case && written.eq_ignore_ascii_case(meant)
@@ -261,7 +261,7 @@ async fn many_are_read_leniently_or_told_what_they_are_near_to() {
 #[tokio::test]
 async fn a_text_that_two_ids_may_be_meant_by_is_read_as_none_of_them() {
     let service = Service::start("").await;
-    // The text may be decimal or hexadecimal, and nothing decides between them.
+    // The text can be a decimal or a hexadecimal number, and lenient decoding must not guess.
     let refused = decode(&service, " 123", "?format=snowflake&lenient=true").await;
     assert_eq!(
         (refused.status, &refused.json()["did_you_mean"]),
@@ -319,8 +319,8 @@ async fn leniency_is_a_closed_list() {
     );
 }
 
-/// A suggestion would defeat the check, because another id at the same distance may be somebody
-/// else's.
+/// Checks that no id is suggested for a text with wrong check digits. Several ids differ from the
+/// text by one letter, and one of them may belong to somebody else.
 #[tokio::test]
 async fn of_a_text_whose_check_is_wrong_no_id_is_suggested_and_its_format_is_told() {
     let service = Service::start(
@@ -396,7 +396,7 @@ async fn an_id_that_lacks_a_letter_or_has_one_too_many_is_known_by_its_shape() {
             .json();
         assert_eq!(alone["reason"], "wrong_length", "{alone}");
     }
-    // From the README of KSUID.
+    // This KSUID is from the README of segmentio/ksuid.
     let ksuid = decode(&service, "0ujtsYcgvSTl8PAuAdqWYSMnLOv", "")
         .await
         .json();

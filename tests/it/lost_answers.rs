@@ -1,4 +1,4 @@
-//! No response is lost while its caller can still read it.
+//! Checks that no response is lost while its caller can still read it.
 
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ async fn answers_that_came_before_an_error_are_sent_before_it_ends_the_connectio
     }
 }
 
-/// The body is sent late, so a route can only have read it by waiting for it.
+/// Sends the body only after the head. A route that keeps the connection must have waited for the
+/// body. A route that did not read the body must announce that the connection closes.
 #[tokio::test]
 async fn an_answer_that_leaves_a_body_unread_says_so_on_every_route() {
     let service = Service::start("").await;

@@ -1,4 +1,4 @@
-//! The service as a user sees it, one file per behaviour.
+//! Tests the service as its users see it, with one file for each behaviour.
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

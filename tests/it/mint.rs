@@ -1,4 +1,4 @@
-//! Responses of `POST /ids/{format}`.
+//! Checks the responses of `POST /ids/{format}`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crate::service::{ALL_ON, NEW_YEAR, Service, ids_of, in_path};
 use crate::support::{LONG, get_request, post_request, within};
 use idmint_testing::http1::Answer;
 
-/// A format whose ids count up from 0. Its epoch is the start of the service, and one tick holds
-/// millions of ids.
+/// A format whose ids count up from 0. Its epoch is the start of the service, and all ids fit into
+/// one tick, which holds millions.
 const FROM_ZERO: &str = r#"
 [formats.counter]
 summary   = "A counter that starts at zero"
@@ -21,7 +21,8 @@ fields    = [{ name = "time", kind = "time", bits = 33 }, { name = "sequence", k
 encodings = ["decimal", "hex", "hex_padded", "base36", "crockford", "hashids", "sqids"]
 "#;
 
-/// Uses one lane per format, so that the behaviour of a single worker number is visible.
+/// A setting that gives each format one lane (worker number), so that the tests can predict the
+/// ids.
 const ONE_LANE: &str = "worker.lanes = 1";
 
 fn request_accepting(path: &str, media: &str) -> String {
@@ -39,7 +40,7 @@ fn assert_exact_length(answer: &Answer) {
     assert_eq!(answer.header("transfer-encoding"), None);
 }
 
-/// Returns the number of a decimal id.
+/// Parses a decimal id.
 fn number(id: &str) -> u128 {
     id.parse()
         .unwrap_or_else(|_| panic!("{id:?} is not decimal"))
@@ -189,8 +190,9 @@ async fn the_length_is_known_before_and_exact_where_the_ids_grow_longer() {
     let mut client = service.connect().await;
     let mut next = 0;
     for media in ["application/json", "text/plain", "application/x-ndjson"] {
-        // Counting from zero, the first of these responses crosses 10 and 100, the next 1 000, and
-        // so on up to 100 000.
+        // The ids count from 0. The first responses contain the step from 9 to 10 and from 99 to
+        // 100, and later ones those up to 100 000. The lengths of the ids therefore change within
+        // responses.
         for count in [1, 2, 255, 256, 257, 258, 5_000, 100_000] {
             let answer = client
                 .exchange(&request_accepting(
@@ -203,7 +205,7 @@ async fn the_length_is_known_before_and_exact_where_the_ids_grow_longer() {
             let numbers = text
                 .split(|c: char| !c.is_ascii_digit())
                 .filter_map(|digits| digits.parse::<u64>().ok());
-            // A JSON response has its count before the ids.
+            // Skip the first number of a JSON response, which is the count.
             let ids = numbers.skip(usize::from(media == "application/json"));
             assert!(ids.eq(next..next + count), "{count} as {media}");
             next += count;
@@ -335,7 +337,7 @@ async fn random_ids_of_one_answer_ascend_and_those_of_a_process_where_the_format
     ] {
         let monotonic = service.get(&format!("/formats/{name}")).await.json()["monotonic"].clone();
         let mut last = String::new();
-        // The clock stands still, so the order of the responses alone decides which id comes first.
+        // The clock stands still. Only the order of the requests decides which id is greater.
         for count in [1, 1, 2, 1_000, 1, 100_000, 1] {
             let ids = service
                 .mint(&format!("/ids/{name}?encoding=hex_padded&count={count}"))
@@ -362,7 +364,8 @@ async fn random_ids_of_one_answer_ascend_and_those_of_a_process_where_the_format
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_at_the_same_time_never_get_the_same_id() {
-    // 20 000 ids are fewer than one lane can mint ahead of a clock that stands still.
+    // The clock stands still, so each lane can mint only its current tick and its lead. 20 000 ids
+    // are fewer than that.
     let service = Service::start("").await;
     let mut callers = Vec::new();
     for _ in 0..8 {
@@ -549,7 +552,7 @@ async fn one_id_waits_behind_one_long_request_and_not_behind_all_of_them() {
         client
     };
     let mut long = Vec::new();
-    // Two of these requests use up everything that eight lanes have in one tick and its lead.
+    // Two of these requests use up all ids that eight lanes have in one tick and its lead.
     for _ in 0..10 {
         long.push(ask("/ids/snowflake?count=100000").await);
     }
@@ -565,7 +568,8 @@ async fn one_id_waits_behind_one_long_request_and_not_behind_all_of_them() {
 async fn an_id_that_is_too_far_away_is_refused_with_its_time() {
     let service = Service::start(ONE_LANE).await;
     service.mint("/ids/payment?count=1296").await;
-    // The longest wait is 250 ms.
+    // The service holds a response for at most 250 ms. In all of these cases, the next id is due
+    // later.
     for (advanced_ms, retry_after_ms) in [(1, 999), (99, 900), (200, 700), (449, 251)] {
         service.clock.advance(Duration::from_millis(advanced_ms));
         let refused = service.post("/ids/payment").await;

@@ -1,4 +1,4 @@
-//! Reports that return to `POST /ids/conjunction` with the id that they got before.
+//! Checks reports that are sent again with the id that they got earlier.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer
         .await
 }
 
-/// Returns the detail of one report of the usual pair.
+/// Sends one report of the usual two objects. Returns the detail of the response for this report.
 async fn detail(service: &Service, query: &str, tca: &str, noted: Option<&str>) -> Value {
     let mut report = json!({ "tca": tca, "primary": 25_544, "secondary": 48_274 });
     if let Some(noted) = noted {
@@ -114,7 +114,8 @@ async fn an_id_of_another_node_is_adopted_or_told_to_differ() {
         "it is an anchor from then on"
     );
 
-    // The attached id of the second before is unknown here, so the anchor within reach wins.
+    // The attached id is from the previous second, and this service does not know it. The report
+    // must join the anchor (first report) within one second instead.
     let other = Service::start("").await;
     let before = detail(&other, "", "2024-01-31T23:59:59.5Z", None).await["id"]
         .as_str()
@@ -131,8 +132,8 @@ async fn an_id_of_another_node_is_adopted_or_told_to_differ() {
 #[tokio::test]
 async fn a_report_gets_its_answer_again_after_another_report_has_brought_the_id_that_it_names() {
     for (query, keeps) in [("", false), ("?noted=keep", true)] {
-        // The first service gives both reports one id. At the second service, the same objects were
-        // reported a second later.
+        // The first service gives both reports the same id. Before the second service gets these
+        // reports, it gets another report of the same objects, whose time is one second later.
         let (first, second) = (Service::start("").await, Service::start("").await);
         let named = detail(&first, "", "2024-02-01T00:00:10Z", None).await["id"]
             .as_str()
@@ -264,8 +265,8 @@ async fn a_message_is_given_back_only_with_its_own_id_in_it() {
     assert_eq!(ids["details"][0]["noted_differs"], true);
 }
 
-/// Returns a file in the form that the agency's analysts post, with more members than the service
-/// reads.
+/// Returns a file in the form that the space agency's analysts send. It has more members than the
+/// service reads.
 fn analysis(event_id: &str, tca: &str, secondary: &Value) -> Value {
     json!({ "event_id": event_id, "cdm_id": "00000000-0000-4000-8000-000000000001", "tca": tca, "collision_probability": 1e-5,
         "RISK": "low", "primary_object": { "norad_id": 25_544, "common_name": "ISS (ZARYA)" },
@@ -353,7 +354,7 @@ async fn what_analysts_post_back_is_matched_by_its_event_id() {
             "{body}: {problem}"
         );
     }
-    // Only this form may have unknown members.
+    // Unknown members are allowed only in the form of the analysts.
     let plain = json!({ "tca": "2024-02-01T00:00:00Z", "primary": 25_544, "secondary": 48_274, "cdm_id": "1" });
     assert_eq!(post("", &plain).await.status, 422);
     let partial = post("?partial=true", &json!([fresh, { "event_id": FIRST }]))

@@ -1,5 +1,5 @@
-//! Numbers without gaps: assigned once per key, formatted as configured, voided, listed, decoded,
-//! and hidden from other tokens.
+//! Checks numbers without gaps. Each idempotency key gets its numbers only once. Numbers are
+//! formatted as configured, voided, listed, decoded, and hidden from tokens of other series.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ async fn make_void(service: &Service, number: &str, reason: &str) -> Answer {
         .await
 }
 
-/// Returns the whole listing of a series, read page by page.
+/// Reads the listing of a series page by page, and returns all of its entries.
 async fn listed(service: &Service, series: &str, limit: usize) -> Vec<Value> {
     let (mut numbers, mut after) = (Vec::new(), String::new());
     loop {
@@ -76,13 +76,14 @@ async fn a_key_is_given_one_number_and_always_the_same() {
         (second.status, second.json()["number"].clone()),
         (201, json!("2"))
     );
-    // Another series has its own numbers and its own keys.
+    // Another series has its own numbers, and its own idempotency keys.
     let beside = give(&service, "acme-2027", "order-1").await;
     assert_eq!(
         (beside.status, beside.json()["number"].clone()),
         (201, json!("1"))
     );
-    // A key lasts longer than the key of an append, which expires after days.
+    // The idempotency key of a number stays valid forever, while the key of an append expires after
+    // days.
     for days in [0, 1, 10, 400] {
         service.clock.advance(Duration::from_secs(days * 86_400));
         let again = give(&service, "acme-2026", "order-1").await;
@@ -345,7 +346,8 @@ async fn a_series_that_was_kept_elsewhere_goes_on_at_a_stated_number_once() {
         "first",
     );
     assert_eq!(give(&service, "acme-3", "b").await.json()["number"], "4712");
-    // A number that an order has, a void number, and one below a given number stay.
+    // A first number cannot be replaced if a later number was given, if it was not requested with
+    // `?first=`, or if it is void. The three series are examples of these cases.
     for (series, first) in [("acme-4", ""), ("acme-5", "?first=1")] {
         assert_eq!(
             give(&service, &format!("{series}{first}"), "a")
@@ -646,7 +648,7 @@ async fn texts_of_configured_series_are_read_back() {
             "{}",
             drawn.text()
         );
-        // A request that is pinned to a format finds no numbers.
+        // A request that names a format must not find numbers of series.
         let pinned = service
             .get(&format!(
                 "/decode/{}?format=snowflake",
@@ -655,7 +657,7 @@ async fn texts_of_configured_series_are_read_back() {
             .await;
         assert_eq!(pinned.status, 404);
     }
-    // With a wrong check the text is not a number, whatever else it may be.
+    // With a wrong check digit, the text is not a number of the series.
     let other = service.get("/decode/INV-acme-2026-000018").await.json();
     assert!(other.get("numbers").is_none(), "{other}");
     let id = service.mint("/ids/snowflake").await.remove(0);
@@ -682,7 +684,8 @@ async fn many_callers_at_once_make_one_series_each_key_its_own_number() {
             for at in 0..25 {
                 let headers = format!("idempotency-key: {caller}-{at}\r\n");
                 let asked = request("POST /numbers/acme-1", &headers, "");
-                // Each request is sent twice, as after a lost response.
+                // Send each request twice, as a caller does after a lost response. Both responses
+                // must be the same.
                 let [one, other] = [client.exchange(&asked).await, client.exchange(&asked).await]
                     .map(|it| it.json());
                 assert_eq!(one, other);

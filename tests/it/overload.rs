@@ -1,4 +1,5 @@
-//! Callers that ask for more than there is room for are refused at once, and all others are served.
+//! Checks that a caller who asks for more than the service has room for is refused immediately, and
+//! that all other callers are served.
 
 use std::time::Duration;
 
@@ -67,7 +68,8 @@ async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() 
     );
 }
 
-/// Connects a caller that sends as much of `asks` as the server takes, and reads nothing.
+/// Connects a caller that sends as much of `asks` as the server accepts, and never reads a
+/// response.
 async fn send_unread(service: &Service, asks: &[u8]) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(2_304).unwrap();
@@ -80,7 +82,8 @@ async fn send_unread(service: &Service, asks: &[u8]) -> TcpStream {
 async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connections_end() {
     const CALLERS: usize = 260;
     let service = Service::start("http.memory_max = '32MiB'").await;
-    // The callers use up the memory of their peer, so the metrics are read by another peer.
+    // The callers use up the memory that one peer address may have. Read the metrics from another
+    // peer address.
     let mut kept = connect_from(&service, 2).await;
     let mut metric = async |name: &str| {
         let text = kept.exchange(get_request("/metrics")).await.text();
@@ -95,7 +98,7 @@ async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connection
         "idmint_requests_shed_total{reason=\"memory\"}",
     );
     let before = metric(used).await;
-    // Each response is short, but the responses of one caller together exceed the kernel's buffers.
+    // Each response is short, but all responses to one caller together exceed the kernel's buffers.
     let asks = post_request("/ids/uuid4?count=90", "", "").repeat(1_000);
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
@@ -174,8 +177,8 @@ async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
     .await;
 }
 
-/// Sends a request of this caller whose body never comes. Returns once the service waits for the
-/// body.
+/// Sends a request of the caller `caller` without its body. Returns as soon as the service waits
+/// for the body.
 async fn stall(service: &Service, caller: &str) -> AsyncClient {
     let headers =
         "content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 11\r\n";
@@ -230,7 +233,8 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
     }
     assert_eq!((shed("in_flight").await, shed("bodies").await), (0.0, 0.0));
 
-    // Another caller needs a place. The caller with the most places loses its oldest one.
+    // Another caller now needs one of the places for requests. The caller that uses the most places
+    // must lose its oldest request.
     let mut other = stall(&service, "192.0.2.2").await;
     let given_up = within(LONG, stalled.remove(0).receive()).await;
     assert_eq!(
@@ -261,7 +265,7 @@ async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_
         (shed("in_flight").await, shed("bodies").await),
         (0.0, 1.0 + MANY as f64)
     );
-    // A caller without competition may use all places.
+    // Without competition, one caller may use all places.
     stalled.push(stall(&service, "192.0.2.1").await);
     for client in &mut stalled {
         client.send(r#"{"count":4}"#).await;
@@ -340,8 +344,8 @@ async fn requests_that_a_connection_of_http_2_brings_at_once_wait_for_their_turn
     );
 }
 
-/// Returns a body of long work, whose response exceeds what the kernel buffers for a caller that
-/// does not read.
+/// Returns a body that causes long work. Its response is larger than the buffers that the kernel
+/// has for a caller that does not read.
 fn many_ids() -> String {
     format!(
         "[\"175928847299117063\"{}]",
@@ -355,8 +359,8 @@ async fn callers_who_do_not_read_what_their_ids_are_keep_nobody_from_long_work()
     let admitted_however_long = std::thread::available_parallelism().map_or(1, usize::from);
     let decode = post_request("/decode", "", &many_ids());
     let mut unread = Vec::new();
-    // Decoding counts as long work until the response waits for its caller, so another request may
-    // be refused until then.
+    // Decoding counts as long work until its response waits for the caller. Wait for the first
+    // bytes of each response, because another request could be refused before then.
     while unread.len() < 2 * admitted_however_long {
         let mut client = service.connect().await;
         client.send(&decode).await;
@@ -418,7 +422,7 @@ async fn an_idle_connection_costs_12_kib_and_one_that_reads_a_head_what_its_buff
     const AWAKE_LEN: f64 = 32.0 * 1024.0;
     let service = Service::start("http.header_timeout = '1h'").await;
     let used_by_each = async || {
-        // The connection that reads the metric is awake.
+        // Subtract the memory of the connection that reads this metric.
         let used = service.metric("idmint_memory_budget_used_bytes").await - 40.0 * 1024.0;
         used / CALLERS as f64
     };
@@ -428,7 +432,7 @@ async fn an_idle_connection_costs_12_kib_and_one_that_reads_a_head_what_its_buff
     for _ in 0..CALLERS {
         callers.push(service.connect().await);
     }
-    // The first half comes by itself, then together with the request before it.
+    // Send the first half of a request in two ways: alone, and together with the request before it.
     for (first, answers) in [
         (first_half.to_owned(), 0),
         (format!("{mint}{first_half}"), 1),
@@ -460,7 +464,8 @@ async fn an_idle_connection_costs_12_kib_and_one_that_reads_a_head_what_its_buff
     }
 }
 
-/// Connects from this loopback address, which makes the caller a peer of its own.
+/// Connects from the loopback address 127.0.0.`host`. The service counts each address as a peer of
+/// its own.
 async fn connect_from(service: &Service, host: u8) -> AsyncClient {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, host], 0).into()).unwrap();
@@ -482,7 +487,7 @@ async fn long_decodes_of_one_peer_keep_no_other_peer_from_long_work() {
         let (mut client, decode) = (connect_from(&service, 2).await, decode.clone());
         senders.spawn(async move {
             client.send(decode).await;
-            // Reads as fast as the service writes.
+            // Read the response as fast as the service writes it.
             let mut piece = vec![0; 1 << 16];
             while client
                 .stream
@@ -492,7 +497,7 @@ async fn long_decodes_of_one_peer_keep_no_other_peer_from_long_work() {
             {}
         });
     }
-    // The peer has more than its part as soon as it is refused.
+    // Wait until this peer is refused, which means that it uses more than its share of the memory.
     let mut same = connect_from(&service, 2).await;
     within(LONG, async {
         while same.exchange(get_request("/ledgers")).await.status != 503 {
@@ -522,7 +527,9 @@ async fn texts_that_are_no_ids_are_long_work_by_the_time_that_they_take() {
     first.send(post_request("/decode", "", &body)).await;
     first.stream.readable().await.unwrap();
 
-    // By their number, 39 texts are short work, which needs no permit.
+    // 39 texts count as short work because of their number. These texts are not ids, so decoding
+    // them takes long. The service then treats the request as long work, for which no place is
+    // free, and refuses it.
     for (count, status) in [(39, 503), (1, 200)] {
         let texts = vec!["\"0123456789abcdef0123456789abcde\""; count].join(",");
         let decode = post_request("/decode?detail=full", "", &format!("[{texts}]"));

@@ -1,10 +1,10 @@
-//! The page for people with a browser: when it is served, its headers, and the setting that
-//! disables it.
+//! Checks the page for browsers: when it is served, which headers it has, and the setting that
+//! turns it off.
 
 use crate::service::Service;
 use idmint_testing::http1::{Answer, request};
 
-/// The `Accept` header of Chromium and Firefox for a page.
+/// The `Accept` header that Chromium and Firefox send when they open a page.
 const BROWSER: &str =
     "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 
@@ -31,7 +31,7 @@ fn header_names(answer: &Answer) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the addresses of the files that a text of the page names.
+/// Returns the paths of all files to which a text of the page refers.
 fn named_in(text: &str) -> Vec<String> {
     let quoted = text
         .split('"')
@@ -42,7 +42,8 @@ fn named_in(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the page and all of its files with their addresses, as a browser finds them.
+/// Returns the page and all of its files, each with its path. The files are found in the way in
+/// which a browser finds them.
 async fn whole_page(service: &Service) -> Vec<(String, Answer)> {
     let mut found = vec![("/".to_owned(), ask_front(service, BROWSER).await)];
     let mut next = 0;

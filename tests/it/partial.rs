@@ -1,4 +1,5 @@
-//! `?partial=true`: an invalid report does not refuse the others.
+//! Checks `?partial=true`, with which an invalid report does not prevent the ids of the other
+//! reports.
 
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ fn row(tca: &str, primary: &str, secondary: &str) -> String {
     format!("{{\"TCA\":\"{tca}\",\n\"SAT_1_ID\":\"{primary}\",\n\"SAT_2_ID\":\"{secondary}\"}}")
 }
 
-/// Returns the position, reason, line and keyword of each refusal.
+/// Returns the position, the reason, the line and the keyword of each refused report.
 fn refusals(answer: &Value) -> Vec<(usize, String, u64, String)> {
     let details = answer["details"].as_array().unwrap();
     assert_eq!(details.len(), answer["ids"].as_array().unwrap().len());
@@ -75,7 +76,7 @@ fn refusals(answer: &Value) -> Vec<(usize, String, u64, String)> {
     found
 }
 
-/// Writes a message of one form with its time and its objects.
+/// A function that writes a message in one form, from a time and two objects.
 type Form = fn(&str, &str, &str) -> String;
 
 #[tokio::test]
@@ -131,7 +132,7 @@ async fn each_report_is_answered_by_its_id_or_its_problem_in_every_form() {
         ];
         assert_eq!(refusals(&answer), expected, "{media}: {answer:#}");
         assert_eq!(answer["details"][4]["problem"]["limit"], "4194303");
-        // Without `partial`, the first invalid report refuses all.
+        // Without `partial`, the first invalid report refuses all reports.
         let strict = send(&service, "", media, &body).await;
         assert_eq!(
             (strict.status, &strict.json()["line"]),

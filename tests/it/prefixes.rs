@@ -1,4 +1,4 @@
-//! Ids with a type or a prefix: minted, read, and refused.
+//! Checks ids with a type or a prefix: minting them, reading them, and refusing invalid ones.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const TYPES: &str = "typeid.types = ['user', 'line_item']";
 const PREFIXES: &str =
     "[formats.payment]\nprefixes = ['pi_', 'ch_']\n[formats.snowflake]\nprefixes = ['sn_']";
 
-/// Mints with this media type, and returns the text of the response.
+/// Mints ids with this media type, and returns the body of the response.
 async fn mint_as(service: &Service, path: &str, media: &str) -> String {
     let answer = service
         .exchange(&post_request(path, &format!("accept: {media}\r\n"), ""))
@@ -24,7 +24,8 @@ async fn mint_as(service: &Service, path: &str, media: &str) -> String {
     answer.text()
 }
 
-/// Returns the reason, the limit and the detail of a refused mint.
+/// Sends a mint request that must be refused. Returns the reason, the limit and the detail of the
+/// refusal.
 async fn refusal(service: &Service, path: &str) -> [String; 3] {
     let answer = service.post(path).await;
     assert_eq!(answer.status, 422, "{path}: {answer:?}");
@@ -37,7 +38,7 @@ async fn refusal(service: &Service, path: &str) -> [String; 3] {
         .map(|member| problem[member].as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns the first match of an id.
+/// Decodes an id, and returns the first match.
 async fn first(service: &Service, id: &str) -> Value {
     let answer = service.get(&format!("/decode/{}", in_path(id))).await;
     assert_eq!(answer.status, 200, "{id}: {answer:?}");
@@ -103,7 +104,7 @@ async fn a_typeid_has_the_type_that_was_asked_for_in_every_form() {
         let ids = service.mint(untyped).await;
         assert!(is_typed(&ids[0], ""), "{untyped}: {ids:?}");
     }
-    // Encodings other than the TypeID text have only the UUID.
+    // In other encodings, the id consists only of the UUID without the type.
     let uuid = service
         .mint("/ids/typeid?type=user&encoding=uuid")
         .await
@@ -158,7 +159,7 @@ async fn what_is_no_type_or_not_minted_is_refused_with_the_list() {
         assert!(detail.contains(said), "{detail}");
     }
     assert!(some.mint("/ids/typeid?type=line_item").await[0].starts_with("line_item_"));
-    // The setting does not restrict reading.
+    // The setting restricts minting, but not reading.
     let read = first(&some, "order_01h455vb4pex5vsknk084sn02q").await;
     assert_eq!(
         (&read["format"], &read["type"]),
@@ -173,7 +174,7 @@ async fn what_is_no_type_or_not_minted_is_refused_with_the_list() {
             .starts_with("user_"),
         "{format}"
     );
-    // The empty type is minted if the setting lists it.
+    // The empty type can be minted if the setting lists it.
     let and_none = Service::start("typeid.types = ['', 'user']").await;
     assert_eq!(and_none.mint("/ids/typeid").await[0].len(), 26);
 }

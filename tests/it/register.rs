@@ -1,4 +1,4 @@
-//! `/conjunctions`: the conjunctions that reports were grouped into.
+//! Checks `/conjunctions`, which lists the conjunctions into which reports were grouped.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,9 @@ async fn a_conjunction_is_shown_with_its_reports_and_what_is_near() {
         "{shown}"
     );
 
-    // Out of reach, and swapped: each response lists the earlier conjunctions, the nearest first.
+    // These reports are more than one second away, or have the objects swapped, so each begins a
+    // new conjunction. The response must list the earlier conjunctions nearby, the nearest one
+    // first.
     let drifted = report(&service, "2024-02-01T00:00:40Z", 25_544, 48_274).await;
     assert_eq!(
         (&drifted["created"], &drifted["near"]),
@@ -131,7 +133,7 @@ async fn conjunctions_are_listed_latest_first_or_from_a_time_on() {
         }
         assert_eq!(found, of(&order), "{query}");
     }
-    // The default limit is ten.
+    // By default, a page has at most ten conjunctions.
     for second in 0..12 {
         report(
             &service,

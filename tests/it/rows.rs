@@ -1,4 +1,5 @@
-//! Responses with `Accept: application/vnd.idmint.rows+json`.
+//! Checks responses as rows (`Accept: application/vnd.idmint.rows+json`), which describe ids by a
+//! first id, a step and a count.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +12,9 @@ use idmint_testing::http1::Answer;
 
 const ROWS: &str = "application/vnd.idmint.rows+json";
 
-/// Formats with simple rows. An id of `fine` is the number of ids before it, because the epoch is
-/// the start of the service and each tick has two ids. In `split`, the worker number is below the
-/// sequence, so neighbours are 8 apart.
+/// Formats whose rows are easy to compute. In `fine`, an id is equal to the number of ids before
+/// it, because the epoch is the start of the service and each tick has two ids. In `split`, the
+/// worker number comes after the sequence, so that neighbouring ids are 8 apart.
 const CUSTOM: &str = r#"
 [formats.payment-wide]
 enabled = true
@@ -94,7 +95,8 @@ async fn rows_are_numbers_at_equal_distances() {
     );
 }
 
-/// Two services at the same instant mint the same ids, one as texts and the other as rows.
+/// Two services that start at the same instant mint the same ids. One service returns them as texts
+/// and the other one as rows, and the test compares both.
 #[tokio::test]
 async fn of_every_sequenced_format_the_rows_are_the_ids_that_texts_would_be() {
     let (in_texts, in_rows) = (Service::start(CUSTOM).await, Service::start(CUSTOM).await);
@@ -248,7 +250,8 @@ async fn what_is_wrong_with_a_request_for_texts_is_wrong_with_one_for_rows() {
     assert_eq!(service.minted().await, 0.0);
 }
 
-/// Long work may take half of the two requests in flight, and an unread response takes that half.
+/// Only two requests may be in progress, and long work may use only one of these places. A response
+/// that nobody reads takes that place, so more long work must be refused.
 #[tokio::test]
 async fn rows_of_many_ids_are_turned_away_as_their_texts_are() {
     let service = Service::start("http.idle_timeout = '1h'\nhttp.in_flight_max = 2").await;

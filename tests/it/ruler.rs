@@ -1,4 +1,4 @@
-//! The drawings of `GET /decode/{id}` for `text/plain`.
+//! Checks the drawings of ids that `GET /decode/{id}` returns as `text/plain`.
 
 use crate::service::{Service, in_path};
 use idmint_testing::http1::Answer;
@@ -12,7 +12,7 @@ async fn drawn(service: &Service, id: &str, query: &str) -> Answer {
         .await
 }
 
-/// Asserts that the id, read as this format alone, is drawn exactly like this.
+/// Asserts that the id, read as an id of this format, is drawn exactly as `expected`.
 async fn assert_drawn(format: &str, id: &str, expected: &str) {
     let answer = drawn(&Service::start("").await, id, &format!("?format={format}")).await;
     assert_eq!(

@@ -1,4 +1,5 @@
-//! The real service in this process, with an in-memory store and a clock that the test moves.
+//! Starts the real service in this process. It has an in-memory store, and a clock that the test
+//! moves.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,18 +17,19 @@ use idmint_testing::http1::{Answer, AsyncClient};
 /// Enables the built-in formats that are off by default.
 pub(crate) const ALL_ON: &str = "[formats.payment-wide]\nenabled = true";
 
-/// 2040-01-01T00:00:00Z: a whole second, so that minting begins at once, and later than any build.
+/// The start time of a service, 2040-01-01T00:00:00Z. It is a whole second, so that every format
+/// can mint immediately. It is also later than any build of the program.
 pub(crate) const NEW_YEAR: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 
 pub(crate) struct Service {
     pub(crate) clock: ManualClock,
     pub(crate) address: SocketAddr,
-    /// Stops the service when dropped.
+    /// Stops the service when it is dropped.
     _told: oneshot::Sender<()>,
 }
 
 impl Service {
-    /// Starts a service with these settings at the beginning of 2040, and waits until it mints.
+    /// Starts a service with these settings at [`NEW_YEAR`], and waits until it mints.
     pub(crate) async fn start(settings: &str) -> Self {
         let service = Self::start_on(ManualClock::at(NEW_YEAR), settings).await;
         within(LONG, async {
@@ -39,7 +41,7 @@ impl Service {
         service
     }
 
-    /// Starts a service on this clock, which may not mint yet.
+    /// Starts a service on this clock. It may be unable to mint yet.
     pub(crate) async fn start_on(clock: ManualClock, settings: &str) -> Self {
         let config = config(settings).unwrap();
         let running = open(
@@ -63,8 +65,8 @@ impl Service {
         AsyncClient::connect(self.address).await
     }
 
-    /// Sends one request on a new connection. A JSON response must end with a newline, unless it is
-    /// a returned message.
+    /// Sends one request on a new connection, and returns the response. Asserts that a JSON
+    /// response ends with a newline, unless it is a message that the caller sent.
     pub(crate) async fn exchange(&self, request: &str) -> Answer {
         let answer = self.connect().await.exchange(request).await;
         let is_json = matches!(
@@ -87,14 +89,15 @@ impl Service {
         self.exchange(&post_request(path, "", "")).await
     }
 
-    /// Returns the ids of a mint request, which must succeed.
+    /// Sends a mint request that must succeed, and returns the ids.
     pub(crate) async fn mint(&self, path_and_query: &str) -> Vec<String> {
         let answer = self.post(path_and_query).await;
         assert_eq!(answer.status, 200, "{path_and_query}: {answer:?}");
         ids_of(&answer)
     }
 
-    /// Returns the value of one series, named with its labels as printed.
+    /// Returns the value of one metric. `series` is its name with its labels, as `/metrics` prints
+    /// them.
     pub(crate) async fn metric(&self, series: &str) -> f64 {
         self.metrics()
             .await
@@ -102,7 +105,7 @@ impl Service {
             .unwrap_or_else(|| panic!("there is no {series}"))
     }
 
-    /// Returns every series with its value.
+    /// Returns all metrics with their values.
     pub(crate) async fn metrics(&self) -> BTreeMap<String, f64> {
         let answer = self.get("/metrics").await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -116,7 +119,7 @@ impl Service {
             .collect()
     }
 
-    /// Returns the number of ids minted, over all formats.
+    /// Returns the number of ids that were minted so far, over all formats.
     pub(crate) async fn minted(&self) -> f64 {
         let metrics = self.metrics().await;
         metrics
@@ -126,8 +129,8 @@ impl Service {
             .sum()
     }
 
-    /// Waits until the series has reached `least` and the metrics can be read, because a new
-    /// connection may be refused for a while.
+    /// Waits until the value of the metric `series` is at least `least`. Retries if the metrics
+    /// cannot be read, because the service may refuse new connections for a while.
     pub(crate) async fn until_metric(&self, series: &str, least: f64) {
         within(LONG, async {
             while self
@@ -143,7 +146,7 @@ impl Service {
     }
 }
 
-/// Loads these settings over the defaults of the tests.
+/// Loads these settings, which take precedence over the defaults of the tests.
 pub(crate) fn config(settings: &str) -> Result<Config, idmint::server::config::ConfigError> {
     let mut flags: toml::Table = settings.parse().unwrap();
     for (section, key, value) in [
@@ -160,7 +163,7 @@ pub(crate) fn config(settings: &str) -> Result<Config, idmint::server::config::C
     Config::load(None, std::iter::empty(), flags)
 }
 
-/// Returns the ids of a JSON response.
+/// Returns the ids in a JSON response.
 pub(crate) fn ids_of(answer: &Answer) -> Vec<String> {
     let json = answer.json();
     let ids = json["ids"]
@@ -171,7 +174,7 @@ pub(crate) fn ids_of(answer: &Answer) -> Vec<String> {
         .collect()
 }
 
-/// Percent-encodes a text as one segment of a path.
+/// Percent-encodes a text, so that it can be one segment of a path.
 pub(crate) fn in_path(text: &str) -> String {
     text.bytes()
         .map(|byte| {

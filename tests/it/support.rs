@@ -1,4 +1,4 @@
-//! A server in this process with routes for tests.
+//! Runs a server in this process, with routes that exist only for tests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 
 use idmint_testing::http1::{Answer, AsyncClient, request};
 
-/// Far longer than anything here takes, even on a slow machine.
+/// A timeout far longer than any step of a test takes, even on a slow machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Limits that no test reaches unless it lowers one.
+/// Limits so high that a test reaches one only if it lowers that limit.
 pub(crate) const WIDE: Limits = Limits {
     connections_max: 1_000,
     connections_per_peer: 1_000,
@@ -34,13 +34,13 @@ pub(crate) const WIDE: Limits = Limits {
 };
 
 pub(crate) const BODY_LEN_MAX: usize = 16;
-/// More bytes than the kernel buffers for a caller that reads nothing.
+/// A number of bytes that exceeds the kernel's buffers for a caller that does not read.
 const BIG: usize = 16 << 20;
 
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) open: OpenConnections,
-    /// Releases one request to `/slow`.
+    /// Each notification lets one request to `/slow` finish.
     pub(crate) release: Arc<Notify>,
     registry: Registry,
     drain: oneshot::Sender<()>,
@@ -90,7 +90,7 @@ impl Running {
         AsyncClient::connect(self.address).await
     }
 
-    /// Sends one request on a new connection.
+    /// Sends one request on a new connection, and returns the response.
     pub(crate) async fn exchange(&self, request: &str) -> Answer {
         self.connect().await.exchange(request).await
     }
@@ -101,7 +101,7 @@ impl Running {
             .unwrap()
     }
 
-    /// Starts draining. The returned task ends with it.
+    /// Begins to drain the server. The returned task ends when the server is drained.
     pub(crate) fn begin_draining(self) -> JoinHandle<Drained> {
         self.drain.send(()).unwrap();
         self.ended
@@ -112,7 +112,7 @@ impl Running {
     }
 }
 
-/// Returns terms with these limits and no other restrictions.
+/// Returns the terms of a server with these limits and no other restrictions.
 pub(crate) fn terms(limits: Limits, open: OpenConnections) -> Terms<AnswerBody> {
     let (callers, obstacle) = (Callers::default(), Box::new(|| None));
     Terms {
@@ -179,7 +179,7 @@ pub(crate) fn get_request(path: &str) -> String {
     request(&format!("GET {path}"), "", "")
 }
 
-/// Writes a POST request. `headers` are whole lines.
+/// Returns the text of a POST request. `headers` consists of complete lines.
 pub(crate) fn post_request(path: &str, headers: &str, body: &str) -> String {
     request(&format!("POST {path}"), headers, body)
 }

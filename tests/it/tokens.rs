@@ -1,5 +1,5 @@
-//! Tokens: a request without a token, with a wrong one, or with one of another scope does nothing
-//! and reveals nothing.
+//! Checks tokens. A request without a token, with a wrong token or without the right scope must
+//! change nothing and reveal nothing.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use crate::ledgers::{JSON, assert_problem, event, order};
 use crate::service::{Service, ids_of};
 use idmint_testing::http1::{Answer, request};
 
-/// Name, SHA-256 and entry of each token. The token is `token-` and the name. The digests are made
-/// with coreutils: `printf %s token-mint | sha256sum`.
+/// The name, the SHA-256 digest and the entry of each token. The token itself is `token-` followed
+/// by the name. The digests were computed by coreutils, as in `printf %s token-mint | sha256sum`.
 const TOKENS: [(&str, &str, &str); 7] = [
     (
         "all",
@@ -52,7 +52,7 @@ const TOKENS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// A service that requires tokens.
+/// A service that requires a token for its requests.
 struct Guarded {
     service: Service,
     _folder: TempDir,
@@ -87,7 +87,7 @@ impl Guarded {
         }
     }
 
-    /// Sends a request with the token of this name, or without one if the name is empty.
+    /// Sends a request with the token called `token`, or without a token if `token` is empty.
     async fn ask(&self, token: &str, method_and_target: &str, headers: &str, body: &str) -> Answer {
         let shown = if token.is_empty() {
             String::new()
@@ -103,7 +103,7 @@ impl Guarded {
             .await
     }
 
-    /// Returns the number of ids minted.
+    /// Returns the number of ids that were minted so far.
     async fn minted(&self) -> f64 {
         let metrics = self.ask("all", "GET /metrics", "", "").await.text();
         let series = metrics
@@ -119,8 +119,8 @@ fn json_of(answer: &Answer) -> Value {
     serde_json::from_str(&answer.text()).unwrap()
 }
 
-/// Returns the scope that a request needs: `None` if the route is open, an empty text if any token
-/// will do.
+/// Returns the scope that a request needs. Returns `None` if the route needs no token, and an empty
+/// text if any token is sufficient.
 fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let scope = match path.split(['/', '?']).nth(1).unwrap_or_default() {
@@ -139,7 +139,7 @@ fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
         "metrics" if reads => "metrics",
         _ => "",
     };
-    // A request that no route answers needs some token.
+    // For a path without a route, any token is sufficient.
     let is_answered = !matches!(path, "/ids/" | "/ids/flax/more" | "/no/such/route");
     Some(if is_answered { scope } else { "" })
 }
@@ -148,8 +148,8 @@ fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
 async fn every_route_asks_for_its_scope_and_nothing_is_minted_without_it() {
     let guarded = Guarded::start().await;
     let (mut asked, mut refused) = (0, 0);
-    // Preflights are open. HEAD is skipped because its response has no body, only the length of
-    // one.
+    // Skip preflight requests, which need no token. Also skip HEAD requests, because their
+    // responses have no body to compare.
     let walked = requests()
         .into_iter()
         .filter(|(method, _)| ![Method::OPTIONS, Method::HEAD].contains(method));
@@ -353,7 +353,7 @@ async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another()
             .ask(token, "POST /ledgers", JSON, &genesis(number))
             .await
     };
-    // A ledger is named after its first event, so both services have the same ledgers.
+    // The first event of a ledger determines its id, so both services have the same ledgers.
     let before = Guarded::start().await;
     let mut ledgers = Vec::new();
     for number in 0..2 {
@@ -516,7 +516,7 @@ async fn an_import_into_a_ledger_in_use_needs_its_scope_and_one_into_a_new_ledge
     );
 }
 
-/// A token can follow the examples in its own refusals.
+/// Checks that the example in a refusal works with the token that got the refusal.
 #[tokio::test]
 async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
     let all = "scopes = ['mint', 'ledger', 'decode', 'import']".to_owned();
@@ -536,7 +536,8 @@ async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
         ledgers.push(created["ledger"].as_str().unwrap().to_owned());
     }
     let confined = |more: &str| format!("{all}\n{more}");
-    // Use the last ledger, because an example with an arbitrary ledger would use the first one.
+    // Confine the token to the last ledger. An example that ignored the confinement would use the
+    // first ledger.
     ledgers.sort();
     let own = &ledgers[3];
     let guarded = Guarded::start_with(vec![

@@ -1,4 +1,4 @@
-//! Words and everyday numbers do not decode, and real ids do.
+//! Checks that words and everyday numbers are not decoded, and that real ids are.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -18,7 +18,7 @@ const NOW: u64 = 1_800_000_000;
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 const YEAR: u64 = 365 * DAY;
-/// The first second of these years.
+/// The first second of the year 2010, in seconds since 1970. The next constant is that of 2015.
 const IN_2010: u64 = 1_262_304_000;
 const IN_2015: u64 = 1_420_070_400;
 
@@ -36,7 +36,7 @@ const CUSTOM: &str = r#"
     epoch = "2008-01-01T00:00:00Z"
 "#;
 
-/// A single node with two custom formats.
+/// A single node with two custom formats in addition to the built-in ones.
 static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
     let config = Config::load(None, std::iter::empty(), CUSTOM.parse().unwrap()).unwrap();
     let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(NOW)).clock());
@@ -49,12 +49,12 @@ static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// Syllable parts of English words.
+/// The beginnings of syllables in English words.
 const ONSETS: &str = "b bl br c ch cl cr d dr f fl fr g gl gr h j k l m n p ph pl pr qu r s sc sh sl sp st str t th tr v w wh";
 const NUCLEI: &str = "a e i o u ai au ea ee ie oa oo ou y";
 const CODAS: &str =
     "b ck d f g l ll m n nd ng nt p r rd rk rn s ss st t th x tion ing ed er ness able";
-/// Words that consist of letters of a single encoding, and long words.
+/// Words whose letters all belong to one encoding, and long words.
 const WORDS: &str = "hello order beef cafe face dead feed added deadbeef notanid invoice snowflake payment internationalization \
     beautifulness bankrupt characteristically responsibility acknowledgement bibliographically classification blackberries \
     monday error null undefined admin accommodations rehabilitation abandoned babbling facade effaced telecommunications";
@@ -64,7 +64,7 @@ fn pick(from: &str, random: &mut StdRng) -> String {
     parts[random.random_range(0..parts.len())].to_owned()
 }
 
-/// Returns a word as in a dictionary: lowercase, capitalized, or uppercase.
+/// Draws a word in lower case, capitalized, or in upper case.
 fn word(random: &mut StdRng) -> String {
     let mut word = String::new();
     if random.random_ratio(1, 8) {
@@ -84,8 +84,8 @@ fn word(random: &mut StdRng) -> String {
     }
 }
 
-/// Returns a number as people write it, at most as long as the digits of a date with time to the
-/// second.
+/// Draws a number as people write it. It has at most as many digits as a date with its time in
+/// seconds.
 fn number(random: &mut StdRng) -> String {
     let mut between = |from: u64, to: u64| random.random_range(from..to);
     let [year, month, day] = [between(1900, 2100), between(1, 13), between(1, 29)];
@@ -160,8 +160,8 @@ fn of_a_thousand_words_or_numbers_at_most_one_is_taken_for_an_id() {
     }
 }
 
-/// Returns an id as any service may mint it in that second: with any worker number, and half of the
-/// time the first of its tick.
+/// Draws an id that any service could mint in the second `at`. It has any worker number, and half
+/// of the ids are the first of their tick.
 fn real_id(format: &Format, at: u64, random: &mut StdRng) -> u128 {
     let assigned: Vec<_> = format
         .variants
@@ -195,8 +195,8 @@ fn no_real_id_is_withheld_but_payments_that_are_nine_digits() {
     let (mut lost, mut moments) = (Vec::new(), [0; 4]);
     for at in 0..IDS {
         let format = &formats[at % formats.len()];
-        // Skip the first day of a format, because a 64-bit id is then as short as a date, and the
-        // first year of the 53-bit format.
+        // Skip the first day of a format, in which a 64-bit id is as short as a date. For the
+        // 53-bit format, skip the first year.
         let short = if format.name == "js53" { YEAR } else { DAY };
         let begun = u64::try_from(format.epoch.nanos() / 1_000_000_000).unwrap_or(0) + short;
         let years = [IN_2010, IN_2015, NOW - 5 * YEAR, NOW];
@@ -208,7 +208,7 @@ fn no_real_id_is_withheld_but_payments_that_are_nine_digits() {
         };
         moments[kind] += usize::from(from == years[kind] || from == NOW - HOUR);
         let id = real_id(format, random.random_range(from..to), &mut random);
-        // Only the type prefix distinguishes the 128 bits of a UUID from a lowercase ULID.
+        // Without its type, this text is a lower-case ULID, because both have any 128 bits.
         let of_type = if format.name == "typeid-uuid" {
             "a_"
         } else {

@@ -1,4 +1,4 @@
-//! Responses of `POST /ledgers/{ledger}/verify` for chains of events.
+//! Checks the responses of `POST /ledgers/{ledger}/verify`, which verifies a chain of events.
 
 use idmint_core::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use idmint_testing::http1::Answer;
 const NDJSON: &str = "content-type: application/x-ndjson\r\n";
 const MIB: usize = 1024 * 1024;
 
-/// Returns a valid chain with all shapes of events.
+/// Returns a valid chain that contains every shape of event.
 fn long_chain() -> Chain {
     chains().swap_remove(1)
 }
@@ -24,7 +24,7 @@ async fn verify(service: &Service, target: &str, body: &str) -> Answer {
         .await
 }
 
-/// Verifies this chain, and returns the response.
+/// Sends a chain to verify, and returns the response.
 async fn verdict(service: &Service, target: &str, body: &str) -> Value {
     let answer = verify(service, target, body).await;
     assert_eq!(
@@ -338,7 +338,7 @@ async fn a_body_is_read_as_long_as_more_of_it_arrives() {
 
 #[tokio::test]
 async fn chains_are_checked_while_no_id_can_be_minted() {
-    // The clock was never set and shows a time long before this program was built.
+    // The clock was never set, and shows a time long before this program was built.
     let service =
         Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let Chain { ledger, lines, .. } = long_chain();

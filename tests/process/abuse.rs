@@ -1,9 +1,9 @@
-//! Bytes that are not a request harm no other caller.
+//! Checks that bytes which are not a request do not disturb other callers.
 
 use idmint_testing::http1::Client;
 use idmint_testing::service::Home;
 
-/// Returns pseudorandom bytes, always the same for a seed.
+/// Returns `len` pseudorandom bytes, which depend only on `seed`.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -30,7 +30,7 @@ fn garbage_and_half_requests_leave_the_service_minting() {
     for end in 0..whole.len() {
         let mut client = Client::connect(service.address());
         client.send(&whole[..end]);
-        // Half of the connections stay open, and the others close at once.
+        // Keep half of the connections open, and close the others immediately.
         if end % 2 == 0 {
             held.push(client);
         }

@@ -1,4 +1,4 @@
-//! The second address, which serves metrics and health.
+//! Checks the second address of the service (`http.admin_listen`), which serves metrics and health.
 
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service, Signal, idmint, run};

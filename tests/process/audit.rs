@@ -1,5 +1,5 @@
-//! The audit trail: mints, refusals and operator actions, and the behaviour of the service when the
-//! trail is full.
+//! Checks the audit trail. It must contain mints, refusals and actions of operators. The tests also
+//! check what the service does when the trail cannot be written.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -12,10 +12,10 @@ use serde_json::Value;
 use idmint_testing::http1::{Answer, Client, request};
 use idmint_testing::service::{Ended, Home, Service, idmint, run, until, without_size_signal};
 
-/// Longer than the files of the records.
+/// A file length that is greater than the length of the record files.
 const FILE_LEN: u64 = 1 << 30;
 
-/// The example of W3C Trace Context.
+/// The example of a `traceparent` header in the W3C Trace Context specification.
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn exchange(service: &Service, line: &str, headers: &str, body: &str) -> Answer {
@@ -61,7 +61,8 @@ fn token_in(file: &Path) -> String {
     made.out.lines().next().unwrap().trim().to_owned()
 }
 
-/// Returns the lines of operator actions, and the lines of requests.
+/// Reads an audit trail. Returns the lines about actions of operators, and then the lines about
+/// requests.
 fn acts_and_requests(trail: &Path) -> (Vec<Value>, Vec<Value>) {
     lines(trail)
         .into_iter()
@@ -124,7 +125,7 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
         exchange(&service, "POST /ids/evently", &again, &events).status,
         200
     );
-    // The other addresses of these routes write the same lines.
+    // The other paths of the same routes must write the same lines.
     let events = r#"{"events":[{"event":"c","entities":{}}]}"#;
     let appended = exchange(
         &service,
@@ -216,7 +217,7 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     println!("{} acts and {} requests", acts.len(), requests.len());
 }
 
-/// Creates a pipe that is held open and never read.
+/// Creates a named pipe. It is kept open, but nobody reads it.
 fn unread_pipe(home: &Home) -> (PathBuf, File) {
     let pipe = home.path("audit.pipe");
     assert!(
@@ -241,7 +242,8 @@ fn without_room_in_the_trail_operators_are_refused_and_ids_are_minted() {
         let dropped = service.metric("idmint_log_lines_dropped_total");
         (dropped > 0.0).then_some(dropped)
     });
-    // A short line may still fit where a longer one did not.
+    // Retry until a backup is refused. The pipe may still have room for a short line after a longer
+    // one did not fit.
     let mut copies = (0..).map(|number| home.path(&format!("copy-{number}")));
     let (refused, none) = until("a backup is refused", || {
         let copy = copies.next().unwrap();
@@ -272,8 +274,8 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
         &home.serve_with(&format!("log.audit = '{}'", trail.display())),
     ));
     service.wait_until_ready();
-    // The trail must be longer than any other file, so that the size limit affects only the trail.
-    // Append a hole and then a newline.
+    // Make the trail longer than any other file, so that the limit of file lengths affects only the
+    // trail. Extend the trail by a hole, and then end the line.
     let file = File::options().append(true).open(&trail).unwrap();
     file.set_len(FILE_LEN).unwrap();
     (&file).write_all(b"\n").unwrap();
@@ -290,7 +292,8 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
         )
         .unwrap()
     };
-    // A few lines fit, because every line is longer than 64 bytes, and one line fits partly.
+    // The limit leaves 1 000 bytes. A few lines fit, because every line is longer than 64 bytes,
+    // and one more line fits only partly.
     set_file_len_max(Some(begin + 1_000));
     (0..MINTS).for_each(|_| assert_eq!(service.mint("snowflake").len(), 1));
     let dropped = || service.count("idmint_log_lines_dropped_total");
@@ -328,7 +331,7 @@ fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
     );
 }
 
-/// Returns the text of this file from `begin` on.
+/// Returns the text of a file from the offset `begin` on.
 fn tail(file: &Path, begin: u64) -> String {
     let mut file = File::open(file).unwrap();
     file.seek(SeekFrom::Start(begin)).unwrap();

@@ -1,5 +1,5 @@
-//! Callers that leave before their response. Everything durable is in the audit trail once, or
-//! counted as dropped.
+//! Checks the audit trail while callers disconnect before their response. Everything durable must
+//! be in the trail exactly once, or must be counted as dropped.
 
 use std::collections::HashSet;
 use std::fs;
@@ -26,13 +26,14 @@ use idmint_testing::service::{Home, LONG, Service, until};
 
 const SEED: u64 = 20_261_124;
 const CALLERS: usize = 32;
-/// Requests on one connection before it is closed.
+/// The number of requests that are sent on one connection before it is closed.
 const STREAMS: usize = 16;
 
-/// Number of lines that `kill -9` may lose: lines waiting to be written, and requests in flight.
+/// The maximum number of lines that `kill -9` may lose. These are the lines that wait to be
+/// written, and the lines of requests in progress.
 const LOST_BY_KILL_MAX: usize = 2 * 4_096;
 
-/// Counts of durable ids.
+/// The number of durable ids of each kind.
 #[derive(Debug, Default, Clone, Copy)]
 struct Durable {
     events: usize,
@@ -52,7 +53,7 @@ fn start(home: &Home, trail: &Path) -> Service {
     service
 }
 
-/// Creates the ledger of all appends of a test.
+/// Creates the ledger to which all requests of a test append. Returns its id.
 fn create_ledger(service: &Service) -> String {
     let headers =
         "content-type: application/json\r\nidempotency-key: first\r\nx-request-id: first\r\n";
@@ -62,7 +63,8 @@ fn create_ledger(service: &Service) -> String {
     answer.json()["ledger"].as_str().unwrap().to_owned()
 }
 
-/// Returns an append, a new ledger or a report. Each makes one id durable.
+/// Returns a request that makes one id durable. In turn, the request appends an event, creates a
+/// ledger, or sends a report.
 fn request_of(number: usize, ledger: &str) -> Request<Body> {
     let event = json!({ "event": "Counted", "entities": {}, "data": number });
     let (path, body) = match number % 3 {
@@ -86,8 +88,8 @@ fn request_of(number: usize, ledger: &str) -> Request<Body> {
         .unwrap()
 }
 
-/// Sends all requests, and returns the number of responses received. Streams are reset and
-/// connections closed at any moment.
+/// Sends all requests, and returns the number of responses that were received. Requests are
+/// cancelled and connections are closed at random moments.
 async fn ask_and_leave(
     address: SocketAddr,
     ledger: String,
@@ -96,8 +98,8 @@ async fn ask_and_leave(
 ) -> usize {
     let mut heard = 0;
     while !numbers.is_empty() {
-        // From 64 us, when few requests are sent, to 65 ms, when most are answered. A third of the
-        // connections wait for all responses.
+        // Draw the moment at which a caller gives up: 64 us, when few requests are sent, to 65 ms,
+        // when most have a response. A third of the connections wait for all responses.
         let is_patient = rng.random_range(0..3) == 0;
         let mut moment = || {
             if is_patient {
@@ -152,7 +154,7 @@ fn ask_and_leave_all(address: SocketAddr, ledger: &str, requests: usize) -> usiz
     })
 }
 
-/// Returns the counts in the store, without the ledger of [`create_ledger`].
+/// Returns the numbers of ids in the store, without the ledger that [`create_ledger`] creates.
 fn stored(service: &Service, ledger: &str) -> Durable {
     let get = |path: &str| {
         let answer =
@@ -186,19 +188,20 @@ fn stored(service: &Service, ledger: &str) -> Durable {
     }
 }
 
-/// The contents of an audit trail.
+/// The lines of an audit trail, counted by kind.
 #[derive(Debug, Default)]
 struct Told {
     durable: Durable,
-    /// Durable ids whose response no caller received.
+    /// The number of durable ids whose response did not reach the caller.
     unheard: usize,
-    /// Requests whose result only a replay or the store knows.
+    /// The number of requests whose result is not in the trail. It can be found only by repeating
+    /// the request or reading the store.
     unknown: usize,
-    /// Lines that are not JSON.
+    /// The number of lines that are not JSON, because they were written only partly.
     torn: usize,
 }
 
-/// Reads the trails, which have at most one line per request.
+/// Reads audit trails, and counts their lines. Asserts that each request has at most one line.
 fn told(trails: &[&Path]) -> Told {
     let (mut told, mut seen) = (Told::default(), HashSet::new());
     let text: String = trails
@@ -237,7 +240,8 @@ fn told(trails: &[&Path]) -> Told {
     told
 }
 
-/// Asserts that the trail has all durable ids, except at most `missing_max`.
+/// Asserts that the trail has all durable ids except at most `missing_max`, and no ids that are not
+/// in the store.
 #[track_caller]
 fn assert_told(told: &Told, stored: Durable, missing_max: usize) {
     let pairs = |durable: Durable| [durable.events, durable.ledgers, durable.conjunctions];
@@ -263,8 +267,8 @@ fn of_callers_that_leave_at_any_moment_every_durable_id_is_told_once() {
     let ledger = create_ledger(&service);
     let heard = std::thread::scope(|scope| {
         let asking = scope.spawn(|| ask_and_leave_all(service.address(), &ledger, REQUESTS));
-        // Rotate the trail meanwhile, as documented: rename the file, then send SIGHUP to reopen
-        // it.
+        // Meanwhile, rotate the trail as documented: rename the file, then send SIGHUP so that the
+        // service opens a new one.
         wait_for_lines(&trail, 100);
         fs::rename(&trail, &moved).unwrap();
         service.send(Signal::HUP);
@@ -309,7 +313,7 @@ fn kill_9_loses_no_more_lines_than_may_wait_and_the_torn_one_is_closed() {
     service.kill();
     asking.join().unwrap();
 
-    // Simulate a process or machine that stopped in the middle of a line.
+    // Add the beginning of a line, as if the process or the machine had stopped while writing it.
     let mut text = fs::read(&trail).unwrap();
     text.extend_from_slice(br#"{"at":"2026-11-24T0"#);
     fs::write(&trail, text).unwrap();

@@ -1,4 +1,4 @@
-//! `idmint backup`: a copy of a running node, and a node that starts on the copy.
+//! Checks `idmint backup`, which copies the data of a running node, and starts a node on the copy.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -44,7 +44,7 @@ fn append(service: &Service, ledger: &Value, key: &str) -> Value {
         .clone()
 }
 
-/// Returns a floor above everything minted so far.
+/// Returns a time for `--floor` that is later than the time of every id minted so far.
 pub(crate) fn floor() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(4);
     EventTime::from_micros(now.as_micros().try_into().unwrap())
@@ -70,7 +70,7 @@ fn a_backup_of_a_running_node_has_what_was_acknowledged_and_starts_only_above_a_
     let report =
         json!({ "tca": "2026-02-01T00:00:00.250Z", "primary": 25_544, "secondary": 48_274 });
     let conjunction = post(&service, "/ids/conjunction", "report", &report)["ids"][0].clone();
-    // The same conjunction, with an id of another originator.
+    // Send a report of the same conjunction with an id of another originator.
     let message = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/cdm/two-theirs.kvn"
@@ -161,8 +161,8 @@ fn whoever_connects_and_says_nothing_holds_up_no_backup() {
         "so few do not make room for each other"
     );
 
-    // Served one after the other, these connections would take 5 s each, far longer than the
-    // timeout of a command.
+    // Open many connections to the backup socket that send nothing. If the service handled them one
+    // after another, each would take 5 s, and the command would reach its timeout.
     let many: Vec<_> = (0..200).map(|_| connect()).collect();
     let ended = back_up(&home, &home.path("copy"));
     ended.assert(0, &[]);

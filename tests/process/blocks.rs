@@ -1,5 +1,5 @@
-//! Blocks of numbers of a service that is killed again and again under load. No number is assigned
-//! twice, and few are lost.
+//! Checks series of the kind `blocks` while the service is killed over and over under load. No
+//! number may be given twice, and only few may be lost.
 
 use std::thread;
 
@@ -41,7 +41,7 @@ fn no_number_of_a_block_is_doubled_and_a_kill_loses_no_more_than_what_is_reserve
     });
     let (numbers, lost) = callers.check();
     println!("{lost} lost by {KILLS} kills");
-    // Each kill may lose one response per caller, with up to 300 numbers.
+    // In addition, each kill may lose one response for each caller, with up to 300 numbers.
     let unheard = KILLS * (CALLERS * 300) as u64;
     assert!(
         numbers > 100_000 && lost <= KILLS * RESERVE + unheard,
@@ -49,7 +49,7 @@ fn no_number_of_a_block_is_doubled_and_a_kill_loses_no_more_than_what_is_reserve
     );
 }
 
-/// Takes a number, with a key if the series needs one. Returns the number.
+/// Requests a number, with an idempotency key if the series needs one. Returns the number.
 fn take(service: &Service, series: &str, key: &str) -> Value {
     let asked = request(&format!("POST /numbers/{series}"), key, "");
     let given = Client::connect(service.address()).exchange(asked);
@@ -120,7 +120,8 @@ fn a_series_with_numbers_does_not_change_its_kind() {
             ],
         );
     }
-    // The pattern `other` has no series, so its kind may change.
+    // The kind of the pattern `other` may change, because the pattern has no series with numbers
+    // yet.
     let service = Service::start(home.serve_with(&rules("gapless", "blocks")));
     service.wait_until_ready();
     assert_eq!(

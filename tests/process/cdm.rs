@@ -1,4 +1,4 @@
-//! `idmint cdm`: reads documents, and writes them with ids.
+//! Checks `idmint cdm`, which reads Conjunction Data Messages and inserts ids into them.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -30,7 +30,7 @@ fn feed_cdm(document: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Copies a fixture into the folder, and returns its path.
+/// Copies a fixture into the folder of the test, and returns the path of the copy.
 fn copy_fixture(home: &Home, name: &str) -> PathBuf {
     let path = home.path(name);
     fs::copy(fixture(name), &path).unwrap();
@@ -339,7 +339,7 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     let ended = ask(&moved);
     ended.assert(0, &[]);
     assert!(ended.out.contains(FIRST), "{}", ended.out);
-    // An invalid configuration is logged and changes nothing.
+    // An invalid configuration must be logged and must change nothing.
     reload(
         "conjunction.designators = { L3972 = 0 }",
         "SIGHUP: nothing is reloaded, because the configuration is invalid",
@@ -367,7 +367,7 @@ fn in_mode_pure_the_id_of_a_report_needs_no_service() {
         ];
         args.extend([&[secondary, "--config", config], more].concat());
         let mut command = idmint(&args);
-        // A request to a service would fail at this address.
+        // With this address, the command would fail if it called the service.
         command.env("IDMINT_HTTP__LISTEN", "127.0.0.1:1");
         run(command)
     };

@@ -1,4 +1,4 @@
-//! The commands other than `serve`: their output and their exit codes.
+//! Checks the output and the exit codes of all commands except `serve`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -250,7 +250,8 @@ fn decode_reads_a_long_file_in_little_memory() {
             line.starts_with(&format!("{{\"id\":\"zz175928847299{at:06}\"")),
             "{line}"
         );
-        // The command cannot have finished, because nobody has read the rest of its output.
+        // The command is still running, because nobody has read the rest of its output. Check its
+        // peak memory now.
         if at == LINES / 10 * 9 {
             let peak_kib = resident_peak_kib(child.id());
             assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
@@ -421,8 +422,8 @@ fn commands_on_a_fleet_exit_78_without_the_configuration_of_one() {
 
 #[test]
 fn what_cargo_sets_for_a_program_it_runs_is_no_setting() {
-    // Cargo runs this test, so the environment has all variables that `cargo run` sets. The test
-    // removes none of them.
+    // Cargo runs this test, so the environment contains all variables that `cargo run` sets. The
+    // command inherits these variables, and must not take them for settings.
     let mut command = Command::new(env!("CARGO_BIN_EXE_idmint"));
     command.arg("check");
     run(command).assert(0, &[]);

@@ -1,4 +1,5 @@
-//! Stored conjunctions: restarts, and the move from one node to another.
+//! Checks that stored conjunctions survive restarts, and that they can be moved from one node to
+//! another.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use idmint_testing::http1::request;
 use idmint_testing::service::{Home, Service, Signal, idmint, run};
 
-/// Sends these reports, and returns the detail of each.
+/// Sends these reports, and returns the detail for each report.
 fn report(service: &Service, query: &str, reports: &str) -> Vec<Value> {
     let head = format!("POST /ids/conjunction{query}");
     let answer = idmint_testing::http1::Client::connect(service.address()).exchange(request(
@@ -50,8 +51,9 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
     let (old, new) = (from.start(), to.start());
     old.wait_until_ready();
     new.wait_until_ready();
-    // The last anchor lies between two older ones. A report near two anchors joins one of them by
-    // rank.
+    // The time of the last report is between two older anchors (first reports of conjunctions). A
+    // report that is near two anchors joins the one with the lower rank, so the ranks must be moved
+    // too.
     report(
         &old,
         "",
@@ -88,7 +90,8 @@ fn conjunctions_are_brought_to_another_node_with_their_ids() {
         "a second time nothing changes"
     );
 
-    // A node with another conjunction in that place keeps its own, and reports so.
+    // If a node already has another conjunction at such a time, it must keep its own conjunction
+    // and say so.
     let third = Home::new();
     let other = third.start();
     other.wait_until_ready();

@@ -1,4 +1,4 @@
-//! `idmint decode --csv`: adds columns to a file of any size.
+//! Checks `idmint decode --csv`, which adds columns to a CSV file of any size.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use idmint_testing::service::{Home, idmint, run};
 
 const LINES: usize = 100_000;
 
-/// Returns a row of the input, and the same row with its new columns.
+/// Returns row `at` of the input, and the same row with the added columns.
 fn line(at: usize) -> (String, String) {
     let note = format!("\"note, {at}\nwith \"\"quotes\"\"\"");
     let (id, columns) = match at % 4 {
@@ -53,7 +53,8 @@ fn a_long_file_gets_its_columns_in_little_memory() {
             &["the id"]
         };
         let mut command = idmint(&[&["decode", "--csv", "--column"], columns].concat());
-        // The column is named for standard input, and numbered for a file.
+        // Test both ways to select the column: by its number with a file, and by its name with
+        // standard input.
         if by_number {
             command.arg(&path).stdin(Stdio::null());
         } else {
@@ -123,8 +124,8 @@ fn a_file_without_a_header_and_ids_as_people_write_them() {
     );
 }
 
-/// Returns Sonyflakes of one machine from the last days, at irregular times. Many of them look like a
-/// Snowflake of Discord or Twitter.
+/// Returns Sonyflake ids of one machine, minted at irregular times in the last days. Many of them
+/// also look like Snowflake ids of Discord or Twitter.
 fn sonyflakes(count: u64) -> Vec<u64> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let now = u64::try_from(since_1970.as_millis()).unwrap() / 10 - 140_952_960_000;

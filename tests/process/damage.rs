@@ -1,5 +1,5 @@
-//! State files that are damaged, truncated or missing. The service starts with a warning while
-//! anything proves what was minted, and refuses otherwise.
+//! Damages, truncates or removes state files. The service must start with a warning as long as
+//! other data proves what was minted. Otherwise it must refuse to start.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn horizon(home: &Home) -> PathBuf {
     home.data_dir().join("horizon")
 }
 
-/// Flips one bit in each of these bytes of the horizon.
+/// Inverts one bit in each of the bytes at `offsets` of the horizon file.
 fn flip(home: &Home, offsets: &[usize]) {
     let mut bytes = fs::read(horizon(home)).unwrap();
     assert_eq!(bytes.len(), 3 * COPY_LEN);
@@ -27,7 +27,7 @@ fn flip(home: &Home, offsets: &[usize]) {
     fs::write(horizon(home), bytes).unwrap();
 }
 
-/// Starts, mints and kills a service. Returns the greatest id and the log.
+/// Starts a service, mints ids, and kills the service. Returns the greatest id, and the log.
 fn mint_once(command: Command) -> (u128, String) {
     let service = Service::start(command);
     service.wait_until_ready();
@@ -43,14 +43,14 @@ fn mint_once(command: Command) -> (u128, String) {
     )
 }
 
-/// Mints into a new folder, and returns it with the greatest id.
+/// Mints ids into a new folder. Returns the folder and the greatest id.
 fn mint_into_folder() -> (Home, u128) {
     let home = Home::new();
     let (newest, _) = mint_once(home.serve());
     (home, newest)
 }
 
-/// Asserts that the next start mints above `newest`, and returns its log.
+/// Asserts that the next start mints only ids above `newest`. Returns the log of that start.
 fn assert_serves_above(command: Command, newest: u128) -> String {
     let (after, log) = mint_once(command);
     assert!(after > newest, "{after} is not above {newest}");
@@ -89,7 +89,8 @@ fn a_flipped_bit_anywhere_in_one_copy_is_served_warned_of_and_repaired() {
         !assert_serves_above(home.serve(), newest).contains("repaired"),
         "the repair lasts"
     );
-    // The block after the two copies has the last commit of the records.
+    // Damage the third block of the horizon file. It follows the two copies of the horizon, and
+    // records the last commit of the records.
     flip(&home, &[2 * COPY_LEN + 19]);
     assert!(
         assert_serves_above(home.serve(), newest)
@@ -179,7 +180,8 @@ fn while_the_floor_is_ahead_of_the_clock_ids_are_refused_and_decoded() {
     );
     assert_eq!(service.get("/health/live").status, 200);
     assert_eq!(service.get("/decode/175928847299117063").status, 200);
-    // A chain needs no horizon. Numbers are held, because some may have been lost with the horizon.
+    // A ledger does not need the horizon, so appends work. Series of numbers wait for an operator,
+    // because some of their numbers may have been lost together with the horizon.
     let ready = service.get("/health/ready?for=records");
     assert_eq!(
         (ready.status, &ready.json()["records"]),

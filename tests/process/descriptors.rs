@@ -1,4 +1,5 @@
-//! A service without file descriptors refuses callers instead of ignoring them, and recovers.
+//! Checks that a service without free file descriptors refuses callers instead of ignoring them,
+//! and that it recovers.
 
 use std::process::Command;
 use std::time::Duration;
@@ -6,8 +7,8 @@ use std::time::Duration;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service, run_by, until};
 
-/// Sets a limit that a hundred callers exceed. The limit holds for a whole process, so the service
-/// runs in its own.
+/// Returns the command with a limit of open files that a hundred callers exceed. The limit applies
+/// to a whole process, so the service runs in a process of its own.
 fn with_few_descriptors(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""]);

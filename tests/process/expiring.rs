@@ -1,5 +1,5 @@
-//! Certificates, revocation lists and tokens that expire: the metric, the log, `idmint check` and
-//! `idmint status`.
+//! Checks what is reported about certificates, revocation lists and tokens that expire: by the
+//! metric, the log, `idmint check` and `idmint status`.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,8 @@ use crate::tls::{OPERATOR, Secured};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Returns the time this many days and a half from now, in whole seconds, in two types.
+/// Returns the time that is `days` and a half days from now, in whole seconds. The result contains
+/// the same time as two types.
 fn in_days(days: i32) -> (SystemTime, UnixTime) {
     let now = Duration::from_secs(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs());
     let now = now + DAY / 2;
@@ -38,9 +39,10 @@ fn status(secured: &Secured, service: &Service) -> Ended {
     ]))
 }
 
-/// Starts a service whose authority, revocation list and token expire on a day, and asserts what
-/// the service and the commands report. `end` is how a warning describes the end, or `None` if
-/// there must be no warning.
+/// Starts a service whose certificate authority, revocation list and token expire in `days` days.
+/// Asserts what the service and the commands report.
+///
+/// `end` is the description of the end in the warnings, or `None` if there must be no warning.
 async fn assert_reports(days: i32, end: Option<&str>, check_code: i32) {
     let secured = Secured::new();
     let ((near, near_text), (far, far_text)) = (in_days(days), in_days(400));
@@ -152,7 +154,8 @@ fn an_expired_certificate_is_named_by_the_start_the_check_and_the_status() {
     refused.assert(69, &["then send SIGHUP to the service", "\"Expiring\""]);
     assert!(!refused.err.contains("start it again"), "{}", refused.err);
 
-    // A renewed certificate that expires soon is accepted with a warning, and then a good one.
+    // First renew the certificate by one that expires soon, which must give a warning. Then renew
+    // it by a good one, which must give none.
     for (days, warnings) in [(10, 1), (400, 0)] {
         sign(days);
         service.send(Signal::HUP);

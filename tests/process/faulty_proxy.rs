@@ -1,5 +1,5 @@
-//! A proxy between a command and the service, which decides the fate of each request and each
-//! response.
+//! A proxy between a command and the service. The test decides for each request whether it reaches
+//! the service, and whether its response reaches the command.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use idmint_testing::http1::{Client, read_request};
 
-/// A port that accepts requests. Its thread ends with the tests.
+/// The port of the proxy. Its thread runs until the test process ends.
 pub(crate) struct FaultyProxy {
     address: SocketAddr,
 }
 
-/// Decides the fate of a request, numbered from 1: the response, or `None` to break the connection.
+/// A function that handles a request, given the number of the request (from 1) and its bytes.
+/// Returns the response, or `None` to break the connection.
 pub(crate) trait Fate: FnMut(usize, &[u8]) -> Option<Vec<u8>> + Send + 'static {}
 impl<F: FnMut(usize, &[u8]) -> Option<Vec<u8>> + Send + 'static> Fate for F {}
 
@@ -50,12 +51,12 @@ fn serve(mut stream: &TcpStream, fate: &Mutex<(usize, impl Fate)>) {
     }
 }
 
-/// Returns the response of the service at this address.
+/// Sends a request to the service at `address`, and returns its response.
 pub(crate) fn forward(address: SocketAddr, request: &[u8]) -> Vec<u8> {
     Client::connect(address).exchange(request).to_bytes()
 }
 
-/// Returns a temporary refusal with this delay in milliseconds.
+/// Returns a response that asks the client to retry after this number of milliseconds.
 pub(crate) fn retry_later(status: u16, retry_after_ms: u64) -> Vec<u8> {
     let body = format!(
         r#"{{"type":"/problems/overloaded","detail":"the proxy says {status}","retry_after_ms":{retry_after_ms}}}"#

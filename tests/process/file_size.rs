@@ -1,4 +1,4 @@
-//! The size of the records file after large and small rows.
+//! Checks the size of the records file after large and small rows were written.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,11 +12,12 @@ const LARGE: usize = 24;
 const SMALL: usize = 400;
 const LEDGERS: usize = 4;
 
-/// Length of a row without events: its head and its checksum.
+/// The length in bytes of a row without its events: its head and its checksum.
 const ROW_LEN: usize = 66 + 4;
 const EVENT_LEN: usize = 48;
 
-/// The log and the headers, and the space that the engine keeps free for writing.
+/// The length in bytes of everything except rows: the log, the headers, and the space that the
+/// engine keeps free for writing.
 const FIXED_LEN: usize = 24 << 20;
 
 #[test]
@@ -49,8 +50,8 @@ fn after_large_rows_the_file_is_little_larger_than_they_are() {
         );
         post("/ids/evently", &format!("large-{number}"), &body);
     }
-    // Small rows are written next to large ones, and must not leave copies of the large ones
-    // behind.
+    // Write small rows next to the large ones. The engine must not leave old copies of the large
+    // rows in the file.
     for number in 0..SMALL {
         let body = format!(
             r#"{{"ledger":"{}","events":[{event}]}}"#,

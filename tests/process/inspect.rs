@@ -1,4 +1,4 @@
-//! `idmint inspect`: a verdict on files of any size.
+//! Checks `idmint inspect`, which determines the format of the ids in a file of any size.
 
 use std::fs;
 use std::io::{BufWriter, Read, Write};
@@ -12,8 +12,8 @@ use idmint_testing::service::{Home, idmint, run};
 
 const LINES: u32 = 100_000;
 
-/// Returns a UUID of version 7 from the last hundred seconds. A multiplication makes its random
-/// bits.
+/// Returns a UUID of version 7 with a time in the last hundred seconds. A multiplication of `at`
+/// gives its random bits.
 fn uuid7(at: u128) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

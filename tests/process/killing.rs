@@ -1,4 +1,4 @@
-//! A service that is killed at any moment and restarted repeats no id.
+//! Checks that a service that is killed at any moment and restarted never mints an id twice.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -8,8 +8,9 @@ use idmint_testing::ids::{PAYMENT, SEQUENCED};
 use idmint_testing::load::kill_under_load;
 use idmint_testing::service::{Home, Service};
 
-/// One second, and one more for the tick of `payment`: within a tick, ids may be minted before
-/// their share of the tick has passed.
+/// The maximum time in milliseconds by which ids may be ahead of the clock. This is one second, and
+/// one more for the tick of `payment`. Within a tick, ids may be minted before their part of the
+/// tick has passed.
 const AHEAD_MS_MAX: u128 = 2_000;
 
 #[test]
@@ -58,8 +59,8 @@ fn restarts_within_one_second_repeat_no_payment_id() {
 #[test]
 fn a_service_killed_before_it_has_minted_starts_again() {
     let home = Home::new();
-    // Kill at different moments of a first start: before the lock, the horizon and the database,
-    // and after them.
+    // Kill the service at different moments of its first start: before and after it creates the
+    // lock, the horizon and the database.
     for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
         let mut child = home
             .serve()
@@ -97,7 +98,8 @@ fn what_was_asked_again_after_a_lost_answer_is_new() {
     service.wait_until_ready();
     let mut seen: HashSet<String> = HashSet::new();
     for _ in 0..50 {
-        // The caller disconnects without reading, and asks again.
+        // A caller that disconnects without reading its response loses these ids. The next request
+        // must get other ids.
         Client::connect(service.address()).send(request("POST /ids/snowflake?count=3", "", ""));
         for id in service.mint("snowflake?count=3") {
             assert!(seen.insert(id.clone()), "{id} was minted twice");
@@ -105,8 +107,8 @@ fn what_was_asked_again_after_a_lost_answer_is_new() {
     }
 }
 
-/// The clock is always right, so a repeated id is a fault of the start. With the memory engine,
-/// every start has lost its folder.
+/// Every start uses a new, empty folder, as after the loss of all data. The memory engine has this
+/// effect at every start. The clock is always right, so the start alone must prevent repeated ids.
 #[test]
 fn folders_lost_one_after_the_other_repeat_no_id() {
     for engine in ["embedded", "memory"] {
@@ -116,7 +118,7 @@ fn folders_lost_one_after_the_other_repeat_no_id() {
             let service =
                 Service::start(home.serve_with(&format!("storage.engine = \"{engine}\"")));
             service.wait_until_ready();
-            // Mint at once, and as much as the lead allows.
+            // Mint immediately after the start, and as many ids as the lead allows.
             for order in ["snowflake", "snowflake?count=20000", "js53?count=100"] {
                 for id in service.mint(order) {
                     let of_format = format!("{} {id}", &order[..4]);

@@ -1,4 +1,4 @@
-//! `idmint ledger verify`: its output for a chain, and its exit codes.
+//! Checks the output and the exit codes of `idmint ledger verify`.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use idmint_testing::chain_with_keys::WITH_KEYS;
 use idmint_testing::chains::{Chain, chains};
 use idmint_testing::service::{Ended, Home, idmint, run};
 
-/// Verifies these lines in a file.
+/// Writes these lines to a file, and verifies them with the command.
 fn verify(lines: &[String], args: &[&str]) -> Ended {
     let home = Home::new();
     let file = home.path("events.ndjson");
@@ -20,7 +20,7 @@ fn verify(lines: &[String], args: &[&str]) -> Ended {
     ))
 }
 
-/// Returns a valid chain with all shapes of events.
+/// Returns a valid chain that contains every shape of event.
 fn long_chain() -> Chain {
     chains().swap_remove(1)
 }
@@ -81,7 +81,7 @@ fn a_chain_with_entities_and_keys_is_checked_and_explained() {
     let changed = [lines[0].clone(), lines[1].replace("3dc5de3e", "3dc5de3f")];
     let ended = verify(&changed, &["--explain"]);
     ended.assert(65, &["checksum_mismatch"]);
-    // The order of that form has the ledger before the time.
+    // In the form with an entity and a key, the checksum covers the ledger before the time.
     let steps: Vec<_> = ended
         .out
         .lines()

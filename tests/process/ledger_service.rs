@@ -1,5 +1,5 @@
-//! `idmint ledger create`, `append` and `import`: the state of the service afterwards, whatever
-//! fails in between.
+//! Checks `idmint ledger create`, `append` and `import`. Whatever fails between the command and the
+//! service, the ledger must be right afterwards.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use crate::faulty_proxy::{FaultyProxy, forward, retry_later};
 use idmint_testing::chains::{Chain, chains};
 use idmint_testing::service::{Ended, Home, Service, idmint, run};
 
-/// The example of Evently's documentation, on several lines.
+/// The first event of the example in Evently's documentation, written on several lines.
 const GENESIS: &str = r#"{
     "event": "Ledger Created", "entities": {"ledger": "testing⑆preview"}, "timestamp": "2021-10-03T16:32:12.816530Z",
     "meta": {"actor": "matt"}, "data": {"name": "My Ledger", "description": "This ledger is for my example events."}
@@ -22,10 +22,10 @@ const GENESIS: &str = r#"{
 const LEDGER: &str = "aa77f99c";
 const GENESIS_ID: &str = "0005cd7556b05092aecc815daa77f99c";
 
-/// Four events of this size fit into a request.
+/// The size of an event in bytes. Four events of this size fit into one request.
 const LARGE: usize = 250 * 1024;
 
-/// Runs `idmint ledger` with this text in a file.
+/// Writes a text to a file, and runs `idmint ledger` with this file.
 fn with_file(
     home: &Home,
     command: &str,
@@ -57,7 +57,7 @@ fn import(home: &Home, lines: &[String], server: &str, args: &[&str]) -> Ended {
     with_file(home, "import", &[], &lines.join("\n"), server, args)
 }
 
-/// Starts a service, which has no ledger yet.
+/// Starts a service and the home folder of its commands. No ledger exists yet.
 fn start_with_ledger() -> (Home, Service) {
     let home = Home::new();
     let service = home.start();
@@ -71,7 +71,7 @@ fn with_ledger() -> (Home, Service) {
     (home, service)
 }
 
-/// Returns the ids of a ledger in order.
+/// Returns the ids of all events of a ledger, in order.
 fn ids(service: &Service, ledger: &str) -> Vec<String> {
     let answer = service.get(&format!("/ledgers/{ledger}/ids")).json();
     answer["ids"]
@@ -101,7 +101,8 @@ fn events(count: usize, len: usize) -> Vec<String> {
         .collect()
 }
 
-/// Returns a chain of `count` events after the documented one.
+/// Returns a chain that begins with the documented event, followed by `count` events with `len`
+/// bytes of data.
 fn chain(count: usize, len: usize) -> Vec<String> {
     let genesis = Event::from_json(GENESIS.as_bytes()).unwrap();
     let begun = genesis.timestamp().unwrap();
@@ -139,8 +140,8 @@ fn create_prints_the_ledger_and_its_event_however_often_it_is_run() {
         (first.out.as_str(), first.err.as_str()),
         (expected.as_str(), "")
     );
-    // The ledger already exists for the same key, another key, and the same event with other white
-    // space.
+    // The ledger already exists. Creating it again must find it in three cases: with the same key,
+    // with another key, and with the same event in other white space.
     for (text, args) in [
         (GENESIS, &[][..]),
         (GENESIS, &["--key", "mine"]),
@@ -271,7 +272,7 @@ fn append_goes_on_through_lost_answers_and_refusals_and_a_killed_service() {
         let answer = || Some(forward(service.as_ref().unwrap().address(), request));
         match number {
             1 => Some(retry_later(503, 1)),
-            // Request 3 is lost. Request 5 is done, but its response is lost.
+            // Request 3 does not reach the service. Request 5 does, but its response is lost.
             3 => None,
             5 => answer().and(None),
             6 => Some(retry_later(504, 1)),
@@ -300,7 +301,7 @@ fn an_append_that_was_given_up_is_finished_by_the_same_command() {
     let address = service.address();
     let proxy = FaultyProxy::start(move |number, request| match number {
         1 | 2 => Some(forward(address, request)),
-        // Request 3 is done, but its response is lost.
+        // Request 3 reaches the service, but its response is lost.
         3 => Some(forward(address, request)).and(None),
         _ => None,
     });
@@ -376,8 +377,8 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
     let (home, service) = start_with_ledger();
     let lines = chain(14, LARGE);
     let address = service.address();
-    // The ledger is looked up and created, and four events are appended. The response to the next
-    // four is lost.
+    // Three requests succeed: looking up the ledger, creating it, and appending four events. The
+    // response to the next append is lost.
     let proxy = FaultyProxy::start(move |number, request| match number {
         1..=3 => Some(forward(address, request)),
         4 => Some(forward(address, request)).and(None),
@@ -442,7 +443,7 @@ fn import_goes_on_through_a_service_that_is_killed_before_it_answers() {
     let proxy = FaultyProxy::start(move |number, request| {
         let mut service = there.lock().unwrap();
         let answer = forward(service.as_ref().unwrap().address(), request);
-        // Restarts after the ledger was created, and after an append.
+        // Kill and restart the service after it has created the ledger, and again after an append.
         if number == 2 || number == 5 {
             service.take().unwrap().kill();
             let again = Service::start(idmint_testing::service::serve_from(&data_dir));
@@ -480,7 +481,8 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     );
     assert_eq!(ids(&service, LEDGER).len(), 4);
 
-    // Another caller appends between the read of the head and the first request.
+    // Another caller appends an event after the command has read the head of the ledger and before
+    // its first append.
     let address = service.address();
     let elsewhere = serde_json::to_string(&json!({
         "ledger": LEDGER, "events": [{ "event": "between", "entities": {} }],

@@ -1,4 +1,4 @@
-//! A log that nobody reads blocks nothing.
+//! Checks that the service keeps working when nobody reads its log.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ struct Unread {
 
 impl Unread {
     fn start(home: &Home, level: &str) -> Unread {
-        // The test cannot read the banner, so it chooses the port.
+        // Choose a free port here, because the test cannot read the port from the banner.
         let address = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -48,15 +48,16 @@ impl Unread {
         answer.text()
     }
 
-    /// Sends this number of requests over HTTP/2. Each trace line of a frame names its stream, so
-    /// no two lines are the same, and none are combined.
+    /// Sends this number of requests over HTTP/2, which logs a line for each frame. Each of these
+    /// lines names its stream. Equal lines would be combined into one, but these lines all differ.
     fn have_frames_traced(&self, requests: u32) {
         const END_STREAM: u8 = 1;
         const END_HEADERS: u8 = 4;
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
-        // GET and http by index, the path and the authority as literals.
+        // The header block has the method GET and the scheme http by their index, and the path and
+        // the authority as literals.
         let head = b"\x82\x86\x04\x0c/health/live\x01\x09localhost";
         for request in 0..requests {
             sent.extend([
@@ -93,7 +94,7 @@ impl Unread {
         value.expect("the metric is there").parse().unwrap()
     }
 
-    /// Sends SIGTERM. Returns the exit code and the time until the service ended.
+    /// Sends SIGTERM. Returns the exit code, and the time until the service has ended.
     fn end(mut self) -> (Option<i32>, Duration) {
         let told = Instant::now();
         kill_process(
@@ -127,8 +128,8 @@ fn a_log_pipe_that_nobody_reads_stops_neither_mints_nor_the_end() {
         service.lines_dropped() > dropped + 50,
         "each line that is dropped is counted"
     );
-    // A disk that other tests keep busy may respond late. Then the request is refused, and a later
-    // one gets its id.
+    // Retry, because a request is refused if the disk responds late. The disk may be busy with
+    // other tests.
     until(
         "a sequenced id, for which a thread of its own writes",
         || {
@@ -150,7 +151,7 @@ fn a_log_pipe_that_nobody_reads_stops_neither_mints_nor_the_end() {
 fn a_service_that_fails_ends_though_nobody_reads_why() {
     let home = Home::new();
     let service = Unread::start(&home, "info");
-    // The folder is locked by the first service, so the exit code is 75.
+    // The first service has locked the folder, so the second one must exit with the code 75.
     let mut command = home.serve();
     let mut second = command
         .stdin(Stdio::null())

@@ -1,5 +1,5 @@
-//! The program as an operator runs it: killed, stopped, restarted, misconfigured, and given damaged
-//! files.
+//! Tests the program as an operator runs it. It is killed, stopped, restarted, configured wrongly,
+//! and given damaged files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod faulty_proxy;

@@ -1,4 +1,5 @@
-//! Responses with any number of ids are written while they are sent.
+//! Checks that a response with many ids is written in parts while it is sent, so that the memory
+//! use stays low.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,7 +10,7 @@ use idmint_testing::service::{Home, Service};
 const COUNT: usize = 1_000_000;
 const RESIDENT_MAX_KIB: u64 = 64 * 1024;
 
-/// Returns the peak memory of a process, `VmHWM`, in KiB.
+/// Returns the peak resident memory of a process in KiB (`VmHWM`).
 pub(crate) fn resident_peak_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -26,7 +27,8 @@ fn a_million_ids_in_one_answer_are_distinct_and_take_little_memory() {
     service.wait_until_ready();
     for order in ["snowflake", "siq?type=message", "flax"] {
         let separator = if order.contains('?') { '&' } else { '?' };
-        // Responses arrive whole, as long as their Content-Length.
+        // Check that each response arrives completely, with as many bytes as its Content-Length
+        // says.
         let ids = service.mint(&format!("{order}{separator}count={COUNT}"));
         assert_eq!(ids.len(), COUNT, "{order}");
         assert_eq!(
@@ -54,7 +56,7 @@ fn one_more_than_the_most_is_refused() {
 
 const DECODE_LEN_MAX: usize = 8 << 20;
 
-/// Memory that decoding may use in addition to the body.
+/// The maximum memory in KiB that decoding may use in addition to the body of the request.
 const DECODE_MORE_MAX_KIB: u64 = 12 * 1024;
 
 fn decode_request(body: &str) -> String {
@@ -70,7 +72,7 @@ fn eight_mib_of_ids_are_decoded_in_one_call_in_order_and_take_little_memory() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    // Formats whose canonical texts are unlike those of any other format.
+    // Use formats whose canonical texts cannot be confused with those of another format.
     let formats = ["payment", "siq?type=message", "uuid7", "flax", "ulid"];
     let minted = formats.map(|order| {
         let count = if order == "payment" { 1_000 } else { 10_000 };

@@ -1,5 +1,5 @@
-//! Numbers of a service that is killed again and again under load: no gaps, no duplicates, and each
-//! key keeps its first number.
+//! Checks numbers while the service is killed over and over under load. The numbers must have no
+//! gaps and no duplicates, and each key must keep its first number.
 
 use std::fs;
 use std::thread::{self, ScopedJoinHandle};
@@ -13,7 +13,7 @@ use idmint_testing::numbering::{Callers, Orders, listed};
 use idmint_testing::service::{Home, Service, idmint, run};
 
 const KILLS: usize = 8;
-/// Long enough for any slow machine.
+/// A timeout that is long enough for any slow machine.
 const LONG: Duration = Duration::from_secs(600);
 
 pub(crate) const RULES: &str =
@@ -24,7 +24,7 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
     let home = Home::new();
     let mut service = Service::start(home.serve_with(RULES));
     service.wait_until_ready();
-    // `make torture` asks for a million numbers of a thousand series.
+    // `make torture` sets this to a million numbers of a thousand series.
     let wanted = std::env::var("NUMBERS")
         .map_or(4_000, |numbers| numbers.parse().expect("how many numbers"));
     let (series, caller_count) = if wanted > 100_000 {
@@ -34,7 +34,7 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
     };
     let callers = Callers::of([&service], series, 3);
     let get_more = |asking: &[ScopedJoinHandle<'_, ()>]| {
-        // A request gets two numbers on average.
+        // Each request gets two numbers on average.
         let least = callers.told() + wanted / 2 / (KILLS + 1);
         let begun = Instant::now();
         while callers.told() < least {
@@ -57,7 +57,7 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
             .map(|caller| scope.spawn(move || callers.ask(caller)))
             .collect();
         for kill in 0..KILLS {
-            // Each life of the service must have something to lose.
+            // Wait for more numbers before each kill, so that every kill has something to lose.
             get_more(&asking);
             thread::sleep(Duration::from_millis(3 * kill as u64));
             service.kill();

@@ -1,4 +1,5 @@
-//! Moving from another generator: the ids that it has issued are not minted here.
+//! Checks the move from another generator to idmint. Ids that the other generator has issued must
+//! not be minted again.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,7 +16,7 @@ fn unix_ms() -> u128 {
         .as_millis()
 }
 
-/// Returns a payment id whose time is `ms` milliseconds from now, as nine characters.
+/// Returns the canonical text of a payment id whose time is `ms` milliseconds from now.
 fn payment_in(ms: u128) -> String {
     let mut id = SEQUENCED[PAYMENT].id(unix_ms() + ms, 35, 1_295);
     let mut letters = [b'0'; 9];
@@ -34,7 +35,7 @@ fn starting_after(id: &str) -> String {
 fn a_start_after_a_year_ahead_is_refused_with_its_instant_and_the_next_start_without_it_mints() {
     let home = Home::new();
     let id = payment_in(365 * 86_400_000);
-    // At a first start, and at a start that finds a horizon.
+    // Start twice. The first start finds no horizon, and the second one finds a horizon.
     for round in 0..2 {
         let refused = run(home.serve_with(&starting_after(&id)));
         refused.assert(
@@ -67,8 +68,7 @@ fn a_start_after_a_year_ahead_is_refused_with_its_instant_and_the_next_start_wit
 #[test]
 fn nothing_at_or_below_start_after_is_minted_across_kills() {
     let (home, payment, snowflake) = (Home::new(), &SEQUENCED[PAYMENT], &SEQUENCED[SNOWFLAKE]);
-    // One setting is a text in an encoding other than the canonical one, and the other is a TOML
-    // number.
+    // Write the setting in two ways: as a text in a non-canonical encoding, and as a TOML number.
     let payments_after = payment.value(&payment_in(2_000));
     let snowflakes_after = snowflake.id(unix_ms() + 1_500, 31, 4_095);
     let settings = format!(

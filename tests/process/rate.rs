@@ -1,9 +1,10 @@
-//! The rate limit of a caller: responses state what is left, and a caller over the limit must wait.
+//! Checks the rate limit of a caller. Each response must say how much is left, and a caller over
+//! the limit must wait.
 
 use idmint_testing::http1::{Answer, Client, request};
 use idmint_testing::service::{Home, Service, idmint, run};
 
-/// Returns the value of a header, which must be present.
+/// Returns the value of the header `name`. Panics if the header is missing.
 fn field(answer: &Answer, name: &str) -> String {
     answer
         .header(name)
@@ -25,7 +26,8 @@ fn a_caller_over_its_rate_is_told_so_and_when_to_come_again() {
     );
     assert_eq!(field(&first, "ratelimit"), "\"second\";r=1;t=1");
     let (mut granted, mut refused) = (1, None);
-    // The loop ends on any machine, because at some point five requests come within a second.
+    // The loop ends even on a slow machine, because at some point five requests are sent within one
+    // second.
     while refused.is_none() {
         let answer = mint();
         if answer.status == 200 {
@@ -140,7 +142,8 @@ fn who_guesses_tokens_at_the_metrics_is_slowed_down_and_who_has_one_is_not() {
             .status
     };
     for target in ["GET /metrics", "POST /metrics", "POST /health/live"] {
-        // The guesses end on any machine, because at some point two come within a second.
+        // Send wrong tokens until one is refused because of the rate limit. This ends even on a
+        // slow machine, because at some point two of them are sent within one second.
         let statuses: Vec<_> = (0..2_000)
             .map(|_| ask(target, "wrong"))
             .take_while(|status| *status != 429)

@@ -1,4 +1,4 @@
-//! Ledgers and conjunctions of a service that is killed and restarted.
+//! Checks that ledgers and conjunctions survive when the service is killed and restarted.
 
 use std::fs;
 
@@ -12,7 +12,8 @@ fn post(service: &Service, target: &str, headers: &str, body: &Value) -> Answer 
     Client::connect(service.address()).exchange(post_json(target, headers, &body.to_string()))
 }
 
-/// Appends one event with a key.
+/// Appends one event, with an idempotency key that contains `number`. Returns the status and the
+/// body of the response.
 fn append(service: &Service, ledger: &Value, number: usize) -> (u16, Value) {
     let body = json!({ "ledger": ledger, "events": [{ "event": "Counted", "entities": {}, "data": number }] });
     let answer = post(
@@ -178,7 +179,7 @@ fn a_row_that_is_not_what_was_written_ends_the_start_with_65() {
     let path = home.data_dir().join("idmint.redb");
     let bytes = fs::read(&path).unwrap();
     let id = u128::from_str_radix(&head, 16).unwrap().to_be_bytes();
-    // The key of the row also has the id, in the other byte order.
+    // The key of the row also contains the id, but in another byte order.
     let places: Vec<usize> = bytes
         .windows(16)
         .enumerate()
@@ -195,7 +196,8 @@ fn a_row_that_is_not_what_was_written_ends_the_start_with_65() {
     run(home.serve()).assert(65, &["idmint.redb", "damaged"]);
     run(home.serve()).assert(65, &["idmint.redb", "damaged"]);
 
-    // A refused start has made nothing worse.
+    // Repair the file. The service must then start normally, because the refused start changed
+    // nothing.
     flip();
     let service = home.start();
     service.wait_until_ready();

@@ -1,4 +1,5 @@
-//! A start that could mint an id twice, or cannot work, ends with a specific exit code and message.
+//! Checks that the service refuses to start if it could mint an id twice or could not work. Each
+//! case has its own exit code and message.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +28,7 @@ fn a_second_process_on_the_folder_exits_75_and_names_the_first() {
 
 #[test]
 fn a_single_node_begins_where_a_node_of_a_fleet_was_only_above_a_floor() {
-    // A node of a fleet leaves this file. The file counts even if nothing can be read from it.
+    // Only a node of a fleet creates this file. The file counts even if it is empty.
     let back = Home::new();
     fs::create_dir(back.data_dir()).unwrap();
     fs::write(back.data_dir().join("high-water-default"), "").unwrap();
@@ -60,7 +61,7 @@ fn a_format_with_another_epoch_exits_78_and_prints_the_difference() {
             "now 2024-06-01T00:00:00",
         ],
     );
-    // The refusal changed nothing.
+    // Check that the refused start changed nothing.
     mint_once_with(
         &home,
         "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }",
@@ -129,7 +130,7 @@ fn a_name_whose_rule_was_changed_exits_78_and_mints_on_once_it_is_changed_back()
     }
     ids.extend(mint(&sequenced));
     assert!(ids.is_sorted_by(|a, b| a < b), "no id twice");
-    // Under another name, the format may be added.
+    // The format can still be added under another name.
     let both = format!(
         "{sequenced}{}",
         random.replace("formats.invoice", "formats.voucher")
@@ -187,8 +188,8 @@ fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_
             refused.err
         );
     }
-    // The refusals changed nothing. An encoding that writes the same texts is the same, the order
-    // is free, and a new name may be added.
+    // The refused starts changed nothing. Three changes are allowed: another definition of an
+    // encoding that writes the same texts, another order, and a new name.
     let radix = kept.replace(
         "kind = \"base36\"",
         "kind = \"radix\", radix = 36, case = \"upper\"",
@@ -200,11 +201,12 @@ fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_
             "\"decimal\", {kept}, {{ kind = \"hashids\", name = \"short\" }}"
         )),
     );
-    // Prefixes of ids are not recorded.
+    // The folder does not record prefixes of ids, so they may change.
     let prefixed = with(kept).replace("like =", "prefixes = [\"pi_\", \"ch_\"], like =");
     mint_once_with(&home, &prefixed);
     mint_once_with(&home, &with(kept));
-    // An encoding that was left out for a while must still be the recorded one.
+    // Remove an encoding, and then add it with another definition. The new definition must be
+    // refused, because the folder still has the old one.
     mint_once_with(&home, &with("\"decimal\""));
     run(home.serve_with(&with("{ kind = \"hashids\" }")))
         .assert(78, &["\"hashids\"", "\"invoice\""]);
@@ -293,7 +295,7 @@ fn a_variable_says_that_others_may_reach_the_address_for_those_who_cannot_give_f
         service.wait_until_ready();
         service.kill();
     }
-    // The variable is not a setting, and the other commands ignore the variable.
+    // This variable is not a setting but a permission for `serve`, and other commands ignore it.
     let mut check = idmint(&["check"]);
     check.env("IDMINT_INSECURE_PUBLIC", "1");
     run(check).assert(0, &[]);
@@ -336,9 +338,9 @@ fn a_folder_that_may_not_be_written_exits_74_with_its_path_and_the_cause() {
         .assert(74, &[folder.to_str().unwrap(), "Permission denied"]);
 }
 
-/// Returns the same command, run by a user without write permission if the test runs as root,
-/// because root may write anywhere. That user may be unable to reach the binary, so the command
-/// runs a copy.
+/// Returns the command so that it runs without permission to write everywhere. If the test runs as
+/// root, the command runs as another user, who may be unable to read the binary. The command
+/// therefore runs a copy of the binary.
 fn as_nobody_if_root(home: &Home, command: &Command) -> Command {
     const NOBODY: u32 = 65_534;
     let binary = home.path("idmint");

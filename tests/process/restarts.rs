@@ -1,4 +1,4 @@
-//! A service that is stopped or restarted under load. No connection is refused, and no response is
+//! Stops or restarts the service under load. No connection may be refused, and no response may be
 //! lost.
 
 use std::collections::HashSet;
@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, LONG, PREFER_TEXT, Service, Signal, run, run_by, until};
 
-/// Callers of one address at a time. Each asks for one id after the other, and reconnects when a
-/// response announces that the connection closes.
+/// Callers that send requests to the same address. Each caller mints one id after another, and
+/// reconnects when a response announces that the connection closes.
 struct Callers {
     target: Arc<Mutex<SocketAddr>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Tally>>,
 }
 
-/// The results of the requests of one caller.
+/// The results of all requests of one caller.
 #[derive(Debug, Default)]
 struct Tally {
     ids: Vec<String>,
@@ -80,8 +80,8 @@ fn call_until(stop: &AtomicBool, target: &Mutex<SocketAddr>) -> Tally {
                 let closes = answer.header("connection") == Some("close");
                 match answer.status {
                     200 => tally.ids.push(answer.text().trim().to_owned()),
-                    // A 503 counts as answered. A new process starts at the horizon of the old one,
-                    // which may be ahead of the clock.
+                    // A 503 also counts as a response. A new process starts at the horizon of the
+                    // old one, which may be ahead of the clock.
                     503 => thread::sleep(Duration::from_millis(5)),
                     _ => tally.lost.push(answer.text()),
                 }
@@ -122,7 +122,7 @@ fn assert_nothing_was_lost(tallies: Vec<Tally>) {
     );
 }
 
-/// Returns the same command, started as systemd starts it for a socket unit, with this socket as
+/// Returns the command so that it starts as from a systemd socket unit, with `socket` as file
 /// descriptor 3.
 fn handing_over(socket: &TcpListener, command: &Command) -> Command {
     let mut shell = Command::new("sh");
@@ -174,7 +174,8 @@ fn a_restart_behind_drain_delay_refuses_no_connect_and_loses_no_answer() {
     let callers = Callers::four(old.address());
     thread::sleep(Duration::from_millis(300));
     old.send(Signal::TERM);
-    // A load balancer asks for health, and sends callers elsewhere when the node is draining.
+    // Ask for the health of the node as a load balancer does. A load balancer sends callers to
+    // another node while this one drains.
     let told = until("the old node says that it drains", || {
         let ready = old.get("/health/ready");
         (ready.status == 503).then(|| ready.text())
@@ -197,7 +198,7 @@ fn a_second_sigterm_ends_the_service_at_once() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    // A response that nobody reads prolongs the drain to its 25 seconds.
+    // A response that nobody reads makes the drain last for its maximum of 25 seconds.
     let mut unread = Client::connect(service.address());
     unread.send(request("POST /ids/snowflake?count=100000", "", "").repeat(20));
     unread.wait_for_first_byte();

@@ -1,4 +1,5 @@
-//! A salt is a secret. It shapes the texts of ids, and nothing that the program writes contains it.
+//! Checks that a salt stays secret. The salt changes the texts of ids, but nothing that the program
+//! writes may contain it.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ use idmint_testing::service::{Home, Service, idmint, run};
 
 const SALT: &str = "Qx7-for-nobody-3Jv";
 
-/// Counts of everything written.
+/// The number of texts and bytes that were searched for the salt.
 #[derive(Default)]
 struct Written {
     pieces: usize,
@@ -32,8 +33,8 @@ impl Written {
         );
     }
 
-    /// Runs a command that must exit with this code, searches its output, and returns the output of
-    /// both channels.
+    /// Runs a command that must exit with `code`, and searches its output for the salt. Returns the
+    /// text of both output channels.
     #[track_caller]
     fn of_command(&mut self, command: Command, code: i32) -> String {
         let what = format!("{command:?}").replace(SALT, "(salt)");
@@ -56,8 +57,8 @@ impl Written {
     }
 }
 
-/// Returns `true` if the bytes contain the salt in any case, in hexadecimal, as a list of bytes, or
-/// its beginning in base 64.
+/// Returns `true` if the bytes contain the salt. The search covers the salt in any letter case, in
+/// hexadecimal, and as a list of bytes. It also covers the beginning of the salt in base64.
 fn tells(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_lowercase();
     let hex: String = SALT.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -71,7 +72,7 @@ fn tells(bytes: &[u8]) -> bool {
     .any(|salt| text.contains(salt.as_str()))
 }
 
-/// Returns a format with this salt setting, `salt` or `salt_file`.
+/// Returns the definition of a format with this setting, which is either `salt` or `salt_file`.
 fn salted(salt: &str) -> String {
     format!(
         "formats.ticket = {{ like = 'payment', encodings = [{{ kind = 'hashids', {salt}, min_length = 12 }}, 'decimal'] }}"
@@ -122,7 +123,7 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         );
     }
 
-    // Every route, with valid and invalid input, in every media type of responses.
+    // Call every route with valid and invalid input, and in every media type of its responses.
     let values = [
         ("{format}", "ticket"),
         ("{*id}", ids[0].as_str()),
@@ -177,7 +178,8 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
     service.send(idmint_testing::service::Signal::TERM);
     written.search("the log", service.wait().err.as_bytes());
 
-    // Another salt is another encoding, so the start refuses it. An invalid salt is refused, too.
+    // With another salt, the encoding writes other texts, so the service must refuse to start. It
+    // must also refuse an invalid salt.
     let other = salted(&format!("salt = '{SALT}x'"));
     assert!(
         written
@@ -232,8 +234,7 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         assert!(said.contains(told), "{told:?} is not in {said}");
     }
 
-    // The setting may come from the environment, and its error messages do not reveal the salt
-    // either.
+    // Set the salt by an environment variable. The error messages must not reveal it either.
     let encodings =
         format!("[{{ kind = \"hashids\", salt = \"{SALT}\", min_length = 12 }}, \"decimal\"]");
     let name = "IDMINT_FORMATS__PAYMENT__ENCODINGS";

@@ -1,5 +1,5 @@
-//! A service that is stopped, or cannot go on, answers all accepted requests and exits with the
-//! right code.
+//! Checks a service that is stopped or cannot continue. It must respond to all accepted requests,
+//! and exit with the right code.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -13,8 +13,8 @@ use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{End, Load, assert_only_exhaustion_was_seen, into_received};
 use idmint_testing::service::{Home, Service, Signal, idmint, until, without_size_signal};
 
-/// Loads a service, sends the signal, and restarts the service. No response may be cut, and no id
-/// may repeat.
+/// Sends the signal to a service under load, and then restarts the service. No response may be cut
+/// off, and no id may be minted twice.
 fn no_answer_is_lost(signal: Signal, farewell: &str) {
     let home = Home::new();
     let service = home.start();
@@ -151,7 +151,8 @@ fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() 
     service.wait_until_ready();
     let load = Load::fresh(service.address());
     std::thread::sleep(Duration::from_millis(300));
-    // From now on, the second copy of the horizon cannot be written, but the log can.
+    // Limit the length of files, so that the second copy of the horizon cannot be written. The log
+    // is a pipe, so it can still be written.
     let one_copy = Some(4096);
     let pid = Pid::from_raw(service.pid().try_into().unwrap());
     prlimit(

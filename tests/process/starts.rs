@@ -1,18 +1,19 @@
-//! Requests that arrive while a service starts.
+//! Checks requests that arrive while the service is starting.
 
 use std::thread;
 
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service};
 
-/// Mints one id at the first connection that the service accepts, and returns the status.
+/// Mints one id on the first connection that the service accepts. Returns the status of the
+/// response.
 fn mint_at(service: &Service, format: &str) -> u16 {
     let line = format!("POST /ids/{format}");
     let answer = Client::connect(service.address()).exchange(request(&line, "", ""));
     answer.status
 }
 
-/// `STARTS=200` makes a campaign of it.
+/// Set `STARTS=200` to repeat this more often.
 #[test]
 fn mints_that_arrive_during_a_start_wait_for_it() {
     let starts = std::env::var("STARTS").map_or(3, |count| count.parse().expect("a number"));
@@ -23,7 +24,9 @@ fn mints_that_arrive_during_a_start_wait_for_it() {
         for _ in 0..starts {
             let home = Home::new();
             if !settings.is_empty() {
-                // With several slots, a first start waits for 5 s, which is as long as a mint waits.
+                // A first start with several slots waits for 5 s, which is the maximum time that a
+                // mint request waits. Start once before the test, so that the test does not include
+                // this wait.
                 let service = Service::start(home.serve_with(settings));
                 service.wait_until_ready();
                 service.kill();

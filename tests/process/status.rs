@@ -1,4 +1,5 @@
-//! `idmint status`: the state of a service, the problem, the safe action, and the exit code.
+//! Checks `idmint status`. It must print the state of a service, the problem, and a safe action,
+//! and must exit with the right code.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -60,7 +61,8 @@ fn a_service_that_is_not_there_is_69_with_what_helps() {
     run(idmint(&["status", "--server", &url])).assert(69, &["start it again", "\"Down\""]);
 }
 
-/// Accepts one connection, and answers its first bytes with `answer`.
+/// Accepts one connection, and sends `answer` as soon as it has received the first bytes. Returns
+/// the URL.
 fn answer_once(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,5 @@
-//! Mistakes that stopped people on their first day. Each message names the mistake and the remedy.
+//! Repeats mistakes that stopped users on their first day. Each error message must name the mistake
+//! and the remedy.
 
 use std::collections::HashSet;
 use std::fs;
@@ -86,7 +87,7 @@ fn a_wrong_format_names_its_file_and_the_page_that_has_the_keys() {
     );
 }
 
-/// These are mistakes of a user who has read only the page.
+/// A user made these mistakes after reading only docs/CUSTOM-FORMATS.md.
 #[test]
 fn three_mistakes_in_an_own_format_each_lead_to_their_key() {
     let home = Home::new();

@@ -1,5 +1,5 @@
-//! `idmint serve --test`: the same ids for the same requests. `idmint encode --vectors`: ids of
-//! known fields.
+//! Checks `idmint serve --test`, which mints the same ids for the same requests, and `idmint encode
+//! --vectors`, which writes ids of known fields.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use idmint_testing::service::{Home, Service, idmint, run, until};
 
 const REQUESTS: usize = 10_000;
 
-/// Formats that are minted by count, with the parameters that they require.
+/// The formats that are minted by a count, each with the query parameters that it requires.
 const MINTED: [(&str, &str); 12] = [
     ("payment", ""),
     ("snowflake", ""),
@@ -29,7 +29,7 @@ const MINTED: [(&str, &str); 12] = [
     ("instagram", ""),
 ];
 
-/// Values from earlier responses, for the next requests of a run.
+/// Values from earlier responses that later requests need.
 #[derive(Default)]
 struct Known {
     id: String,
@@ -38,7 +38,8 @@ struct Known {
     conjunction: String,
 }
 
-/// Starts a service in test mode. The service runs in memory, so it needs no folder.
+/// Starts a service in test mode with these additional arguments. It keeps its state in memory, so
+/// it needs no folder.
 fn start(more: &[&str]) -> Service {
     let service = Service::start(idmint(
         &[&["serve", "--test", "--listen", "127.0.0.1:0"], more].concat(),
@@ -47,7 +48,7 @@ fn start(more: &[&str]) -> Service {
     service
 }
 
-/// Returns request number `at` to this route.
+/// Returns request number `at` of a run, for the route `template`.
 fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String {
     let (format, needs) = MINTED[at / 7 % MINTED.len()];
     let ledger = if known.ledger.is_empty() {
@@ -129,8 +130,8 @@ impl Known {
     }
 }
 
-/// Returns the responses to all requests, without the values that differ between processes: the
-/// date, the port, and the figures of /metrics.
+/// Sends all requests, and returns the responses. Values that differ between processes are removed:
+/// the date, the port, and the values in /metrics.
 fn answers(service: &Service) -> Vec<(String, Vec<u8>)> {
     let mut client = Client::connect(service.address());
     let (routes, mut known) = (paths(), Known::default());
@@ -185,7 +186,7 @@ fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_t
     println!("{REQUESTS} answers of {bytes} bytes, twice");
     assert_eq!((first.len(), second.len()), (REQUESTS, REQUESTS));
     for (method, template) in paths() {
-        // The empty text is not an id.
+        // The path without an id is refused, because the empty text is not an id.
         let expected: &[u16] = if template == "/decode/" {
             &[404]
         } else {
@@ -198,7 +199,7 @@ fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_t
             "{method} {template} was never answered: {outcomes:?}"
         );
     }
-    // Another seed or another instant gives another run.
+    // Another seed or another start time must give other ids.
     for more in [["--seed", "1"], ["--at", "2027-01-01T00:00:00Z"]] {
         let other = start(&more);
         assert_ne!(other.mint("uuid7"), start(&[]).mint("uuid7"), "{more:?}");
@@ -228,7 +229,8 @@ fn the_clock_of_a_test_stands_and_goes_on_when_a_tick_is_used_up() {
     };
     let (one, other) = (service.mint("payment"), service.mint("payment"));
     assert_eq!(seconds(&one), seconds(&other), "it stands");
-    // Eight lanes mint 1 296 ids each per second, so this many take at least ten seconds.
+    // Eight lanes mint 1 296 ids each in a second. The times of 100 000 ids must therefore span at
+    // least nine seconds.
     let many = seconds(&service.mint("payment?count=100000"));
     let (first, last) = (many[0], many[99_999]);
     assert_eq!(first, seconds(&one)[0]);

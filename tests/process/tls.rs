@@ -1,4 +1,5 @@
-//! TLS and client certificates in operation: set up, rotated, withdrawn, and misused by strangers.
+//! Checks TLS and client certificates in operation. They are set up, rotated, and revoked, and
+//! strangers try to misuse them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,8 +15,8 @@ use idmint_testing::tls_client::TlsClient;
 pub(crate) const BILLING: &str = "spiffe://example.com/billing";
 pub(crate) const OPERATOR: &str = "operator.example.com";
 
-/// The folder of a service that speaks TLS, with the authorities that sign for the service and its
-/// clients.
+/// The folder of a service with TLS, together with the authorities that sign the certificates of
+/// the service and its clients.
 pub(crate) struct Secured {
     pub(crate) home: Home,
     pub(crate) authority: Authority,
@@ -35,7 +36,7 @@ impl Secured {
         secured
     }
 
-    /// Writes a new certificate of the service.
+    /// Writes a new certificate for the service into the folder.
     fn renew(&self) {
         self.authority
             .sign(&["localhost", "127.0.0.1"])
@@ -54,7 +55,8 @@ impl Secured {
         )
     }
 
-    /// Returns the settings of a service that asks clients for certificates.
+    /// Returns the settings of a service that requires client certificates. `scopes` are the scopes
+    /// of the clients.
     pub(crate) fn client_settings(&self, scopes: &str) -> String {
         let client_ca = self.path("clients.pem");
         format!(
@@ -80,7 +82,7 @@ impl Secured {
         TlsClient::new(service.address(), &self.authority, shown)
     }
 
-    /// Returns the value of a metric, read by an operator.
+    /// Returns the value of a metric, which it reads with the certificate of an operator.
     pub(crate) async fn metric(&self, service: &Service, series: &str) -> f64 {
         let operator = self.clients.sign(&[OPERATOR]);
         let text = self
@@ -301,8 +303,8 @@ async fn plain_text_gets_no_answer_and_a_handshake_that_stalls_is_ended() {
         String::from_utf8_lossy(&came)
     );
 
-    // Connections that are silent, that stop in the middle of a record, and that send a message
-    // longer than any handshake.
+    // Open three kinds of connections: some send nothing, some stop in the middle of a TLS record,
+    // and some send a message that is longer than any handshake.
     let mut stalled: Vec<_> = (0..60)
         .map(|_| TcpStream::connect(service.address()).unwrap())
         .collect();
@@ -341,7 +343,7 @@ async fn plain_text_gets_no_answer_and_a_handshake_that_stalls_is_ended() {
     );
 }
 
-/// Four callers that mint. Each opens a new connection after every ten mints.
+/// Four callers that mint ids. Each opens a new connection after ten requests.
 struct Callers {
     minted: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -380,7 +382,7 @@ impl Callers {
         }
     }
 
-    /// Waits until the callers have minted more ids.
+    /// Waits until the callers have minted more ids, which shows that they still work.
     async fn go_on(&self) {
         let before = self.minted.load(Ordering::Relaxed);
         while self.minted.load(Ordering::Relaxed) < before + 200 {
@@ -412,7 +414,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
         });
     };
 
-    // First a new key of the service, then an additional authority for clients.
+    // First replace the key of the service. Then add a second authority for clients.
     let renewed = Authority::new("authority of services, renewed");
     renewed.sign(&["localhost"]).write(&secured.home, "service");
     assert!(
@@ -469,7 +471,8 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
         callers.go_on().await;
         fs::write(secured.home.path(file), good).unwrap();
     }
-    // A key that belongs to another certificate.
+    // Replace the key by one that belongs to another certificate. The service must keep the old
+    // pair.
     let good = fs::read(secured.home.path("service.key")).unwrap();
     fs::write(
         secured.home.path("service.key"),
@@ -483,7 +486,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
     assert_eq!(callers.stop().await, Vec::<String>::new());
     println!("{minted} ids by four callers through five reloads");
 
-    // At last, a certificate of another authority.
+    // Finally, use a certificate of another authority, which is valid.
     renewed.sign(&["localhost"]).write(&secured.home, "service");
     reload(2, "the certificates are reloaded");
     assert!(

@@ -1,4 +1,4 @@
-//! Commands that call a service with TLS and client certificates.
+//! Checks commands that call a service with TLS and client certificates.
 
 use std::fs;
 use std::process::Command;
@@ -48,8 +48,8 @@ async fn commands_ask_a_service_that_speaks_tls() {
         ],
         &shown,
     );
-    // Exit code 1 is a refusal by the service, so the connection worked. A failed connection exits
-    // with 69.
+    // Exit code 1 means that the service refused the request, so the connection worked. A failed
+    // connection gives exit code 69.
     assert!(
         [Some(0), Some(1)].contains(&created.status.code()),
         "{}",

@@ -1,4 +1,4 @@
-//! Tokens in operation: created, given out, rotated and withdrawn under load.
+//! Checks tokens in operation. They are created, distributed, rotated and withdrawn under load.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, PREFER_TEXT, Service, Signal, idmint, run};
 
-/// The folder of a service whose callers need tokens.
+/// The folder of a service that requires tokens.
 struct Guarded(Home);
 
 impl Guarded {
@@ -19,7 +19,8 @@ impl Guarded {
         self.0.path("tokens.toml")
     }
 
-    /// Adds a token to the file. The service does not know the token before its next reload.
+    /// Creates a token, adds its entry to the token file, and returns the token. The service does
+    /// not accept the token before its next reload.
     fn token(&self, arguments: &[&str]) -> String {
         let file = self.file();
         let mut command = idmint(&[
@@ -53,7 +54,8 @@ fn mint(service: &Service, token: &str) -> u16 {
         .status
 }
 
-/// Four callers that mint one id after the other on a kept connection, with the current token.
+/// Four callers that mint one id after another. Each keeps its connection, and always uses the
+/// current token.
 struct Callers {
     token: Arc<Mutex<String>>,
     minted: Arc<AtomicU64>,
@@ -98,7 +100,7 @@ impl Callers {
         token.clone_into(&mut self.token.lock().unwrap());
     }
 
-    /// Waits until the callers have minted more ids.
+    /// Waits until the callers have minted more ids, which shows that they still work.
     fn go_on(&self) {
         let before = self.minted.load(Ordering::Relaxed);
         while self.minted.load(Ordering::Relaxed) < before + 200 {
@@ -115,7 +117,7 @@ impl Callers {
     }
 }
 
-/// Removes the first entry from the file.
+/// Removes the first entry from the token file.
 fn remove_first_entry(path: &Path) {
     let text = fs::read_to_string(path).unwrap();
     let second = text.rfind("[[token]]").unwrap();
@@ -278,7 +280,8 @@ fn a_token_is_made_with_its_entry() {
     }
 }
 
-/// Returns entries with the token itself in every place where an operator may paste it.
+/// Returns token files in which the token itself is in a place where an operator may paste it by
+/// mistake.
 fn pasted(token: &str) -> [String; 7] {
     let good = "9450637a6cfce60f2c2b31b97578c94080d28a202656cde6fa812ac38aa9eb24";
     let entry = |sha256: &str| {
@@ -305,7 +308,7 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
     let settings = format!("http.tokens = '{}'\n", guarded.file().display());
     let config = guarded.0.path("checked.toml");
     fs::write(&config, &settings).unwrap();
-    // Also try a token that `idmint token new` did not create.
+    // Also test a token that was not created by `idmint token new`.
     let others = pasted("hunter2-of-billing").into_iter().take(3);
     for (place, text) in others.chain(pasted(&token)).enumerate() {
         fs::write(guarded.file(), "\n".repeat(10 * place) + &text).unwrap();
@@ -320,7 +323,7 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
             );
         }
         service.send(Signal::HUP);
-        // If the token stands in place of its digest, the log names the line.
+        // If the token is in the place of its digest, the log names the line.
         if place < 6 {
             service.log_once_it_says(&format!("tokens.toml: line {}: ", 10 * place + 4));
         }

@@ -1,10 +1,11 @@
-//! Folders of earlier builds open with all of their contents, and folders of unknown layouts are
-//! refused.
+//! Opens the data folders of earlier builds. All of their contents must still be there. A folder
+//! with an unknown layout must be refused.
 //!
-//! `tests/folders/` has one folder for each past layout, as `kill -9` left it, named after the
-//! build that wrote it. Each file is a dump by `xxd -a -c 64 -g 0 FILE | cut -d' ' -f1,2`, and
-//! `kept.json` has the responses that callers of that build received. Every change of a layout adds
-//! a folder, and no folder is ever removed.
+//! `tests/folders/` has one folder for each layout that a build has ever written. Each folder is
+//! named after the build that wrote it, and is in the state in which `kill -9` left it. Each file
+//! is a dump by `xxd -a -c 64 -g 0 FILE | cut -d' ' -f1,2`, and `kept.json` has the responses that
+//! callers of that build received. Every change of a layout adds a folder, and no folder is ever
+//! removed.
 
 use std::fs;
 use std::path::Path;
@@ -18,8 +19,8 @@ use idmint_testing::service::{Ended, Home, Service, idmint, run};
 const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/folders");
 const NEVER_DELETE: &str = "never delete this folder";
 
-/// Restores a file from its `xxd` dump. The dump leaves out lines of zeros, except for the last
-/// line.
+/// Converts an `xxd` dump back to the bytes of the file. The dump leaves out lines of zeros, except
+/// for the last line.
 fn file_of(shown: &str) -> Vec<u8> {
     let mut file = Vec::new();
     for (at, hex) in shown.lines().filter_map(|line| line.split_once(": ")) {
@@ -33,7 +34,8 @@ fn file_of(shown: &str) -> Vec<u8> {
     file
 }
 
-/// Unpacks that folder into a home, and returns the contents that the folder must still have.
+/// Unpacks a folder of an earlier build. Returns the unpacked folder, and the contents that it must
+/// have.
 fn unpack(folder: &Path) -> (Home, Value) {
     let home = Home::new();
     fs::create_dir(home.data_dir()).unwrap();
@@ -57,7 +59,7 @@ fn post(service: &Service, target: &str, key: &str, body: &Value) -> (u16, Value
     (answer.status, answer.json())
 }
 
-/// Returns the events that were sent with one key.
+/// Returns the events that were appended with one idempotency key.
 fn events(count: &Value) -> Value {
     (0..count.as_u64().unwrap())
         .map(|number| json!({ "event": format!("E{number}"), "entities": {} }))
@@ -75,7 +77,8 @@ fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     }
 }
 
-/// Asserts that everything in earlier responses is still there, and that new responses are new.
+/// Asserts that the service still has everything that it returned earlier, and that new requests
+/// get new results.
 fn assert_kept(service: &Service, kept: &Value, round: usize) {
     for ledger in kept["ledgers"].as_array().unwrap() {
         let name = ledger["ledger"].as_str().unwrap();
@@ -117,7 +120,7 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
         );
         assert_eq!((status, chain(service, name).len()), (201, there.len() + 1));
     }
-    // The folders have no series, so a new one begins at 1.
+    // These folders contain no series of numbers, so a new series must begin at 1.
     let asked = request(
         "POST /numbers/after",
         &format!("idempotency-key: round-{round}\r\n"),
@@ -142,7 +145,8 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
     );
 }
 
-/// Asserts that new ids of each format are above those of the earlier build and earlier rounds.
+/// Asserts that new ids of each format are greater than those of the earlier build and those of
+/// earlier rounds.
 fn assert_above(service: &Service, kept: &mut Value) {
     for (order, newest) in kept["minted"].as_object_mut().unwrap() {
         let id = service.mint(order).remove(0);
@@ -176,7 +180,7 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
             command.arg("--run-ahead");
             command
         };
-        // Kill at different moments of the first start on the folder.
+        // Kill the service at different moments of its first start on this folder.
         for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
             let mut child = serve()
                 .stdout(std::process::Stdio::null())
@@ -199,7 +203,8 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
             assert_kept(&service, &kept, round);
             service.kill();
         }
-        // The folder records the formats, so a changed one is refused.
+        // The folder records the definitions of its formats, so a changed definition must be
+        // refused.
         run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
             .assert(78, &["\"payment\"", "epoch: kept"]);
         println!(
@@ -209,16 +214,16 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
     }
 }
 
-/// The folder is left as it is, and the message names the program that reads it.
+/// Checks that the folder stays unchanged, and that the message names the program that can read it.
 #[test]
 fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     let (home, _) = unpack(&Path::new(FOLDERS).join("a157b41"));
     let [database, horizon] = ["idmint.redb", "horizon"].map(|name| home.data_dir().join(name));
     let whole = fs::read(&database).unwrap();
 
-    // Before there was a log, the file was a plain redb file.
+    // In this layout, the file is a plain redb file without a log in front of it.
     let engine_alone = [&b"redb\x1a\x0a\xa9\x0d\x0a"[..], &whole[9..]].concat();
-    // Layout 2, with a valid head.
+    // The head of this file is valid, but says that the layout is 2.
     let mut later = whole.clone();
     later[8..12].copy_from_slice(&2_u32.to_be_bytes());
     let sum = crc32c::crc32c(&later[..16]);
@@ -241,7 +246,8 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     }
     fs::write(&database, &whole).unwrap();
 
-    // Both copies of the horizon are of a later version. Older versions stay readable forever.
+    // Both copies of the horizon say that they are of a later version. Earlier versions must stay
+    // readable forever.
     let sound = fs::read(&horizon).unwrap();
     let with_version = |version: u32| {
         let mut copies = sound.clone();
@@ -275,7 +281,7 @@ fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
     assert!(drawn.contains("2045-01-01T"), "{drawn}");
 }
 
-/// Returns where the content of the log's last commit is in the database file.
+/// Returns the range of the database file that contains the last commit in the log.
 fn last_commit(database: &[u8]) -> std::ops::Range<usize> {
     let commits = database
         .chunks(4_096)

@@ -1,4 +1,5 @@
-//! Callers that append to ledgers, retry after a lost response, and keep all acknowledged events.
+//! Callers that append to ledgers and retry after a lost response. They record all acknowledged
+//! events, so that a test can compare these events with the store.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,10 +16,11 @@ use idmint_testing::chains::line;
 use idmint_testing::http1::{Answer, Client, post_json, request};
 use idmint_testing::service::{Home, LONG, Service, until};
 
-/// The number of attempts in which a caller expects the head that it knows.
+/// The maximum number of attempts in which an append requires the head (last event) that its caller
+/// knows.
 const EXPECTED_MAX: usize = 3;
 
-/// The current address of a service, which changes with each start.
+/// The current address of a service. The address changes with each start.
 pub(crate) struct Place(RwLock<SocketAddr>);
 
 impl Place {
@@ -40,8 +42,10 @@ impl Place {
     }
 }
 
-/// Kills and restarts the service whenever callers have received the next number of responses in
-/// `kills_at`, which rises. Returns the service that was started last.
+/// Kills and restarts the service whenever the callers have received as many responses as the next
+/// number in `kills_at`. The numbers must increase.
+///
+/// Returns the service that was started last.
 pub(crate) fn kill_while(
     home: &Home,
     mut service: Service,
@@ -51,7 +55,7 @@ pub(crate) fn kill_while(
 ) -> Service {
     for count in kills_at {
         let begun = Instant::now();
-        // Spin without sleeping, because a sleep is longer than most of the work that a kill should
+        // Wait without sleeping. A sleep would take longer than most of the work that a kill should
         // interrupt.
         while granted.load(Ordering::Relaxed) < count {
             assert!(begun.elapsed() < LONG, "the callers go on");
@@ -64,7 +68,7 @@ pub(crate) fn kill_while(
     service
 }
 
-/// An event with the response of the service to it.
+/// An event, together with the service's response to it.
 #[derive(Debug)]
 pub(crate) struct Kept {
     ledger: usize,
@@ -81,7 +85,7 @@ impl Kept {
         self.told["place"].as_u64().expect("a place is a number")
     }
 
-    /// Returns the line of the event for a check, with its time and its id.
+    /// Returns the event as a line for `verify`, with its time and its id.
     fn line(&self) -> String {
         let time = format!(
             "{},\"timestamp\":{}}}",
@@ -92,17 +96,18 @@ impl Kept {
     }
 }
 
-/// A ledger and its first event.
+/// A ledger, together with its first event.
 pub(crate) struct Begun {
     pub(crate) id: String,
     genesis: Kept,
 }
 
-/// Creates ledgers.
+/// Creates `count` ledgers.
 pub(crate) fn begin(service: &Service, count: usize) -> Vec<Begun> {
     let begin = |number| {
         let event = json!({ "event": "Begun", "entities": {}, "data": number }).to_string();
-        // A slow node answers with an error, and recognizes the key when the request is retried.
+        // Retry until the ledger exists. A slow node may respond with an error, but recognizes the
+        // idempotency key of the next attempt.
         let answer = until("it is answered", || {
             let create = post_json(
                 "/ledgers",
@@ -127,15 +132,16 @@ pub(crate) fn begin(service: &Service, count: usize) -> Vec<Begun> {
     (0..count).map(begin).collect()
 }
 
-/// The observations of one caller.
+/// Everything that one caller has observed.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) kept: Vec<Kept>,
-    /// The number of responses by status; status 0 counts requests without a response.
+    /// The number of responses for each status. The status 0 stands for requests without a
+    /// response.
     pub(crate) answers: BTreeMap<u16, u64>,
 }
 
-/// Sets a stop flag when dropped, so that the callers stop even if the test fails. Otherwise the
+/// Sets the stop flag of the callers when it is dropped, even if the test fails. Without this, a
 /// failed test would wait for its callers forever.
 pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
 
@@ -145,28 +151,27 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// A caller that sends one append after another.
+/// A caller that sends one append after another, until it gets a response for each.
 pub(crate) struct Appender<'a> {
     number: usize,
-    /// The services that the caller may use. The caller moves on to the next one when a request
-    /// fails.
+    /// The services that the caller may use. If a request fails, the caller uses the next one.
     places: &'a [Place],
-    /// The index of the service in use.
+    /// The index in `places` of the service that the caller uses now.
     at: usize,
     ledgers: &'a [Begun],
-    /// The last head of each ledger that this caller has seen.
+    /// The last head of each ledger that the caller has seen.
     heads: Vec<String>,
     random: StdRng,
     client: Option<Client>,
     pub(crate) seen: Seen,
 }
 
-/// One append request.
+/// The content of one append: its ledger and its number of events.
 #[derive(Clone, Copy)]
 pub(crate) struct Order {
     pub(crate) ledger: usize,
     pub(crate) count: usize,
-    /// `true` if the append requires the head that the caller knows.
+    /// `true` if the append is valid only as long as the head is the one that the caller knows.
     pub(crate) expects: bool,
 }
 
@@ -175,7 +180,7 @@ impl<'a> Appender<'a> {
         Appender::among(number, std::slice::from_ref(place), ledgers)
     }
 
-    /// Returns a caller that may use any of these services.
+    /// Returns a caller that may use all services in `places`.
     pub(crate) fn among(number: usize, places: &'a [Place], ledgers: &'a [Begun]) -> Appender<'a> {
         let random = StdRng::seed_from_u64(number.try_into().unwrap());
         let heads = ledgers
@@ -194,8 +199,8 @@ impl<'a> Appender<'a> {
         }
     }
 
-    /// Sends all kinds of appends until `stop` is set. A quarter of them go to the last ledger,
-    /// which all callers share.
+    /// Sends all kinds of appends until `stop` is set. A quarter of the appends go to the last
+    /// ledger, which all callers share.
     pub(crate) fn run(mut self, granted: &AtomicU64, stop: &AtomicBool) -> Seen {
         let contended = self.ledgers.len() - 1;
         for turn in 0.. {
@@ -222,7 +227,7 @@ impl<'a> Appender<'a> {
         self.seen
     }
 
-    /// Appends events, retrying until a response confirms their positions.
+    /// Appends events. Retries until a response says at which positions they are.
     pub(crate) fn append(&mut self, turn: usize, order: &Order) {
         let key = format!("{}-{turn}", self.number);
         let events = self.events(turn, order.count);
@@ -237,8 +242,8 @@ impl<'a> Appender<'a> {
             );
             match answer.status {
                 201 => return self.keep(order.ledger, events, &answer),
-                // Status 200 replays an earlier attempt, so one attempt must have lost its
-                // response.
+                // The status 200 means that an earlier attempt already succeeded. This is only
+                // possible if the response to that attempt was lost.
                 200 if was_lost => return self.keep(order.ledger, events, &answer),
                 409 if expected.is_some() => {
                     self.heads[order.ledger] = text(&answer.json()["head"]).to_owned()
@@ -248,8 +253,8 @@ impl<'a> Appender<'a> {
         }
     }
 
-    /// Repeats the append of this turn, whose events are kept from position `first` on. The
-    /// response must be the same.
+    /// Repeats the append of this turn. The response must be the same as the first one, which is in
+    /// the list of kept events from position `first` on.
     pub(crate) fn append_again(&mut self, turn: usize, order: &Order, first: usize) {
         let key = format!("{}-{turn}", self.number);
         let events = self.events(turn, order.count);
@@ -276,7 +281,7 @@ impl<'a> Appender<'a> {
         );
     }
 
-    /// Switches to the next service.
+    /// Switches to the next service in `places`.
     pub(crate) fn go_elsewhere(&mut self) {
         self.at += 1;
         self.client = None;
@@ -290,8 +295,8 @@ impl<'a> Appender<'a> {
         }
     }
 
-    /// Attempts an append once and returns the status. The append fails if its expected head is
-    /// outdated.
+    /// Sends an append once, and returns the status. The append is refused if the caller does not
+    /// know the current head.
     pub(crate) fn try_append(&mut self, turn: usize, order: &Order) -> u16 {
         let events = self.events(turn, order.count);
         let expected = order.expects.then(|| self.heads[order.ledger].clone());
@@ -323,7 +328,8 @@ impl<'a> Appender<'a> {
         )
     }
 
-    /// Sends a request with the same key until a response states its outcome.
+    /// Sends a request, and repeats it with the same idempotency key until a response says what
+    /// happened.
     fn exchange(&mut self, key: &str, body: &str, was_lost: &mut bool) -> Answer {
         loop {
             let mut client = self.client.take().unwrap_or_else(|| self.connect());
@@ -386,7 +392,7 @@ impl<'a> Appender<'a> {
     }
 }
 
-/// Asserts that the chains are valid, and consist of exactly the acknowledged events.
+/// Asserts that all chains are valid, and that they contain exactly the acknowledged events.
 pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: Vec<Seen>) {
     let mut kept: Vec<Vec<Kept>> = Vec::new();
     let ids: Vec<String> = ledgers.iter().map(|ledger| ledger.id.clone()).collect();
@@ -430,8 +436,8 @@ pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: V
     }
 }
 
-/// Asserts that the check of [`assert_all_is_kept`] fails when one acknowledged event is removed
-/// from a chain.
+/// Removes one acknowledged event from a chain, and asserts that the check of
+/// [`assert_all_is_kept`] then fails. This proves that the check can find a loss.
 pub(crate) fn assert_a_planted_loss_is_found(service: &Service, ledgers: &[Begun], seen: &[Seen]) {
     let kept = || seen.iter().flat_map(|seen| &seen.kept);
     let Kept {
@@ -452,8 +458,8 @@ pub(crate) fn assert_a_planted_loss_is_found(service: &Service, ledgers: &[Begun
     );
 }
 
-/// Checks that a chain consists of exactly the acknowledged events, sorted by position. The error
-/// names the first difference.
+/// Checks that a chain contains exactly the acknowledged events `told`, which are sorted by
+/// position. The error names the first difference.
 fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
     let differs = stored
         .iter()
@@ -479,7 +485,7 @@ fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
     }
 }
 
-/// Returns a whole chain, read page by page.
+/// Reads the chain of a ledger page by page, and returns all of its events.
 fn chain(service: &Service, ledger: &str) -> Vec<Value> {
     let (mut links, mut after) = (Vec::new(), String::new());
     loop {

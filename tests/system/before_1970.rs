@@ -1,4 +1,5 @@
-//! Wall clocks before 1970, for which HTTP has no date: at a start, and while ids are minted.
+//! Sets the wall clock before 1970, at a start and while ids are minted. HTTP has no date for such
+//! a time.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{End, Load, into_received};
 use idmint_testing::service::{Home, PREFER_TEXT, Service, until};
 
-/// A time long enough for several clock checks and thousands of ids.
+/// A duration that is long enough for several clock checks and thousands of ids.
 const A_WHILE: Duration = Duration::from_millis(700);
 
 #[track_caller]
@@ -107,7 +108,8 @@ fn a_clock_set_before_1970_while_minting_is_answered_clock_jumped_and_repeats_no
         (answer.status == 200).then_some(())
     });
     let minted = load.stop();
-    // Connected callers either went on, or lost their connection and nothing else.
+    // The clock step either does not affect a connected caller, or costs the caller its connection
+    // and nothing else.
     for caller in &minted {
         assert!(
             caller.granted > 100,

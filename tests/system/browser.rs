@@ -1,8 +1,8 @@
-//! A real browser, Debian's Chromium, and the requests that pages can make: a page of another
-//! origin, and a page of an allowed origin.
+//! Checks with a real browser (Debian's Chromium) which requests a page can send to the service.
+//! One page has another origin, and one page has an allowed origin.
 //!
-//! The page writes the outcome of each of its requests into its text, and the service counts
-//! requests in its metrics. A page without text has run no script, which fails the test.
+//! The page writes the outcome of each request into its own text. The service counts requests in
+//! its metrics. If the page has no text, its script did not run, and the test fails.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +13,8 @@ use tempfile::TempDir;
 
 use idmint_testing::service::{Home, Service};
 
-/// The page. Its script tries every request that a page can make, and then shows the results.
+/// The page. Its script tries every kind of request that a page can send, and then shows the
+/// results.
 const SCRIPT: &str = r#"<!doctype html><title>another site</title><pre id="told">nothing yet</pre><script>
 const service = "SERVICE";
 const told = [];
@@ -41,13 +42,13 @@ const genesis = JSON.stringify({ event: "Ledger Created", entities: { ledger: "N
 })();
 </script>"#;
 
-/// A web server of another site, which serves one page for every path.
+/// A web server of another site. It serves one page for every path.
 struct Site {
     address: SocketAddr,
 }
 
 impl Site {
-    /// Serves this page at this address.
+    /// Starts a web server at `address` that serves this page.
     fn start(address: &str, page: String) -> Site {
         let listener = TcpListener::bind(address).expect("a loopback address of its own");
         let address = listener.local_addr().unwrap();
@@ -69,13 +70,13 @@ impl Site {
     }
 }
 
-/// Returns the document that Chromium renders for this address, after its scripts have finished.
+/// Opens a URL in Chromium. Returns the document after its scripts have finished.
 fn document_of(url: &str) -> String {
     document_by_rules(url, "")
 }
 
-/// Returns the rendered document, with additional host resolver rules. Chromium resolves no other
-/// name, and so does not leave this machine.
+/// Opens a URL in Chromium with additional rules for resolving host names, and returns the
+/// document. Chromium resolves no other name, so it sends nothing to other machines.
 fn document_by_rules(url: &str, rules: &str) -> String {
     let profile = TempDir::new().unwrap();
     let output = Command::new("chromium")
@@ -110,7 +111,7 @@ fn document_by_rules(url: &str, rules: &str) -> String {
     document
 }
 
-/// Returns the text in which the page of this site reports its results.
+/// Opens the page of this site, and returns the text with the results.
 fn told_by(site: &Site) -> String {
     let document = document_of(&format!("http://{}/", site.address));
     let (_, told) = document
@@ -133,7 +134,7 @@ fn outcome<'a>(told: &'a str, name: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("the page says nothing of `{name}`: {told}"))
 }
 
-/// Returns the number of ids minted and of ledgers created so far.
+/// Returns the number of ids that were minted so far, and the number of ledgers.
 fn changes(service: &Service) -> (f64, usize) {
     let ledgers = service.get("/ledgers").text().matches("\"ledger\"").count();
     (
@@ -161,7 +162,8 @@ fn a_page_of_another_origin_can_neither_mint_nor_create_a_ledger_nor_read_an_ans
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    // Another site, the same site at another port, and the same machine by another name.
+    // Test three cases: another site, the same site at another port, and the same machine by
+    // another name.
     let by_name = format!("http://localhost:{}", service.address().port());
     for (at, url) in [
         ("127.0.0.2:0", service.url()),

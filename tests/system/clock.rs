@@ -1,5 +1,4 @@
-//! Wall clocks that are set while the service runs, while it is stopped, and before its first
-//! start.
+//! Changes the wall clock while the service runs, while it is stopped, and before its first start.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -13,7 +12,7 @@ use idmint_testing::service::{Home, Service, until};
 const HOUR_S: i64 = 3600;
 const REGRESSIONS: &str = "idmint_clock_regressions_total";
 
-/// A time long enough for several clock checks and thousands of ids.
+/// A duration that is long enough for several clock checks and thousands of ids.
 const A_WHILE: Duration = Duration::from_millis(700);
 
 fn ready(wall: &WallClock, command: Command) -> Service {
@@ -22,7 +21,7 @@ fn ready(wall: &WallClock, command: Command) -> Service {
     service
 }
 
-/// Returns the problem type of the response to a request for an id.
+/// Requests an id that must be refused, and returns the problem type of the response.
 fn refusal(service: &Service) -> String {
     let answer = service.post("/ids/snowflake");
     assert_eq!(answer.status, 503, "{}", answer.text());
@@ -131,8 +130,8 @@ fn with_run_ahead_a_start_an_hour_back_mints_above_everything_before() {
     let home = Home::new();
     let wall = WallClock::of(&home);
     let mut callers = fresh_callers();
-    // The clock is right, then an hour and two hours back, then right again. The ids of each caller
-    // must rise throughout.
+    // The clock is right at the first start. At the next starts, it is one hour back, two hours
+    // back, and right again. The ids of each caller must increase throughout.
     for ahead_s in [0, -HOUR_S, -2 * HOUR_S, 0] {
         wall.set(ahead_s);
         let mut command = home.serve();
@@ -174,7 +173,8 @@ fn a_clock_30_days_after_the_last_record_is_warned_of_at_the_start_and_one_29_da
     let wall = WallClock::of(&home);
     let warning = "days after the last record of this node";
     let mut callers = fresh_callers();
-    // The clock at each start: right, 29 days ahead, and 31 days after the previous start.
+    // The clock is right at the first start, and 29 days ahead at the second one. At the third
+    // start, it is 31 days after the second one, which must give a warning.
     for (ahead_s, warned) in [
         (0, None),
         (29 * DAY_S, None),

@@ -1,9 +1,9 @@
-//! Clients that OpenAPI Generator makes from `openapi-3.0.yaml`, compiled with Debian's compilers
-//! and used. Each language has a folder.
+//! Generates clients from `openapi-3.0.yaml` with OpenAPI Generator, compiles them with Debian's
+//! compilers, and uses them. Each language has its own folder.
 //!
-//! Every client runs the same steps and prints a line for each: `step: …`, or `gap: …` after it has
-//! verified that the generated code cannot do the step. docs/CLIENTS.md lists the gaps with their
-//! reasons, and the options of the generator.
+//! Every client runs the same steps, and prints `step: …` for each. If the generated code cannot do
+//! a step, the client verifies that and prints `gap: …` instead. docs/CLIENTS.md lists the gaps
+//! with their reasons, and the options of the generator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::tools::succeed;
 use idmint_testing::chains::chains;
 use idmint_testing::service::Home;
 
-/// The steps of a client, in this order.
+/// The steps that a client runs, in this order.
 const STEPS: [&str; 18] = [
     "an id without a body",
     "ids with a body",
@@ -35,7 +35,7 @@ const STEPS: [&str; 18] = [
     "formats",
 ];
 
-/// A step that a client cannot do, and the reason in the words of docs/CLIENTS.md.
+/// A step that the generated code cannot do, and the reason as in docs/CLIENTS.md.
 type Gap = (&'static str, &'static str);
 
 const PAGE_IS_TEXT: Gap = (
@@ -43,7 +43,7 @@ const PAGE_IS_TEXT: Gap = (
     "`/problems/{slug}` is a text unless `Accept` of all requests is JSON alone",
 );
 
-/// Generated tests and documentation are turned off.
+/// Options that turn off the generated tests and documentation.
 const PARTS: &str = "apiTests=false,modelTests=false,apiDocs=false,modelDocs=false";
 
 fn ours(path: &str) -> PathBuf {
@@ -63,7 +63,7 @@ fn generator(program: &str) -> PathBuf {
     program
 }
 
-/// Returns the cells of a language's row in the table of docs/CLIENTS.md.
+/// Returns the cells in the row of a language in the table of docs/CLIENTS.md.
 fn row_of(language: &str) -> Vec<String> {
     let table = text_of(&ours("docs/CLIENTS.md"));
     let row = table
@@ -76,8 +76,8 @@ fn row_of(language: &str) -> Vec<String> {
         .collect()
 }
 
-/// Generates a client as `src/ids` in a folder for its build, and returns the folder. The folder is
-/// reused until one of its inputs changes.
+/// Generates a client into `src/ids` of a build folder, and returns the folder. The folder is used
+/// again until one of its inputs changes.
 fn generated(language: &str, options: &str) -> PathBuf {
     let folder = ours("target/clients").join(language.to_lowercase());
     let (document, made_of) = (ours("openapi-3.0.yaml"), folder.join("made-of"));
@@ -105,8 +105,8 @@ fn generated(language: &str, options: &str) -> PathBuf {
     folder
 }
 
-/// Copies a file of `tests/system/clients` into a folder. An unchanged file keeps its modification
-/// time, so that it is not compiled again.
+/// Copies a file of `tests/system/clients` into a folder. If the content is the same, the file
+/// keeps its modification time, so that it is not compiled again.
 fn lay(file: &str, folder: &Path, name: &str) {
     let (text, path) = (
         text_of(&ours("tests/system/clients").join(file)),
@@ -118,8 +118,8 @@ fn lay(file: &str, folder: &Path, name: &str) {
     }
 }
 
-/// Generates a client, builds the program that uses it, and asserts that the program does every
-/// step except `gaps`.
+/// Generates a client, builds the program that uses it, and runs the program. Asserts that the
+/// program completes every step except those in `gaps`.
 fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Command) {
     let [_, options, gaps_told] = row_of(language)
         .try_into()
@@ -129,7 +129,7 @@ fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Comman
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    // The chain begins with the documented event.
+    // The chain must begin with the event that the documents show.
     let chain = chains().swap_remove(1);
     let events = home.path("chain.ndjson");
     fs::write(&events, chain.lines.join("\n")).unwrap();
@@ -153,7 +153,7 @@ fn assert_used(language: &str, gaps: &[Gap], built: impl FnOnce(&Path) -> Comman
         STEPS.len() - gaps.len(),
         gaps.len()
     );
-    // Other lines may be warnings of a runtime.
+    // Ignore other lines, which may be warnings of the language's runtime.
     let done: Vec<_> = said
         .lines()
         .filter(|line| line.starts_with("step: ") || line.starts_with("gap: "))
@@ -184,7 +184,7 @@ fn a_client_in_go_does_every_step() {
             .env("GO111MODULE", "off")
             .env("GOFLAGS", "")
             .env("GOCACHE", folder.join("cache"));
-        // The generated code needs libraries that Debian packages.
+        // Add the folder with Debian's packages of the libraries that the generated code needs.
         build.env("GOPATH", format!("{}:/usr/share/gocode", folder.display()));
         succeed(&mut build);
         Command::new(folder.join("client"))
@@ -213,8 +213,8 @@ fn a_client_in_java_does_every_step_that_it_can() {
         PAGE_IS_TEXT,
     ];
     assert_used("Java", &gaps, |folder| {
-        // Debian packages Jackson without its date and time types; the generator's JAR contains
-        // both.
+        // Debian's package of Jackson lacks the date and time types. The generator's JAR contains
+        // Jackson and these types.
         let mut find = Command::new(generator("python"));
         let libraries = succeed(find.args([
             "-c",
@@ -247,7 +247,8 @@ fn a_client_in_typescript_does_every_step_that_it_can() {
         let sources = folder.join("src");
         lay("typescript/client.ts", &sources, "client.ts");
         let mut build = Command::new("tsc");
-        // The generated code is strict from TypeScript 4.9 on, but Debian 12 has 4.8.
+        // Turn off one check of strict mode. The generated code passes strict mode only from
+        // TypeScript 4.9 on, and Debian 12 has 4.8.
         build.args([
             "--strict",
             "--noImplicitAny",

@@ -1,4 +1,5 @@
-//! Uses the client that OpenAPI Generator makes from `openapi-3.0.yaml`: client URL LEDGER CHAIN.
+//! Uses the client that OpenAPI Generator makes from `openapi-3.0.yaml`. The arguments are the URL
+//! of the service, a ledger, and a file with a chain.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -51,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     step("an append", first.ids.len() == 1, &first);
     let again = append().await?;
     step("its replay", again.ids == first.ids, again);
-    // For a successful response, the client returns only the body, without the status.
+    // For a successful request, the client returns only the body, so the status cannot be checked.
     gap("told apart by status", true, ());
     let checked = ledgers_api::verify_ledger(client, &known, chain.into(), None, None).await;
     let is_untyped = matches!(&checked, Err(Error::ResponseError(refusal)) if refusal.status == 415);
@@ -65,7 +66,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     step("a report that moved by an hour", moved.details[0].tca_delta_us == Some(3_600_000_000), moved);
     let wrong = Report { secondary: report.primary, ..report.clone() };
     let some = conjunctions_api::report(client, vec![wrong, report], None, None, None, None, Some(true), None).await;
-    // The client's lists accept no null, but a refused report has a null id.
+    // The lists of the client cannot contain null, but a refused report has a null id.
     let is_null_refused = matches!(&some, Err(Error::Serde(error)) if error.to_string().contains("null"));
     gap("reports, one of them wrong", is_null_refused, some);
     let refusal = ids_api::mint(client, "siq", None, None, Some("unknown"), None, None, None, None).await;
@@ -77,7 +78,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let is_of_type = problem.reason.as_deref() == Some("type");
     step("its problem", is_of_type && problem.r#type == "/problems/invalid-parameter", &problem);
     let slug: Slug = serde_json::from_value(json!(problem.r#type.trim_start_matches("/problems/")))?;
-    // The client accepts any content type, and the page is a text unless JSON is requested.
+    // The client accepts any content type, and the service sends this page as text unless the
+    // client requests JSON.
     let unset = operation_api::explain_problem(client, slug, None).await;
     let is_text = matches!(&unset, Err(Error::Serde(error)) if error.to_string().contains("text/plain"));
     let asking = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
