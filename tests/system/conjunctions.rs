@@ -1,4 +1,5 @@
-//! Concurrent reports of one conjunction get one id, even if the service is killed in between.
+//! Checks that concurrent reports of one conjunction get the same id, even if the service is killed
+//! in between.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Barrier;
@@ -17,15 +18,15 @@ use idmint_testing::service::{Home, Service};
 const GROUPS: usize = 1_000;
 const REPORTERS: usize = 64;
 
-/// The number of groups in a block. All reporters report a block at the same time, each in a
-/// different order.
+/// The number of groups in a block. A group is one conjunction. All reporters report a block at the
+/// same time, each in a different order.
 const BLOCK_LEN: usize = 8;
 
-/// The largest offset of a reported time from the middle of its group. Two reports of a group are
-/// always less than a second apart.
+/// The largest offset of a reported time from the middle of its group, in microseconds. Two reports
+/// of one group are therefore always less than a second apart.
 const JITTER_US: i64 = 200_000;
 
-/// A report and the response to it.
+/// A report, together with the service's response to it.
 struct Told {
     group: usize,
     tca_us: i64,
@@ -33,14 +34,15 @@ struct Told {
 }
 
 impl Told {
-    /// Returns the anchor's time, on the same scale as `tca_us`.
+    /// Returns the time of the conjunction's anchor (its first report), on the same scale as
+    /// `tca_us`.
     fn anchor_us(&self) -> i64 {
         self.tca_us - self.detail["tca_delta_us"].as_i64().expect("microseconds")
     }
 }
 
-/// A client that reports until it receives a response, and repeats a report whose response was
-/// lost.
+/// A client that sends reports. If a response is lost, the client repeats the report until it gets
+/// a response.
 struct Reporter<'a> {
     place: &'a Place,
     client: Option<Client>,
@@ -48,8 +50,8 @@ struct Reporter<'a> {
 
 impl Reporter<'_> {
     fn report(&mut self, group: usize, tca_us: i64) -> Told {
-        // A pair has four groups, ten seconds apart. Every other pair is the previous pair with its
-        // objects swapped.
+        // Each pair of objects has four groups, which are ten seconds apart. Every second pair
+        // consists of the objects of the previous pair in the other order.
         let (pair, second) = (group / 8, 10 * (group % 4));
         let objects = if (group / 4).is_multiple_of(2) {
             [2 * pair + 1, 2 * pair + 2]
@@ -119,8 +121,8 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
             })
         };
         let reporters: Vec<_> = (0..REPORTERS).map(reporter).collect();
-        // Kill when the first reports of a block are answered, while the block's conjunctions are
-        // being created.
+        // Kill the service while the conjunctions of a block are being created, which is when the
+        // first reports of the block have responses.
         let blocks = GROUPS / BLOCK_LEN;
         let kills_at =
             (1..=kills).map(|kill| kill * blocks / (kills + 1) * BLOCK_LEN * REPORTERS + kill % 8);
@@ -133,8 +135,9 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
     })
 }
 
-/// Asserts that each group has one id and one anchor, and that no two groups share an id. Returns
-/// the number of responses that claimed a creation.
+/// Asserts that all reports of a group have the same id and anchor, and that different groups have
+/// different ids. Returns, for each group, the number of responses that say the report created the
+/// conjunction.
 fn assert_one_id_each(service: &Service, told: &[Told]) -> BTreeMap<usize, usize> {
     let mut groups = BTreeMap::<usize, Vec<&Told>>::new();
     told.iter()

@@ -1,8 +1,8 @@
-//! Every console block of every document: the test runs its commands and compares the output,
-//! except for ids and times.
+//! Runs the commands of every `console` block in every document, and compares their output with the
+//! block. Ids and times may differ.
 //!
-//! Each page has a new service. A configuration on a page applies to the blocks after it, up to the
-//! next heading of the same or a higher level.
+//! Each page gets a new service. A configuration on a page applies to the blocks after it, up to
+//! the next heading of the same or a higher level.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use regex_lite::Regex;
 
 use idmint_testing::service::{Home, Service};
 
-/// Commands that this test does not run, by their beginning, and the place that covers them. Each
-/// entry must match at least once.
+/// The beginnings of commands that this test does not run, each with the place where the command is
+/// tested instead. Each entry must match at least one command.
 const ELSEWHERE: [(&str, &str); 26] = [
     ("make run", "here: each page has a service"),
     (
@@ -49,7 +49,8 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("perf", "nobody: it measures"),
 ];
 
-/// Pages whose commands for several processes, or for a separate build, are not run here.
+/// The pages whose commands this test does not run, because they need several processes or a
+/// separate build.
 const PAGES_ELSEWHERE: [&str; 1] = ["docs/FLEET.md"];
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 fn blocks(page: &str) -> Vec<Block> {
-    // Headings come last, because a line inside a block may look like a heading.
+    // Match headings last, because a line inside a block may look like a heading.
     let part = Regex::new(r"(?ms)^```([a-z]*)\n(.*?)^```|^#+ [^\n]*$").unwrap();
     let parts = part.captures_iter(page).filter_map(|captures| {
         match captures.get(1).map(|language| language.as_str()) {
@@ -140,7 +141,8 @@ fn typed(block: &str) -> Vec<Typed> {
     all
 }
 
-/// Replaces the parts of a line that differ between runs: times, ids and content lengths.
+/// Replaces the parts of a line that differ between runs, such as times, ids and content lengths,
+/// by fixed texts.
 fn shape(line: &str) -> String {
     let rules = [
         (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "(time)"),
@@ -148,9 +150,10 @@ fn shape(line: &str) -> String {
         (r"x-request-id: \S+", "(request)"),
         (r#""instance":"[^"]+""#, "(request)"),
         (r"\w+ evidence, -?[0-9.]+ bits", "(evidence)"),
-        // On a slow machine the reservation has passed when `idmint status` runs.
+        // On a slow machine, the reservation may already have expired when `idmint status` runs.
         (r" \(expired\), extended as", ", extended as"),
-        // A batch uses several lanes right after a start, while minting is ahead of the clock.
+        // Right after a start, minting is ahead of the clock. A batch then has ids of several lanes
+        // (worker numbers), so it has several rows.
         (
             r#""rows":\[(\{"first":"\d+","step":"\d+","count":\d+\},?)+\]"#,
             r#""rows":(rows)"#,
@@ -181,8 +184,8 @@ fn shape(line: &str) -> String {
     shaped.into_owned()
 }
 
-/// Compares the output of a command line by line. A line that is or ends with `…` matches any
-/// continuation; `⋮` matches any number of lines.
+/// Compares the output of a command line by line. In the document, `…` at the end of a line stands
+/// for any text, and the line `⋮` stands for any number of lines.
 fn assert_printed(place: &str, typed: &Typed, printed: &str) {
     let mut lines = printed.lines();
     for expected in &typed.printed {
@@ -231,7 +234,7 @@ impl Shell {
     }
 
     fn run(&self, command: &str) -> String {
-        // Pages use the default address, which commands also use by default.
+        // Replace the address that the pages use, which is also the default of the commands.
         let url = self.service.url();
         let folder = self.home.path("").display().to_string();
         let typed = command
@@ -281,7 +284,8 @@ fn every_console_block_of_every_document_does_what_it_shows() {
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         let mut toml = String::new();
         let mut shell: Option<Shell> = None;
-        // The level of the last heading, and the level of the heading above the configuration.
+        // These are the level of the last heading, and the level of the heading above the
+        // configuration.
         let (mut depth, mut depth_of_toml) = (0, 0);
         for block in blocks(&page) {
             let console = match block {

@@ -1,4 +1,4 @@
-//! `idmint decode --csv` with a file of millions of lines.
+//! Runs `idmint decode --csv` with a file of a million lines.
 
 use std::fs;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -13,13 +13,14 @@ use rand::rngs::StdRng;
 use idmint_testing::any_id::any_id;
 use idmint_testing::service::{Home, idmint, run};
 
-/// The default number of lines, overridden by `CSV_LINES`.
+/// The number of lines, unless the variable `CSV_LINES` sets another number.
 const LINES: usize = 1_000_000;
-/// The number of distinct ids, which repeat.
+/// The number of distinct ids. They repeat throughout the file.
 const IDS: usize = 2_000;
 const PEAK_MAX_KIB: u64 = 64 * 1024;
 
-/// Returns ids of several formats, each with the columns that it gets in a short file.
+/// Returns ids of several formats. Each comes with the columns that the command adds for it in a
+/// short file.
 fn ids_and_columns() -> Vec<(String, String)> {
     let formats =
         ["snowflake", "uuid7", "ulid", "payment"].map(|name| Format::built_in(name).unwrap());
@@ -95,8 +96,8 @@ fn millions_of_lines_get_their_columns_in_64_mib() {
             use std::fmt::Write as _;
             writeln!(expected, "{at},{id},a note,{columns}").unwrap();
             assert_eq!(line, expected);
-            // Measure shortly before the end, while the program still runs. At most 64 KiB of input
-            // and of output are in the pipes.
+            // Measure the memory near the end, while the program still runs. The pipes hold at most
+            // 64 KiB of input and of output, so the program has processed nearly everything.
             if at == lines / 100 * 99 {
                 peak_kib = resident_peak_kib(child.id());
             }

@@ -1,5 +1,5 @@
-//! A proxy that truncates responses at random positions, and records the service's original
-//! responses.
+//! A proxy that cuts off responses at random positions. It records the complete responses of the
+//! service.
 
 use std::collections::HashMap;
 use std::io::{BufReader, Write};
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use idmint_testing::http1::{Answer, Client, read_request};
 
-/// The record of one idempotency key.
+/// The responses of the service to the requests with one idempotency key.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// The ids in the first response of the service.
+    /// The ids in the first response.
     ids: Value,
-    /// The number of responses.
+    /// The number of responses, including those that were cut off.
     pub(crate) times: u64,
 }
 
@@ -29,8 +29,8 @@ pub(crate) struct CuttingProxy {
 }
 
 impl CuttingProxy {
-    /// Starts a proxy that truncates two of three responses, somewhere between the first byte and
-    /// the last.
+    /// Starts a proxy for a service. Two of three responses are cut off between their first and
+    /// their last byte.
     pub(crate) fn before(service: SocketAddr) -> CuttingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let cutting = CuttingProxy {
@@ -48,10 +48,10 @@ impl CuttingProxy {
         cutting
     }
 
-    /// Returns the records by key.
+    /// Returns the recorded responses for each idempotency key.
     ///
     /// # Panics
-    /// Panics if the service gave one key two different responses.
+    /// Panics if the service gave different responses to requests with the same key.
     pub(crate) fn asked(self) -> HashMap<String, Asked> {
         std::mem::take(&mut self.asked.lock().expect("one key has one answer"))
     }
@@ -75,8 +75,8 @@ impl CuttingProxy {
         }
     }
 
-    /// Records a response, whether or not the caller receives it. The first response appends; every
-    /// other one must repeat it.
+    /// Records a response, even if the caller will not receive all of it. The first response for a
+    /// key must append, and every later one must repeat the first.
     fn note(&self, request: &[u8], answer: &Answer) {
         if ![200, 201].contains(&answer.status) {
             return;

@@ -1,4 +1,5 @@
-//! `deploy/grafana/idmint.json`: each query of each panel returns data of real nodes under load.
+//! Checks the dashboard `deploy/grafana/idmint.json`. Each query of each panel must return data for
+//! real nodes under load.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,8 +13,8 @@ use idmint_testing::http1::{Client, post_json, request};
 use idmint_testing::load::Load;
 use idmint_testing::service::{Home, Service, until};
 
-/// Panels whose queries are 0 in normal operation. The test can only check that these queries
-/// return a value.
+/// The panels whose queries return 0 in normal operation. For these, the test can only check that
+/// there is a value.
 const ZERO_WHILE_WELL: [&str; 6] = [
     "Slots",
     "Turned away, by reason",
@@ -23,7 +24,7 @@ const ZERO_WHILE_WELL: [&str; 6] = [
     "Log lines dropped",
 ];
 
-/// Replaces the variables in a query as Grafana does.
+/// Replaces the variables in a query by values, as Grafana does.
 fn as_grafana_asks(query: &str) -> String {
     let query = query
         .replace("$__rate_interval", "30s")
@@ -38,7 +39,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// Returns the title and query of each target of each panel.
+/// Returns the title of each panel with each of its queries.
 fn queries() -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let dashboard = dashboard();
@@ -56,7 +57,7 @@ fn queries() -> Vec<(String, String)> {
     queries.collect()
 }
 
-/// Sends one request for each kind of outcome that a panel shows: refused, decoded, stored,
+/// Sends requests for each outcome that a panel shows, such as refused, decoded, stored and
 /// reported.
 fn ask_for_everything(service: &Service, round: usize) {
     for target in [
@@ -68,8 +69,8 @@ fn ask_for_everything(service: &Service, round: usize) {
         service.get(&format!("/{target}"));
     }
     service.post("/ids/snowflake?count=0");
-    // The same two objects, two seconds after the previous report: close enough to be near, but a
-    // different conjunction.
+    // Report the same two objects two seconds after the previous report. This is a different
+    // conjunction, but near enough to be listed as near.
     let tca = format!(
         "2026-02-01T00:{:02}:{:02}Z",
         round / 30 % 60,
@@ -83,8 +84,8 @@ fn ask_for_everything(service: &Service, round: usize) {
         &format!("idempotency-key: {round}\r\n"),
         r#"{"event":"Begun","entities":{}}"#,
     ));
-    // More than all workers of a node mint in one second, so this request waits for the next tick
-    // however slow the machine is.
+    // Request more ids than all workers of a node can mint in one second. The request must then
+    // wait for the next tick, even on a slow machine.
     client.exchange(request("POST /ids/payment?count=15000", "", ""));
 }
 

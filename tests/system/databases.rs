@@ -1,5 +1,5 @@
-//! SQLite, PostgreSQL and MariaDB servers for tests, each with a temporary folder and without
-//! network access.
+//! Database servers and programs for tests: SQLite, DuckDB, PostgreSQL and MariaDB. Each server has
+//! a temporary folder and no network access.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -12,15 +12,15 @@ use tempfile::TempDir;
 
 use idmint_testing::service::until;
 
-/// Runs a script in an SQLite database in memory. Returns the printed lines, with values as SQL
-/// literals.
+/// Runs a script in an SQLite database in memory. Returns the printed lines, in which values are
+/// SQL literals.
 pub(crate) fn sqlite(script: &str) -> Vec<String> {
     let mut sqlite = Command::new("sqlite3");
     sqlite.args(["-batch", "-bail", "-quote", ":memory:"]);
     lines_of(feed(sqlite, script, "sqlite3"))
 }
 
-/// Runs a script in DuckDB. Returns the printed lines, with plain values separated by `|`.
+/// Runs a script in DuckDB. Returns the printed lines, in which values are separated by `|`.
 pub(crate) fn duckdb(script: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = Command::new(root.join("target/tools/duckdb/bin/python"));
@@ -32,17 +32,17 @@ pub(crate) fn duckdb(script: &str) -> Vec<String> {
     ))
 }
 
-/// A server that ends when the value is dropped.
+/// A database server, which ends when this value is dropped.
 pub(crate) struct Server {
     process: Child,
-    /// The signal that makes the server exit cleanly and at once.
+    /// The signal that makes the server exit cleanly and immediately.
     end: Signal,
     client: Vec<PathBuf>,
     home: TempDir,
 }
 
 impl Server {
-    /// Starts PostgreSQL with a language-specific default collation, as in most installations.
+    /// Starts PostgreSQL. Its default collation is that of a language, as in most installations.
     pub(crate) fn postgresql() -> Server {
         let programs = newest_postgresql();
         let home = folder_of("postgres");
@@ -125,7 +125,7 @@ impl Server {
             "--binary-as-hex",
             "test",
         ];
-        // Each database is a folder, and the new server has none yet.
+        // Create the folder of the database, because a new server of MariaDB has no database.
         let owner = as_user("mysql", Path::new("mkdir"))
             .arg(data.join("test"))
             .status();
@@ -190,8 +190,8 @@ impl Server {
     }
 }
 
-/// A PostgreSQL session that continues from script to script. Dropping the value ends the session,
-/// even in the middle of a statement.
+/// A PostgreSQL session that runs several scripts. Dropping this value ends the session, even in
+/// the middle of a statement.
 pub(crate) struct Session {
     client: Child,
     answers: BufReader<ChildStdout>,
@@ -250,8 +250,8 @@ fn newest_postgresql() -> PathBuf {
         .join("bin")
 }
 
-/// Returns a command that runs as `user` if this process is root, because these servers refuse to
-/// run as root.
+/// Returns a command for `program`. If the test runs as root, the command runs as `user`, because
+/// these servers refuse to run as root.
 fn as_user(user: &str, program: &Path) -> Command {
     if !geteuid().is_root() {
         return Command::new(program);
@@ -262,7 +262,7 @@ fn as_user(user: &str, program: &Path) -> Command {
         .arg(format!("--regid={user}"))
         .args(["--clear-groups", "--"])
         .arg(program);
-    // A folder that every user may enter.
+    // Use a working directory that every user may enter.
     setpriv.current_dir("/");
     setpriv
 }
@@ -294,8 +294,9 @@ fn feed(mut client: Command, script: &str, name: &str) -> Output {
         .unwrap_or_else(|error| panic!("{name} runs, installed by .ci/install-packages: {error}"));
     let mut input = client.stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
-        // Write on another thread, because the client prints before it has read everything. A
-        // client that exits early explains the error itself.
+        // Write the script on another thread, because the client prints output before it has read
+        // the whole script. An error while writing is ignored, because a client that exits early
+        // explains the error itself.
         scope.spawn(move || input.write_all(script.as_bytes()));
         assert_success(
             client.wait_with_output().expect("the client is waited for"),

@@ -1,4 +1,4 @@
-//! Disks that are full or read-only.
+//! Checks a service whose disk is full or read-only.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use idmint_testing::load::{Load, assert_only_exhaustion_was_seen, fresh_callers,
 use idmint_testing::numbering::Callers;
 use idmint_testing::service::{Service, idmint, run, serve_from, until};
 
-/// A time longer than any reservation, so that the horizon must be raised many times.
+/// The duration of the load. It is longer than any reservation, so the horizon must be raised many
+/// times.
 const LOAD: Duration = Duration::from_secs(6);
 
 #[test]
@@ -42,8 +43,8 @@ fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
     println!("{:?} ids, none twice", assert_no_id_twice(callers));
 }
 
-/// Returns the number of appends that were refused because of the disk, or whose outcome is
-/// unknown.
+/// Returns the number of appends that failed because of the disk: those that were refused, and
+/// those with an unknown outcome.
 fn appends_not_done(service: &Service) -> f64 {
     let of = |outcome| {
         service.metric(&format!(
@@ -95,7 +96,7 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
             .map(|caller| caller.join().expect("the caller found nothing wrong"))
             .collect()
     });
-    // Kill the service, so that only data on the disk counts.
+    // Kill the service, so that the next start knows only the data on the disk.
     service.kill();
     let service = Service::start(serve());
     service.wait_until_ready();
@@ -141,7 +142,7 @@ fn numbers_refused_by_a_full_disk_are_given_once_there_is_room_and_none_is_missi
             go_on();
         }
     });
-    // Kill the service, so that only data on the disk counts.
+    // Kill the service, so that the next start knows only the data on the disk.
     service.kill();
     let service = Service::start(serve());
     service.wait_until_ready();
@@ -174,7 +175,7 @@ fn while_a_disk_is_full_all_that_needs_no_new_record_is_answered_and_each_answer
 
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // A caller whose requests need new records.
+        // This caller's requests need space for new records.
         scope.spawn(|| {
             for key in 0.. {
                 if is_over.load(Ordering::Relaxed) {
@@ -211,7 +212,8 @@ fn while_a_disk_is_full_all_that_needs_no_new_record_is_answered_and_each_answer
         }
     });
     disk.free();
-    // Nobody writes, because a load balancer sends nothing to a node that stores no records.
+    // Check that the service recovers without any request that writes. A load balancer sends no
+    // such requests to a node that cannot store records.
     until("records are stored again", || {
         let ready = service.get("/health/ready?for=records");
         (ready.status == 200).then_some(())
@@ -232,7 +234,7 @@ fn records_that_a_full_disk_has_closed_are_read_though_nobody_appends() {
         let headers = format!("idempotency-key: {key}\r\n");
         Client::connect(service.address()).exchange(post_json("/ids/evently", &headers, &order))
     };
-    // The log has some preallocated room, so the first appends may succeed.
+    // The first appends may succeed, because the log has some preallocated space.
     let refused = (0..100)
         .map(|key| (key, append(key)))
         .find(|(_, answer)| answer.status != 201);

@@ -1,5 +1,5 @@
-//! `deploy/helm`: the chart renders the same objects as `deploy/kubernetes`, and follows its
-//! values.
+//! Checks the Helm chart in `deploy/helm`. It must render the same objects as `deploy/kubernetes`,
+//! and must use its values.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -13,7 +13,8 @@ use crate::kubernetes::{
 };
 use crate::tools::succeed;
 
-/// Returns the namespace of each size of `deploy/kubernetes`, which is part of its host names.
+/// Returns the namespace of a size of `deploy/kubernetes` (a single node or a fleet). The namespace
+/// is part of host names.
 fn namespace(size: &str) -> &'static str {
     if size == "single" { "default" } else { "ids" }
 }
@@ -24,7 +25,7 @@ fn helm(args: &[&str]) -> Command {
     helm
 }
 
-/// Returns a `helm template` command for a mode, with additional values.
+/// Returns a `helm template` command for this mode, with additional values.
 fn template(mode: &str, values: &[&str]) -> Command {
     let mut template = helm(&["template", "idmint", "--namespace", namespace(mode)]);
     template.args(["--set", &format!("mode={mode}")]);
@@ -38,8 +39,8 @@ fn rendered(mode: &str, values: &[&str]) -> Vec<Value> {
     documents_of(&succeed(&mut template(mode, values)))
 }
 
-/// Returns every object by kind and name. Namespaces are left out, because Helm adds a namespace to
-/// each object without one.
+/// Returns every object by its kind and name. Namespaces are left out, because Helm adds one to
+/// each object without a namespace.
 fn by_name(documents: Vec<Value>) -> BTreeMap<(String, String), Value> {
     let named = documents.into_iter().map(|mut document| {
         let text = |value: &Value| {
@@ -84,7 +85,7 @@ fn helm_finds_no_fault_in_the_chart_and_kubernetes_knows_every_field() {
             told.contains("1 chart(s) linted, 0 chart(s) failed"),
             "{told}"
         );
-        // Text before the first document separator is not a document.
+        // Remove the first separator, because the text before it would count as an empty document.
         let text = succeed(&mut template(size, &[]));
         assert!(
             assert_every_field_is_known(text.trim_start_matches("---\n")) >= 6,
@@ -161,10 +162,10 @@ fn what_a_release_says_of_its_nodes_is_in_what_is_rendered() {
     );
 }
 
-/// Returns the dotted names of all values in a table of values.
+/// Returns the names of all values in a table of values, such as `image.tag`.
 fn leaves(above: &str, value: &Value) -> Vec<String> {
     match value.as_object() {
-        // Names below `resources` belong to Kubernetes.
+        // The names below `resources` are defined by Kubernetes and not by the chart.
         Some(table) if above != "resources" => {
             let below = |name: &String| {
                 if above.is_empty() {

@@ -1,4 +1,5 @@
-//! The comparison of counted instructions with the recorded ones; `make instructions` counts them.
+//! Compares the numbers of instructions that `make instructions` has counted with the recorded
+//! numbers.
 
 use crate::counts::{Change, Counts};
 

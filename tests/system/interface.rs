@@ -1,8 +1,9 @@
-//! The interface as seen by schemathesis, which knows nothing but `openapi.yaml`.
+//! Checks the HTTP interface with schemathesis, which knows nothing about the service except
+//! `openapi.yaml`.
 //!
-//! schemathesis generates valid and invalid requests from the schemas. It checks every response
-//! against the schemas: status, media type, headers, body, and whether the request was rightly
-//! accepted or refused. `schemathesis/` contains its additional settings.
+//! schemathesis generates valid and invalid requests from the schemas. It checks the status, media
+//! type, headers and body of every response, and whether the service was right to accept or refuse
+//! the request. `schemathesis/` contains its additional settings.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +13,17 @@ use idmint_testing::chains::chains;
 use idmint_testing::http1::{Client, post_json, request};
 use idmint_testing::service::{Home, Service, idmint, run};
 
-/// The minimum number of requests, open and with tokens. The variable `REQUESTS` overrides both.
+/// The minimum number of requests, both for the service without tokens and for the one with tokens.
+/// The variable `REQUESTS` sets another number.
 const REQUESTS: u64 = 3_000;
 const REQUESTS_WITH_TOKENS: u64 = 1_500;
 
-/// The number of requests per drawn example of each operation. Most operations receive fewer
-/// requests.
+/// The number of requests for which schemathesis draws one example of each operation. For 3 000
+/// requests, it draws at most 3 000 / 25 = 120 examples of each operation. Most operations receive
+/// fewer requests.
 const REQUESTS_OF_AN_EXAMPLE: u64 = 25;
 
-/// The minimum number of accepted requests for each route.
+/// The minimum number of requests that each route must have accepted.
 const GRANTED_MIN: u64 = 10;
 
 /// Runs schemathesis. Returns its output, and `true` if it found no failure.
@@ -35,7 +38,8 @@ fn judge(url: &str, args: &[&str]) -> (bool, String) {
     (output.status.success(), printed)
 }
 
-/// Returns the number of responses by route and status, from the metrics of the service.
+/// Returns the number of responses for each route and status, according to the metrics of the
+/// service.
 fn answers(service: &Service, headers: &str) -> BTreeMap<(String, u16), u64> {
     let mut counts = BTreeMap::new();
     let metrics = Client::connect(service.address()).exchange(request("GET /metrics", headers, ""));
@@ -60,8 +64,8 @@ fn answers(service: &Service, headers: &str) -> BTreeMap<(String, u16), u64> {
     counts
 }
 
-/// Creates the records that `schemathesis/` refers to: the ledger that begins with the documented
-/// event, and the numbers.
+/// Creates the records to which the settings in `schemathesis/` refer: the ledger whose first event
+/// is in the documents, and the numbers.
 fn create_known_records(service: &Service, headers: &str) {
     let documented = &chains()[0];
     let created = Client::connect(service.address()).exchange(post_json(
@@ -120,7 +124,7 @@ fn no_made_up_request_with_a_token_gets_an_answer_that_is_not_described() {
     );
 }
 
-/// Asserts that responses match the description, for at least `requests` requests with these
+/// Asserts that the responses match the description, for at least `requests` requests with these
 /// headers.
 fn assert_as_described(service: &Service, headers: &str, requests: u64) {
     let requests = std::env::var("REQUESTS").map_or(requests, |number| number.parse().unwrap());
@@ -167,7 +171,7 @@ fn assert_as_described(service: &Service, headers: &str, requests: u64) {
         appended >= GRANTED_MIN,
         "only {appended} appends were granted: {answers:?}\n{printed}"
     );
-    // Callers that waited for the service received 503 while it was not ready.
+    // Allow this status before the service was ready, when the test waited for it.
     let waited = ("GET /health/ready".to_owned(), 503);
     let faults = answers
         .iter()
@@ -187,7 +191,8 @@ fn assert_as_described(service: &Service, headers: &str, requests: u64) {
     println!("{made} requests, {with}, every answer as described");
 }
 
-/// Asserts that schemathesis detects changed responses of a service, and names the difference.
+/// Asserts that schemathesis notices when a proxy changes the responses of a service, and that it
+/// names the difference.
 #[track_caller]
 fn assert_found_out(operation: &str, tampered: TamperingProxy, finding: &str) {
     let (is_good, printed) = judge(

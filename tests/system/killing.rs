@@ -1,4 +1,5 @@
-//! The long run of `kill -9` under load.
+//! Kills the service with `kill -9` under load over and over, for longer than
+//! tests/process/killing.rs.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ fn no_id_comes_twice_through_200_kills_under_load() {
     let begun = Instant::now();
     let killed = kill_under_load(&Home::new(), 200, Duration::from_millis(900));
     killed.print(begun);
-    // A second, plus a whole tick of `payment`.
+    // The limit is one second, plus a whole tick of `payment`.
     assert!(
         killed.ahead_ms_at_the_end <= 2_000,
         "{} ms ahead",

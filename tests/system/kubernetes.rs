@@ -1,4 +1,5 @@
-//! `deploy/kubernetes`: the output of kubectl is valid for Kubernetes, consistent, and runs nodes.
+//! Checks `deploy/kubernetes`. The output of kubectl must be valid for Kubernetes and consistent,
+//! and nodes must run with it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,16 +15,16 @@ use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service, idmint, run, until};
 use idmint_testing::tls_client::TlsClient;
 
-/// The release of Kubernetes whose schemas and kubectl are used.
+/// The release of Kubernetes whose schemas and kubectl the tests use.
 const RELEASE: &str = "1.34";
 
-/// The folders to apply for nodes; an operator chooses one.
+/// The folders that deploy nodes. An operator applies one of them.
 pub(crate) const SIZES: [&str; 3] = ["single", "ordinal", "fleet"];
 
-/// The additional folders for clusters with a Prometheus operator.
+/// The folders that an operator applies in addition, in a cluster with a Prometheus operator.
 const MONITORING: [&str; 2] = ["monitoring", "monitoring-secured"];
 
-/// The components of the other folders.
+/// The components from which the other folders are composed.
 const PARTS: [&str; 2] = ["base", "secured"];
 
 /// The folder with the pod that restores a backup.
@@ -36,7 +37,8 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns a command of a test tool. All tools that know Kubernetes are of one release.
+/// Returns a command that runs the tool `name` of this environment. All tools for Kubernetes are of
+/// the same release.
 pub(crate) fn tool(environment: &str, name: &str) -> Command {
     Command::new(
         root()
@@ -47,7 +49,7 @@ pub(crate) fn tool(environment: &str, name: &str) -> Command {
     )
 }
 
-/// Returns the YAML that `kubectl apply -k deploy/kubernetes/FOLDER` sends.
+/// Returns the YAML that `kubectl apply -k deploy/kubernetes/FOLDER` would send.
 fn render(folder: &str) -> String {
     succeed(
         tool("kubectl", "kubectl")
@@ -56,12 +58,12 @@ fn render(folder: &str) -> String {
     )
 }
 
-/// Returns the documents that `kubectl apply -k deploy/kubernetes/FOLDER` sends.
+/// Returns the documents that `kubectl apply -k deploy/kubernetes/FOLDER` would send.
 pub(crate) fn documents(folder: &str) -> Vec<Value> {
     documents_of(&render(folder))
 }
 
-/// Parses YAML into its documents.
+/// Splits YAML into its documents and parses them.
 pub(crate) fn documents_of(rendered: &str) -> Vec<Value> {
     let home = Home::new();
     let file = home.path("rendered.yaml");
@@ -71,8 +73,8 @@ pub(crate) fn documents_of(rendered: &str) -> Vec<Value> {
     serde_json::from_str(&printed).unwrap()
 }
 
-/// Checks each document of a Kubernetes kind against the published schemas, and returns their
-/// number.
+/// Checks each document whose kind belongs to Kubernetes against the published schemas. Returns the
+/// number of these documents.
 pub(crate) fn assert_every_field_is_known(rendered: &str) -> usize {
     let home = Home::new();
     let is_ours = |text: &&str| {
@@ -109,7 +111,7 @@ pub(crate) fn container(documents: &[Value]) -> &Value {
     &pod(documents)["containers"][0]
 }
 
-/// Returns the texts under this name in the items of a list.
+/// Returns the texts that the items of a list have under the key `name`.
 fn names<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
     list.as_array()
         .unwrap()
@@ -118,7 +120,7 @@ fn names<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Returns the configuration in the pods of a size.
+/// Returns the configuration file that the pods of these documents get.
 pub(crate) fn configuration_text(documents: &[Value]) -> &str {
     of_kind(documents, "ConfigMap")["data"]["idmint.toml"]
         .as_str()
@@ -129,8 +131,9 @@ fn configuration(documents: &[Value]) -> toml::Table {
     toml::from_str(configuration_text(documents)).unwrap()
 }
 
-/// Returns a command that runs a pod's container on this machine, with its arguments and
-/// environment. Mounted files are in this folder, and ports are free ones.
+/// Returns a command that runs the container of a pod as a process of this machine, with its
+/// arguments and environment. Mounted files are in the folder `home`, and ports are replaced by
+/// free ones.
 fn command(documents: &[Value], home: &Home, pod: &str, config: &toml::Table) -> Command {
     let here = |text: &str| text.replace("/etc/idmint", home.path("etc").to_str().unwrap());
     fs::create_dir_all(home.path("etc/config")).unwrap();
@@ -181,7 +184,7 @@ fn command(documents: &[Value], home: &Home, pod: &str, config: &toml::Table) ->
     command
 }
 
-/// Returns the path of each probe, after asserting that the container has the probe's port.
+/// Returns the path of each probe. Asserts that the container has the port of each probe.
 pub(crate) fn probes<'a>(documents: &'a [Value], scheme: &str) -> Vec<&'a str> {
     let container = container(documents);
     let ports = names(&container["ports"], "name");
@@ -197,7 +200,7 @@ pub(crate) fn probes<'a>(documents: &'a [Value], scheme: &str) -> Vec<&'a str> {
     probes.to_vec()
 }
 
-/// Writes the two secrets of nodes that use TLS, and returns a token with scope mint.
+/// Writes the two secrets of nodes with TLS. Returns a token with the scope `mint`.
 pub(crate) fn write_secrets(home: &Home, services: &Authority) -> String {
     for folder in ["etc/tls", "etc/tokens"] {
         fs::create_dir_all(home.path(folder)).unwrap();
@@ -212,7 +215,7 @@ pub(crate) fn write_secrets(home: &Home, services: &Authority) -> String {
     run(made).out.trim().to_owned()
 }
 
-/// Asserts that a node answers its probes over TLS, and mints only with a token.
+/// Asserts that a node responds to its probes over TLS, and that it mints only with a token.
 fn assert_serves_by_tls(node: &Service, documents: &[Value], services: &Authority, token: &str) {
     let address = format!("127.0.0.1:{}", node.address().port())
         .parse()
@@ -401,7 +404,7 @@ fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
 
         let home = Home::new();
         let rules = home.path("rules.yaml");
-        // JSON is valid YAML.
+        // Write the rules as JSON, because every JSON text is also YAML.
         fs::write(
             &rules,
             of_kind(&documents, "PrometheusRule")["spec"].to_string(),
@@ -425,7 +428,7 @@ fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
 fn one_node_runs_by_the_manifests_of_the_smallest_size_without_a_secret() {
     let (documents, home) = (documents("single"), Home::new());
     let mut config = configuration(&documents);
-    // Without this, the node would delay its end although it has no callers.
+    // Turn off the delay before a shutdown. It is meant for callers, and this node has none.
     config["http"]["drain_delay"] = "0s".into();
     let node = Service::start(command(&documents, &home, "idmint-0", &config));
     let address = format!("127.0.0.1:{}", node.address().port())
@@ -455,7 +458,7 @@ fn one_node_runs_by_the_manifests_of_the_smallest_size_without_a_secret() {
             "{host}"
         );
     }
-    // The documented command runs in the container, with the container's environment.
+    // Run the documented command with the environment of the container.
     let mut mint = idmint(&["mint", "snowflake"]);
     mint.env("IDMINT_HTTP__LISTEN", address.to_string());
     run(mint).assert(0, &[]);
@@ -533,7 +536,8 @@ fn a_node_of_a_fleet_runs_by_the_manifests_with_the_role_that_the_page_grants() 
     config["etcd"]["endpoints"] = etcd.endpoints().into();
     config["http"]["drain_delay"] = "0s".into();
     let mut serve = command(&documents, &home, "idmint-0", &config);
-    // The etcd of this node is new; without this flag, a very first start takes a minute.
+    // Say that the fleet is new, because the etcd of this node is new. Without this flag, the first
+    // start takes a minute.
     serve.arg("--new-fleet");
     let node = Service::start(serve);
     assert_serves_by_tls(&node, &documents, &services, &token);

@@ -1,5 +1,5 @@
-//! Chains of events, checked by a program in another language that shares only the definition with
-//! this one.
+//! Checks chains of events with a program in Python. It shares only the definition of chains with
+//! idmint, and no code.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,8 +11,8 @@ use rand::{RngExt, SeedableRng};
 
 use idmint_testing::chains::{Chain, chains};
 
-/// Runs the Python checker on these lines. Returns its output, and `true` if it found the chain
-/// valid.
+/// Runs the Python checker on these lines. Returns `true` if it found the chain valid, and its
+/// output.
 pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool, String) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/ledger_check.py");
     let mut command = Command::new("python3");
@@ -27,7 +27,7 @@ pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool
         .expect("python3 runs");
     let mut input = child.stdin.take().unwrap();
     let text = lines.join("\n");
-    // The checker may exit at the first invalid event without reading the rest.
+    // Ignore an error. The checker may exit at the first invalid event without reading the rest.
     let _ = input.write_all(text.as_bytes());
     drop(input);
     let output = child.wait_with_output().unwrap();
@@ -40,7 +40,7 @@ pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool
     )
 }
 
-/// Returns this crate's verdict in the format of the Python checker.
+/// Returns idmint's verdict on a chain, in the format of the Python checker.
 fn ours(lines: &[String]) -> String {
     let mut chain = ChainLines::new(ChainChecker::from_genesis());
     chain.read(lines.join("\n").as_bytes()).unwrap();
@@ -77,7 +77,7 @@ fn every_published_chain_is_judged_as_published() {
     );
 }
 
-/// Returns a JSON value with numbers and texts that are hard to write identically.
+/// Draws a JSON value with numbers and texts that two programs easily write differently.
 fn hard_value(random: &mut StdRng) -> String {
     match random.random_range(0..6) {
         0 => format!("{}", random.random::<i64>() >> random.random_range(11..63)),
@@ -156,8 +156,8 @@ fn random_chains_and_damaged_ones_are_judged_alike() {
             ours(&damaged).split(' ').map(str::to_owned).collect(),
             said.split(' ').collect(),
         );
-        // If an event has several faults, each checker may report a different one. The index of the
-        // event must be the same.
+        // If an event has several faults, the two checkers may report different ones. Both must
+        // report the same event.
         assert_eq!(ours[..2], theirs[..2], "{ours:?}, {said}");
     }
 }

@@ -1,5 +1,5 @@
-//! Ledgers under kills of the service and lost responses: no append is lost, and none is applied
-//! twice.
+//! Appends to ledgers while the service is killed and responses are lost. No append may be lost,
+//! and none may be applied twice.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -45,7 +45,7 @@ fn no_append_is_lost_or_done_twice_through_50_kills() {
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
         let running = StopOnDrop(&stop);
-        // Kill between two appends, while all callers wait for a response.
+        // Kill the service between two appends, while all callers wait for a response.
         let kills_at =
             (0..KILLS).map(|kill| (kill * APPENDS + random.random_range(0..APPENDS)) / (KILLS + 1));
         let service = kill_while(&home, service, &place, &granted, kills_at);

@@ -1,5 +1,5 @@
-//! A format with long ticks after its folder was lost or restored as documented. The format waits
-//! for its next tick, and other formats do not.
+//! Checks a format with long ticks after the data folder was lost, or restored as documented. The
+//! format must wait for its next tick, while other formats mint immediately.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use idmint_testing::service::{Home, Service, until};
 
 const MINUTE_S: i64 = 60;
 
-/// A format with a tick of a minute, in addition to the built-in ones.
+/// A configuration that adds a format with ticks of a minute.
 const MINUTES: &str = r#"
 clock.max_ahead = "60s"
 [formats.minutes]
@@ -24,13 +24,14 @@ fields = [
 ]
 "#;
 
-/// A node whose wall clock is set between its starts, so that no start takes a minute.
+/// A node whose wall clock the test sets between starts, so that the test need not wait for a
+/// minute.
 struct Node {
     home: Home,
     wall: WallClock,
-    /// The start of the current minute, in Unix seconds.
+    /// The beginning of the current minute, in seconds since 1970.
     minute_s: i64,
-    /// The ids minted of `minutes` and of `snowflake`.
+    /// The ids that were minted of `minutes`, and then those of `snowflake`.
     minted: [Vec<u128>; 2],
 }
 
@@ -46,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Starts the node `second` seconds after the start of the minute.
+    /// Starts the node `second` seconds after the beginning of the minute.
     fn start_at(&self, second: i64, floor: Option<i64>) -> Service {
         self.wall.set(self.minute_s + second - now_s());
         let mut command: Command = self.home.serve_with(MINUTES);
@@ -76,7 +77,7 @@ impl Node {
         }
     }
 
-    /// Asserts that `minutes` waits for its tick, and that `snowflake` does not.
+    /// Asserts that `minutes` waits for its next tick, and that `snowflake` mints.
     #[track_caller]
     fn assert_minutes_wait(&mut self, service: &Service) {
         let refused = service.post("/ids/minutes");
@@ -100,7 +101,8 @@ impl Node {
         );
     }
 
-    /// Asserts that all ids increase in the order of minting, so that no id is minted twice.
+    /// Asserts that the ids of each format increase in the order in which they were minted. No id
+    /// is therefore minted twice.
     fn assert_no_id_twice(self) {
         for mut minted in self.minted {
             assert!(minted.len() >= 1_500, "{}", minted.len());
@@ -114,16 +116,16 @@ impl Node {
     }
 }
 
-/// Asserts that `minutes` mints again after the minute in which it was refused: in a start shortly
-/// before the end of the minute, and in a later start.
+/// Asserts that `minutes` mints again after the minute in which it was refused. The test uses a
+/// process that starts shortly before the end of this minute, and then a process that starts later.
 fn assert_minutes_go_on(mut node: Node) {
-    // The record of the start, not the clock, determines where `minutes` begins. Later starts in
-    // this minute therefore wait, too.
+    // Restart within the same minute. `minutes` must still wait, because the record of the first
+    // start determines when the format begins, and not the clock.
     let service = node.start_at(25, None);
     node.assert_minutes_wait(&service);
     service.kill();
 
-    // Minting resumes by itself when the minute ends.
+    // `minutes` must begin to mint when the minute ends, without a restart.
     let service = node.start_at(MINUTE_S - 2, None);
     until("the next minute has begun", || {
         (service.post("/ids/minutes").status == 200).then_some(())
@@ -138,7 +140,7 @@ fn assert_minutes_go_on(mut node: Node) {
 #[test]
 fn a_lost_folder_holds_a_format_of_a_minute_to_its_next_tick_and_no_other() {
     let mut node = Node::new();
-    // A first start has no record of earlier ids either.
+    // A first start has no record of earlier ids either, so `minutes` must also wait.
     let service = node.start_at(-30, None);
     node.assert_minutes_wait(&service);
     service.kill();
@@ -164,7 +166,7 @@ fn a_restore_by_the_book_holds_a_format_of_a_minute_to_its_next_tick_and_no_othe
     service.kill();
 
     std::fs::remove_dir_all(node.home.data_dir()).unwrap();
-    // A little after now, as docs/OPERATIONS.md prescribes.
+    // Use a floor that is slightly later than now, as docs/OPERATIONS.md prescribes.
     let service = node.start_at(10, Some(20));
     service.log_once_it_says("starting above the stated floor");
     node.assert_minutes_wait(&service);

@@ -1,10 +1,11 @@
-//! Tests that need more than a toolchain: Debian packages, root, long runs. `make test-all` runs
-//! them; `make test` does not.
+//! Tests that need more than a Rust toolchain, such as Debian packages, root or a long time. `make
+//! test-all` runs them, and `make test` does not.
 //!
-//! A missing tool fails its test, because a skipped test would look like a passed one.
+//! If a tool is missing, its tests fail. A test that was skipped would look like a test that
+//! passed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-// Shared with the benchmark `instructions`.
+// The benchmark `instructions` uses this file, too.
 #[path = "../../benches/instructions/counts.rs"]
 mod counts;
 

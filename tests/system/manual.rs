@@ -1,4 +1,4 @@
-//! The manual pages, checked with mandoc, and the completions, checked with three shells.
+//! Checks the manual pages with mandoc, and the shell completions with three shells.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ fn completions(shell: &str) -> String {
     succeed(&mut idmint(&["completions", shell]))
 }
 
-/// Returns the commands that the program lists.
+/// Returns the names of the commands that the program lists in its help.
 fn commands() -> Vec<String> {
     let help = succeed(&mut idmint(&["--help"]));
     let (_, list) = help.split_once("Commands:\n").expect("a list of commands");

@@ -1,5 +1,6 @@
-//! A minute of a busy node with many conjunctions. Memory does not grow with appends and their
-//! keys, and a start after a kill becomes ready.
+//! Sends as many appends as a busy node gets in a minute, and reports many conjunctions. Memory
+//! must not grow with appends and their idempotency keys. After a kill, the service must become
+//! ready again.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,17 +12,17 @@ use serde_json::{Value, json};
 use idmint_testing::http1::{Client, post_json};
 use idmint_testing::service::{Home, Service, until};
 
-/// The number of appends, each with a key: a minute at 10 000 per second. `APPENDS` overrides the
-/// number.
+/// The number of appends, each with its own idempotency key. The default is a minute at 10 000 per
+/// second, and the variable `APPENDS` sets another number.
 const APPENDS: usize = 600_000;
-/// The number of conjunctions. `ANCHORS` overrides the number.
+/// The number of conjunctions. The variable `ANCHORS` sets another number.
 const ANCHORS: usize = 20_000;
 const REPORTS_OF_A_REQUEST: usize = 1_000;
 const THREADS: usize = 8;
 const CONNECTIONS: usize = 8;
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
-/// Returns the current resident memory of the service, `VmRSS`.
+/// Returns the resident memory of the service in KiB (`VmRSS`).
 pub(crate) fn resident_kib(service: &Service) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status
@@ -54,7 +55,8 @@ pub(crate) fn append(ledger: &str, key: &str) -> String {
     )
 }
 
-/// Appends with the keys `from` to `to` of this ledger, on several connections at once.
+/// Appends to a ledger with the idempotency keys `from` to `to`, on several connections at the same
+/// time.
 fn append_all(address: SocketAddr, ledger: &str, from: usize, to: usize) {
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| Client::connect(address)).collect();
     let mut key = from;
@@ -70,8 +72,8 @@ fn append_all(address: SocketAddr, ledger: &str, from: usize, to: usize) {
     }
 }
 
-/// Reports one conjunction for each number, each of a different pair. Returns the details of each
-/// response.
+/// Reports one conjunction for each of `numbers`. Each conjunction has a different pair of objects.
+/// Returns the details in the responses.
 fn report_all(client: &mut Client, numbers: Range<usize>) -> Vec<Value> {
     let report = |number: usize| json!({ "tca": "2040-01-01T00:00:05Z", "primary": 2 * number + 1, "secondary": 2 * number + 2 });
     let body = Value::from_iter(numbers.map(report)).to_string();
@@ -124,7 +126,8 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
     service.kill();
     let begun = Instant::now();
     let service = home.start();
-    // Unlike mints, appends do not wait for the clock.
+    // Retry only until the service is ready. Unlike a mint, an append need not wait for the clock
+    // after a start.
     until("a start appends again", || {
         let mut client = Client::try_connect(service.address()).ok()?;
         let answer = client.try_exchange(append(&ledgers[0], "the-first")).ok()?;

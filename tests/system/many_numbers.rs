@@ -1,5 +1,5 @@
-//! Memory does not grow with numbers and their keys, although these are kept forever. After a kill,
-//! the service knows every key.
+//! Checks that memory does not grow with numbers and their idempotency keys, although the service
+//! stores them forever. After a kill, the service must still know every key.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,16 +8,17 @@ use crate::many_appends::resident_kib;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, until};
 
-/// The number of requested numbers, each with a key. `MANY_NUMBERS` overrides it; `make torture`
-/// uses ten million.
+/// The number of requested numbers, each with its own idempotency key. The variable `MANY_NUMBERS`
+/// sets another number, and `make torture` sets ten million.
 const NUMBERS: usize = 60_000;
 const SERIES: usize = 1_000;
 const THREADS: usize = 2;
-/// The number of connections per thread, so that many requests share one sync.
+/// The number of connections of each thread. With this many, many requests share one sync of the
+/// disk.
 const CONNECTIONS: usize = 256;
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
-/// Returns the request of this turn, with its own key.
+/// Returns the request of turn `turn`, which has its own idempotency key.
 fn next_number(turn: usize) -> String {
     request(
         &format!("POST /numbers/series-{}", turn % SERIES),
@@ -26,8 +27,8 @@ fn next_number(turn: usize) -> String {
     )
 }
 
-/// Requests one number in each of these turns, on several connections at once. Returns the sum of
-/// the numbers.
+/// Requests one number in each turn from `from` to `to`, on several connections at the same time.
+/// Returns the sum of the numbers.
 fn ask_all(address: SocketAddr, from: usize, to: usize) -> u64 {
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| Client::connect(address)).collect();
     let (mut turn, mut sum) = (from, 0);
@@ -55,7 +56,7 @@ fn memory_does_not_grow_with_numbers_and_a_start_after_a_kill_knows_every_key() 
     let wanted = std::env::var("MANY_NUMBERS").map_or(NUMBERS, |numbers| {
         numbers.parse().expect("how many numbers")
     });
-    // Each thread requests the same number of numbers of each series.
+    // Round down, so that each thread requests equally many numbers of each series.
     let of_each = wanted / THREADS / SERIES * SERIES;
     let home = Home::new();
     let service = home.start();

@@ -1,8 +1,8 @@
-//! A process that gets no more memory in the middle of its work.
+//! Checks a process that gets no more memory in the middle of its work.
 //!
-//! The test limits the process, not a control group, because only some machines allow a test to set
-//! a group's limit. A refused allocation ends the process at once, like a kill by the kernel, at an
-//! arbitrary moment.
+//! The test limits the memory of the process. It does not limit a control group, because only some
+//! machines allow a test to do so. If an allocation fails, the process ends immediately, as if the
+//! kernel had killed it. This can happen at any moment.
 
 use std::fs;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use idmint_testing::service::{Home, Service, until};
 const MORE_BYTES: u64 = 1 << 20;
 const ROUNDS: usize = 5;
 
-/// Limits the process to little more memory than it has now.
+/// Limits the memory of the process to slightly more than it uses now.
 fn limit_memory(service: &Service) {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status
@@ -38,7 +38,7 @@ fn limit_memory(service: &Service) {
     .unwrap();
 }
 
-/// Requests long responses without reading them, until the service is gone.
+/// Requests long responses and does not read them, until the process of the service has ended.
 fn exhaust(service: &mut Service) {
     let mut greedy = Vec::new();
     until("the service is out of memory", || {

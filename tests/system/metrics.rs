@@ -1,9 +1,10 @@
-//! The output of `/metrics`: accepted by Prometheus' own tool, and complete from the first scrape.
+//! Checks the output of `/metrics`. Prometheus' own tool must accept it, and it must contain all
+//! metrics from the first scrape on.
 
 use crate::tools::promtool_reads;
 use idmint_testing::service::Home;
 
-/// Every metric of this build, without the prefix.
+/// Every metric of this build, without the prefix `idmint_`.
 const METRICS: [&str; 21] = [
     "ids_minted_total{format=\"snowflake\"}",
     "mint_requests_total{format=\"snowflake\",outcome=\"minted\"}",
@@ -28,7 +29,7 @@ const METRICS: [&str; 21] = [
     "build_info{version=\"0.1.0\"}",
 ];
 
-/// Process metrics, under their conventional names.
+/// The metrics of the process, under the names that Prometheus recommends.
 const OF_PROCESS: [&str; 5] = [
     "process_resident_memory_bytes",
     "process_cpu_seconds_total",
@@ -40,7 +41,8 @@ const OF_PROCESS: [&str; 5] = [
 #[test]
 fn every_metric_is_there_in_the_first_scrape_and_every_counter_at_zero() {
     let home = Home::new();
-    // A second start, because the first one counts itself as a cold start.
+    // Use a second start, because the first start of a folder counts as a cold start in the
+    // metrics.
     home.start().wait_until_ready();
     let service = home.start();
     let first = service.get("/metrics").text();

@@ -1,8 +1,8 @@
-//! Libraries of other authors, from PyPI, and the service read each other's ids and find the same
-//! fields. See `oracles.py`.
+//! Compares the service with libraries of other authors from PyPI. Each side must read the ids of
+//! the other one and find the same fields. `oracles.py` uses the libraries.
 //!
-//! Oracles among Rust crates are in `crates/idmint-core/tests/properties/oracles.rs`. This file
-//! covers whole ids, and libraries that only Python has.
+//! `crates/idmint-core/tests/properties/oracles.rs` compares single encodings with Rust crates.
+//! This file covers whole ids, and libraries that exist only for Python.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,8 @@ use std::process::Command;
 use crate::tools::succeed;
 use idmint_testing::service::{Home, Service};
 
-/// Hashids with a salt and a length, and the domain that `suou` hashes.
+/// A configuration with Hashids encodings that have a salt and a minimum length, and with the
+/// domain that the library `suou` hashes.
 const CONFIGURATION: &str = r#"
 siq.domains = ["example.com"]
 
@@ -25,8 +26,8 @@ like = "snowflake"
 encodings = ["decimal", { kind = "hashids", alphabet = "abcdefghijklmnopqrstuvwxyz", min_length = 17, groups = [6, 6, 5] }]
 "#;
 
-/// The libraries: the name, the format that the library reads and writes, and the number of
-/// spellings.
+/// The libraries. Each has a name, the format that the library reads and writes, and the number of
+/// ways in which it writes an id.
 const ORACLES: [(&str, &str, usize); 13] = [
     ("adr13", "payment", 1),
     ("hashids", "lettered", 1),
@@ -43,7 +44,8 @@ const ORACLES: [(&str, &str, usize); 13] = [
     ("uuid6", "uuid7", 1),
 ];
 
-/// The counts of ids in both directions, and of ids that the two sides read differently.
+/// The number of ids that each side has read, and the number of ids that the two sides read
+/// differently.
 #[derive(Default)]
 struct Counts {
     spellings: Vec<String>,
@@ -76,7 +78,7 @@ fn libraries_of_others_and_the_service_read_each_others_ids() {
     let printed = succeed(&mut oracles);
 
     let mut counts: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
-    // Lines about differences may follow the counts.
+    // Stop after the counts, which lines about differences may follow.
     for line in printed
         .lines()
         .take_while(|line| line.split(' ').count() == 7)

@@ -1,5 +1,5 @@
-//! The recipe of docs/NUMBERS.md with a real PostgreSQL: every number is on an order or void, no
-//! matter what fails.
+//! Follows the recipe of docs/NUMBERS.md with a real PostgreSQL. Whatever fails, every number must
+//! be on an order or void.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -21,16 +21,16 @@ const CLERKS: usize = 4;
 const KILLS: usize = 5;
 const SERIES: &str = "series-2026";
 
-/// A failure while an order is written.
+/// A failure while a clerk (a process that writes orders) works on an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Failure {
-    /// The clerk fails before it requests the number.
+    /// The clerk fails before it has requested the number.
     BeforeItAsks,
-    /// The clerk fails before the response arrives.
+    /// The clerk fails before the response with the number arrives.
     BeforeTheAnswer,
-    /// The clerk has the number, and fails before it writes the number to the order.
+    /// The clerk has the number, and fails before it has written the number to the order.
     BeforeItWrites,
-    /// The session ends within the transaction that writes the number.
+    /// The database session ends within the transaction that writes the number to the order.
     WithinTheTransaction,
 }
 
@@ -41,7 +41,7 @@ const FAILURES: [Failure; 4] = [
     Failure::WithinTheTransaction,
 ];
 
-/// A process that writes orders.
+/// A process that writes orders to the database and requests a number for each.
 struct Clerk<'a> {
     database: &'a Server,
     session: Session,
@@ -83,7 +83,7 @@ impl Clerk<'_> {
         }
     }
 
-    /// Returns the number of an order, which is the same for every request.
+    /// Requests the number of an order. Every request for the same order gets the same number.
     fn number_of(&self, id: usize) -> u64 {
         self.insist(|| asking(id)).json()["number"]
             .as_str()
@@ -105,8 +105,8 @@ impl Clerk<'_> {
         }
     }
 
-    /// Runs the periodic repair: requests numbers for orders without one, and voids the numbers of
-    /// cancelled orders. Returns the number of orders without a number.
+    /// Runs the periodic repair of the recipe. It requests numbers for orders that have none, and
+    /// voids the numbers of cancelled orders. Returns the number of orders that had no number.
     fn mend(&mut self) -> usize {
         let without = self
             .session

@@ -1,4 +1,4 @@
-//! A long run that excludes a million ids of another generator.
+//! Excludes a million ids of another generator while the service is killed over and over.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use idmint_testing::excluding::mint_among_excluded_ids;
 
 #[test]
 fn a_million_excluded_ids_are_left_out_through_20_kills() {
-    // `make torture` sets a hundred million ids.
+    // `make torture` sets this to a hundred million ids.
     let least = std::env::var("AMONG_EXCLUDED").map_or(0, |ids| ids.parse().expect("how many ids"));
     let excluded = mint_among_excluded_ids(250_000, 20, Duration::from_secs(2), least);
     println!("{excluded:?}");

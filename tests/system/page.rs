@@ -1,6 +1,6 @@
-//! The web page, used in a browser as people use it. See `page.py`, which drives Debian's Chromium.
+//! Uses the web page in a browser, as people do. `page.py` controls Debian's Chromium.
 //!
-//! With `UPDATE_DOCS=1` the screenshots in `docs/images` are taken again. Look at them before you
+//! With `UPDATE_DOCS=1`, the screenshots in `docs/images` are taken again. Look at them before you
 //! commit them.
 
 use std::fs;
@@ -13,7 +13,7 @@ use idmint_testing::authority::Authority;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service, idmint, run, until};
 
-/// Runs a scenario of `page.py` and returns its output. The arguments begin with the address of the
+/// Runs a scenario of `page.py`, and returns its output. The first argument is the address of the
 /// page.
 fn use_page(scenario: &str, args: &[&str]) -> String {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -32,7 +32,7 @@ fn use_page(scenario: &str, args: &[&str]) -> String {
     printed
 }
 
-/// Returns the number of items that the scenario reports to have checked.
+/// Returns how many items of the kind `what` the scenario says it has checked.
 fn looked_at(printed: &str, what: &str) -> u64 {
     let parts = printed.split([',', '\n']).map(str::trim);
     let count = parts
@@ -47,7 +47,7 @@ fn service(home: &Home, settings: &str) -> Service {
     service
 }
 
-/// Starts a service with numbers of `series_count` series, two of which are void.
+/// Starts a service with numbers in `series_count` series. Two of the numbers are void.
 fn service_with_numbers(home: &Home, series_count: usize) -> Service {
     let service = service(
         home,
@@ -142,7 +142,7 @@ fn a_token_is_asked_for_refused_given_and_kept_in_memory_alone() {
     use_page("tokens", &[&address_of(&service), &all, &reader]);
 }
 
-/// nginx as a proxy in front of the page. Dropping the value ends nginx.
+/// An nginx that runs as a proxy in front of the page. Dropping this value ends nginx.
 struct Proxy(Child);
 
 impl Drop for Proxy {

@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes the services of a test. It ends when the value is dropped.
+//! A Prometheus that scrapes the services of a test.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, until};
 
-/// A running Prometheus that scrapes twice a second.
+/// A running Prometheus, which scrapes twice per second. It ends when this value is dropped.
 pub(crate) struct Prometheus {
     process: Child,
     address: SocketAddr,
@@ -17,8 +17,8 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a Prometheus that scrapes these jobs, each with its addresses, and evaluates these
-    /// rules.
+    /// Starts a Prometheus with these rules. `jobs` are the names of the scrape jobs, each with the
+    /// addresses of its services.
     pub(crate) fn start(jobs: &[(&str, Vec<SocketAddr>)], rules: &str) -> Prometheus {
         let home = Home::new();
         let job = |(name, targets): &(&str, Vec<SocketAddr>)| {
@@ -64,7 +64,7 @@ impl Prometheus {
         started
     }
 
-    /// Returns the current series of a query.
+    /// Returns the series that a query gives at this moment.
     ///
     /// # Panics
     /// Panics if Prometheus rejects the query.

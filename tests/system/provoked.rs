@@ -1,8 +1,8 @@
-//! Each alert of a single node fires in a real Prometheus when its cause is produced on a real
-//! node. Alerts of a fleet are in `fleet/provoked.rs`.
+//! Checks that each alert about a single node fires in a real Prometheus. The tests produce the
+//! cause of each alert on a real node. `fleet/provoked.rs` covers the alerts about fleets.
 //!
-//! Only the `for` durations of the alerts are removed. The expressions keep their ranges of
-//! `alerts.yml`.
+//! Only the `for` durations of the alerts are removed. The expressions keep the time ranges that
+//! they have in `alerts.yml`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,10 +24,10 @@ use idmint_testing::http1::{Client, post_json};
 use idmint_testing::load::Load;
 use idmint_testing::service::{Home, Service, serve_from, until};
 
-/// A timeout that is longer than any alert takes, on a slow machine.
+/// A timeout that is longer than any alert takes to fire, even on a slow machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// The alerts of single nodes, and of nodes with equal configurations.
+/// The alerts about single nodes, and about nodes that must have equal configurations.
 const ALONE: [&str; 16] = [
     "IdmintDown",
     "IdmintNotReady",
@@ -47,7 +47,7 @@ const ALONE: [&str; 16] = [
     "IdmintSameSlot",
 ];
 
-/// The alerts of fleets.
+/// The alerts about fleets.
 pub(crate) const OF_A_FLEET: [&str; 6] = [
     "IdmintPeerClockSkewed",
     "IdmintFenced",
@@ -67,7 +67,7 @@ pub(crate) fn rules() -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the alerts that fire now.
+/// Returns the names of the alerts that fire at this moment.
 pub(crate) fn firing(prometheus: &Prometheus) -> BTreeSet<String> {
     let alerts = prometheus.query(r#"ALERTS{alertstate="firing"}"#);
     alerts
@@ -76,7 +76,7 @@ pub(crate) fn firing(prometheus: &Prometheus) -> BTreeSet<String> {
         .collect()
 }
 
-/// Waits until the nodes have been scraped twice, so that a later event appears as a change.
+/// Waits until Prometheus has scraped each node twice. A later event then counts as a change.
 pub(crate) fn wait_for_scrapes(prometheus: &Prometheus, nodes: usize) {
     let scraped = "count_over_time(idmint_build_info[1m]) >= 2";
     until("all are scraped", || {
@@ -94,7 +94,7 @@ fn every_alert_is_provoked_alone_or_in_a_fleet() {
     assert_eq!(alerts, ALONE.into_iter().chain(OF_A_FLEET).collect());
 }
 
-/// Returns the definition of a format that ends in half a year.
+/// Returns the definition of a format that can mint for another half year.
 fn ending_format() -> String {
     let begun = Timestamp::now() - SignedDuration::from_hours(24 * 200);
     let bits =
@@ -108,8 +108,8 @@ fn ending_format() -> String {
     )
 }
 
-/// Returns the settings of a node that trusts an authority for another ten days. The node never
-/// connects to etcd.
+/// Returns the settings of a node whose certificate authority for etcd expires in ten days. The
+/// node never connects to etcd.
 fn expiring_authority(home: &Home) -> String {
     let end = SystemTime::now() + Duration::from_hours(10 * 24);
     let authority = Authority::new("an authority").sign_ending(&["etcd"], end);
@@ -152,7 +152,8 @@ fn what_is_done_to_a_node_fires_its_alert() {
         node.wait_until_ready();
     }
     let ledger = begin(&full, 1).remove(0).id;
-    // All nodes have slot 0, which is a mistake within one job.
+    // All of these nodes have slot 0. Within one job, this is a mistake for which an alert must
+    // fire.
     let targets = nodes
         .iter()
         .map(|node| node.address())

@@ -1,4 +1,5 @@
-//! A client that a third-party generator makes from `openapi.yaml`, in use. See `python_client.py`.
+//! Uses a client that a third-party generator makes from `openapi.yaml`. `python_client.py` calls
+//! the client.
 
 use std::fs;
 use std::path::Path;
@@ -40,11 +41,11 @@ fn a_generated_python_client_mints_decodes_appends_and_verifies() {
         ])
         .arg(&client);
     let said = succeed(&mut generate);
-    // The generator does not support KVN, NDJSON and XML, which some operations offer in addition.
-    // It must still generate every operation.
+    // The generator does not support KVN, NDJSON and XML, which some operations offer in addition
+    // to JSON. Check that it still generates every operation.
     assert!(!said.contains("will not be generated"), "{said}");
 
-    // The chain begins with the documented event.
+    // The chain must begin with the event that the documents show.
     let chain = chains().swap_remove(1);
     let events = home.path("chain.ndjson");
     fs::write(&events, chain.lines.join("\n")).unwrap();

@@ -1,8 +1,8 @@
-//! The packages of `make release`: reproducible bytes, a program that runs, and a correct bill of
-//! materials.
+//! Checks the packages of `make release`. The bytes must be reproducible, the program must run, and
+//! the bill of materials must be correct.
 //!
-//! `make release` itself checks that two builds give equal bytes, because that would take too long
-//! here.
+//! `make release` itself checks that two builds give the same bytes, because that check would take
+//! too long here.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,8 @@ use serde_json::Value;
 use crate::tools::succeed;
 use idmint_testing::service::{Home, Service};
 
-/// Packs this build in a namespace without network, and returns the files by name.
+/// Packs this build in a namespace without network access. Returns the path of each file by its
+/// name.
 fn pack(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut release = Command::new("unshare");
     release.args(["--net", ".ci/release", env!("CARGO_BIN_EXE_idmint")]);
@@ -132,8 +133,8 @@ fn a_release_is_packed_without_network_and_gives_equal_bytes_each_time() {
     assert_lists_what_is_built_in(&serde_json::from_slice(&packed).unwrap());
 }
 
-/// Asserts that the bill lists each crate of the program with the version, licence and checksum of
-/// `Cargo.lock`, and no crate that only tests need.
+/// Asserts that the bill of materials lists each crate of the program, with its version, licence
+/// and checksum as in `Cargo.lock`. It must not list crates that only tests need.
 fn assert_lists_what_is_built_in(bill: &Value) {
     assert_eq!(
         [&bill["bomFormat"], &bill["specVersion"]],
@@ -166,7 +167,7 @@ fn assert_lists_what_is_built_in(bill: &Value) {
         let crate_ = (text(&component["name"]), text(&component["version"]));
         let purl = format!("pkg:cargo/{}@{}", crate_.0, crate_.1);
         assert!(component["licenses"][0].is_object(), "{component}");
-        // The crates of this workspace come from no registry, so they have no checksum.
+        // Crates of this workspace have no checksum, because they do not come from a registry.
         if crate_.0.starts_with("idmint-") {
             assert!(text(&component["purl"]).starts_with(&purl), "{component}");
             continue;

@@ -1,4 +1,4 @@
-//! A thousand million ids over one connection, as rows, each of them exactly once.
+//! Mints 10^9 ids over one connection, as rows, and checks that each id occurs exactly once.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use idmint_wire::MintRows;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service};
 
-/// The layout of `snowflake` with 22 bits of sequence, which no machine uses up.
+/// A format like `snowflake` with a sequence of 22 bits, which no machine can use up.
 const WIDE: &str = r#"
 [formats.snowflake-22]
 like = "snowflake"

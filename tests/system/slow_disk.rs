@@ -1,4 +1,4 @@
-//! A disk with slow syncs, under a service that mints one id now and then.
+//! Checks a service that mints one id now and then, on a disk whose syncs are slow.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -11,14 +11,14 @@ use idmint_testing::service::{Home, Service, until};
 
 const NODES: usize = 10;
 
-/// A time longer than the window, after which no time is reserved any more.
+/// A pause that is longer than any reservation. After the pause, no reserved time is left.
 const IDLE: Duration = Duration::from_millis(3_500);
 
-/// strace, which delays the syncs of one process until the value is dropped.
+/// An strace that delays the syncs of one process. It is detached when this value is dropped.
 struct SlowDisk(Child);
 
 impl SlowDisk {
-    /// Attaches strace. After this function returns, each sync of the service takes at least
+    /// Attaches strace to the service. When this function returns, each sync takes at least
     /// `each_sync`.
     fn of(home: &Home, service: &Service, each_sync: Duration) -> SlowDisk {
         let (calls, said) = ("fsync,fdatasync", home.path("said"));
@@ -48,14 +48,14 @@ impl SlowDisk {
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        // SIGTERM instead of SIGKILL, so that strace detaches from the service.
+        // End strace with SIGTERM, so that it detaches from the service.
         let pid = Pid::from_raw(self.0.id().try_into().unwrap()).unwrap();
         let _ = kill_process(pid, Signal::TERM);
         let _ = self.0.wait();
     }
 }
 
-/// Returns the number of ids that each node mints.
+/// Returns the number of ids that each node must mint.
 fn asked_for() -> usize {
     std::env::var("LONE_IDS").map_or(2, |text| {
         text.parse()
@@ -65,8 +65,8 @@ fn asked_for() -> usize {
 
 #[test]
 fn lone_ids_are_minted_on_a_disk_that_takes_longer_than_callers_wait_for_the_time_of_their_ids() {
-    // Raising a horizon takes four syncs, and callers wait two seconds for it. Shorter syncs leave
-    // more time on a machine that is busy with other tests.
+    // Raising the horizon takes four syncs, and callers wait two seconds for it. With a few ids,
+    // use shorter syncs, because the machine may also be busy with other tests.
     let mints = asked_for();
     let sync = Duration::from_millis(if mints > 2 { 400 } else { 250 });
     thread::scope(|scope| {

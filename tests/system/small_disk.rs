@@ -1,4 +1,4 @@
-//! A disk of a few MiB that only selected processes can see. Mounting requires root.
+//! A disk of a few MiB that only chosen processes can see. Mounting it requires root.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use idmint_testing::service::{Home, run_by};
 
-/// A small disk, which is unmounted when the value is dropped.
+/// A small disk. It is unmounted when this value is dropped.
 pub(crate) struct SmallDisk {
-    /// The process that holds the private mount while it runs.
+    /// The process that owns the private mount. The mount exists as long as this process runs.
     holder: Child,
     path: PathBuf,
     _home: Home,
@@ -54,12 +54,13 @@ impl SmallDisk {
         }
     }
 
-    /// Returns the path of the disk, for processes that can see it.
+    /// Returns the path of the disk, which is valid only for processes that can see the disk.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the command, run in the mount namespace of the disk.
+    /// Returns the command so that it runs in the mount namespace of the disk, and can see the
+    /// disk.
     pub(crate) fn beside(&self, command: &Command) -> Command {
         let mut nsenter = Command::new("nsenter");
         nsenter
@@ -68,7 +69,7 @@ impl SmallDisk {
         run_by(nsenter, command)
     }
 
-    /// Writes until not one more byte fits.
+    /// Writes a file until the disk has no room for another byte.
     pub(crate) fn fill(&self) {
         let mut file = File::create(self.ballast()).unwrap();
         let full = (0..20_000)

@@ -1,5 +1,5 @@
-//! The SQL functions that read ids, run by real databases on ids of the service. Their results must
-//! agree with the library.
+//! Runs the SQL functions that idmint generates in real databases, on ids of the service. Their
+//! results must be the same as those of the library.
 
 use std::fmt::Write;
 
@@ -9,10 +9,11 @@ use idmint_core::time::UnixTime;
 use crate::databases::{Server, duckdb, sqlite};
 use idmint_testing::service::{Home, Service, until};
 
-/// The number of minted ids of each format.
+/// The number of ids that are minted of each format.
 const IDS: usize = 10_000;
 
-/// Requests for formats of every kind: numbers, texts of numbers, UUIDs and bytes.
+/// The queries of mint requests for formats of every kind: numbers, numbers as text, UUIDs and
+/// bytes.
 const ORDERS: [&str; 10] = [
     "snowflake?",
     "twitter?",
@@ -26,14 +27,14 @@ const ORDERS: [&str; 10] = [
     "flax?",
 ];
 
-/// Formats without functions, each with the reason.
+/// Formats for which no functions can be generated, each with a part of the reason.
 const WITHOUT: [(&str, &str); 3] = [
     ("uuid4", "carry no time"),
     ("uuid1", "do not begin with their time"),
     ("uuid6", "split it into pieces"),
 ];
 
-/// Ids of one format, and instants.
+/// Ids of one format, and instants for which the functions are compared.
 struct Sample {
     format: Format,
     ids: Vec<u128>,
@@ -45,8 +46,8 @@ fn moved(instant: UnixTime, micros: i128) -> UnixTime {
 }
 
 impl Sample {
-    /// Returns ids of a service, ids at the limits of ticks, and instants at the limits of ticks
-    /// and within them.
+    /// Returns a sample of ids and instants. The ids are minted by a service, or are the first and
+    /// last ids of ticks. The instants are at the limits of ticks and within ticks.
     fn minted(service: &Service, order: &str) -> Sample {
         let name = order.split('?').next().unwrap();
         let format = Format::built_in(name).unwrap();
@@ -65,7 +66,8 @@ impl Sample {
             .iter()
             .step_by(IDS / 20)
             .map(|id| format.split(*id).unwrap().time.unwrap());
-        // Ids of `instagram` fit a signed column until 2046.
+        // Use times of up to 15 years later, because ids of `instagram` fit into a signed column
+        // until 2046.
         let years_on = |time: UnixTime| moved(time, 86_400_000_000 * 365 * 15);
         let times = times.flat_map(|time| [time, years_on(time)]);
         let at: Vec<UnixTime> = times
@@ -78,8 +80,8 @@ impl Sample {
         Sample { format, ids, at }
     }
 
-    /// Returns the script of one session. Each line of its output is the name of a check and the
-    /// number of rows that differ.
+    /// Returns the script of one session. Each line of its output has the name of a check, and the
+    /// number of rows for which the function and the library differ.
     fn script(&self, dialect: SqlDialect) -> String {
         let sql = self.format.sql_functions(dialect).unwrap();
         let named = Named::of(&sql, &self.format, dialect);
@@ -156,7 +158,7 @@ impl Sample {
         format!("({}, {at}, {worker}, '{letters}')", named.literal(id))
     }
 
-    /// Returns an instant, the first id from that instant on, and the last id before it.
+    /// Returns SQL values for an instant, the first id at or after it, and the last id before it.
     fn span(&self, at: UnixTime, dialect: SqlDialect, named: &Named<'_>) -> Option<String> {
         let minute = 60_000_000;
         let least = self.format.range(at, moved(at, minute)).ok()?.least;
@@ -169,7 +171,7 @@ impl Sample {
     }
 }
 
-/// The functions of one format in one database.
+/// The SQL functions of one format in one database.
 struct Named<'a> {
     sql: &'a str,
     prefix: String,
@@ -232,8 +234,8 @@ impl<'a> Named<'a> {
         self.sql.contains(&format!("{}_{name}", self.prefix))
     }
 
-    /// Returns the call of a function on a column. For `SQLite`, returns its expression, for a
-    /// column with the name of the argument.
+    /// Returns an SQL expression that calls a function with a column. For `SQLite`, returns the
+    /// expression that stands for the function. The column must then have the name of the argument.
     fn call(&self, name: &str, column: &str) -> String {
         if self.dialect != SqlDialect::Sqlite {
             return format!("{}_{name}({column})", self.prefix);
@@ -269,7 +271,7 @@ fn literal_instant(instant: UnixTime, dialect: SqlDialect) -> String {
     }
 }
 
-/// Runs the script of each format, and checks every count.
+/// Runs the script of each format, and asserts that every check finds no difference.
 fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
     let home = Home::new();
     let service = Service::start(home.serve());
@@ -299,7 +301,8 @@ fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
         "{}: {rows} ids, {checks} functions, no difference",
         dialect.name()
     );
-    // Three functions for each format, six for workers, two for the text of a payment.
+    // Each format has three functions. Six formats also have one for the worker, and `payment` has
+    // two for its text.
     assert!(
         rows >= ORDERS.len() * IDS && checks >= 3 * ORDERS.len() + 8,
         "{rows} ids, {checks} functions"
@@ -312,7 +315,7 @@ fn postgresql_reads_ids_as_the_service_does_in_generated_columns_and_partitions_
     compare(SqlDialect::PostgreSql, |script| server.run(script));
     let snowflake = Format::built_in("snowflake").unwrap();
     let example = snowflake.example();
-    // The functions still exist from the comparison above.
+    // Use the functions that the comparison above has created.
     let printed = server.run(&format!(
         "CREATE TABLE orders (id bigint, at timestamptz GENERATED ALWAYS AS (snowflake_time(id)) STORED);\n\
          CREATE INDEX by_worker ON orders (snowflake_worker(id));\n\

@@ -1,5 +1,6 @@
-//! `idmint status` after a clock jump and with a full disk. `tests/process/status.rs` covers a
-//! healthy service and one whose clock is below its floor. The tests of fleets cover fleets.
+//! Checks `idmint status` after a clock jump and with a full disk. `tests/process/status.rs` covers
+//! a healthy service, and a service whose clock is below its floor. The tests in `fleet/` cover
+//! fleets.
 
 use crate::appending::begin;
 use crate::small_disk::SmallDisk;
@@ -11,7 +12,8 @@ fn status(service: &Service) -> Ended {
     run(idmint(&["status", "--server", &service.url()]))
 }
 
-/// Asserts the exit code, the lines about the service, and the advice.
+/// Asserts the exit code of `idmint status`, the lines that it prints about the service, and its
+/// advice.
 #[track_caller]
 pub(crate) fn assert_status_says(service: &Service, code: i32, lines: &[&str], advice: &[&str]) {
     let ended = status(service);
@@ -48,8 +50,8 @@ fn a_clock_that_was_never_set_is_told_with_what_helps() {
     assert_status_says(&service, 0, &["mints    yes", "records  ready"], &[]);
 }
 
-/// A full disk does not stop the minting of ids. The service notices the full disk only when it
-/// writes, so the test asks for the status until it reports the disk.
+/// The service continues to mint with a full disk, and notices the disk only when it writes. The
+/// test therefore repeats the command until it reports the disk.
 #[test]
 fn a_full_disk_is_told_with_what_helps_while_ids_are_minted() {
     let disk = SmallDisk::empty(4);

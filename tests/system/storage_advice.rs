@@ -1,7 +1,7 @@
-//! The storage advice, followed: every column sorts like the ids, keeps them distinct, and finds
-//! the ids of a time span.
+//! Follows the storage advice in real databases. Each recommended column must sort like the ids,
+//! keep them distinct, and find the ids of a time span.
 //!
-//! SQL Server is missing, because Debian does not package it. The SQL for MySQL runs in MariaDB,
+//! SQL Server is not tested, because Debian does not package it. The SQL for MySQL runs in MariaDB,
 //! which understands it.
 
 use std::time::Duration;
@@ -17,8 +17,8 @@ use idmint_testing::any_id::any_id;
 const DAY: Duration = Duration::from_secs(86_400);
 const IDS: usize = 40;
 
-/// Formats with properties that built-in ones lack: UUIDs of any version, some of which MariaDB
-/// sorts differently, and text that needs escaping.
+/// Formats with properties that no built-in format has: UUIDs of any version, some of which MariaDB
+/// sorts differently, and texts that must be escaped.
 const CUSTOM: [(&str, &str); 2] = [
     (
         "any-128-bits",
@@ -51,8 +51,8 @@ fn formats() -> Vec<Format> {
     built_in.chain(CUSTOM).map(compile).collect()
 }
 
-/// Ids over the whole range of a format. `day` is the id range of one day; the sample contains the
-/// first and last ids of that day and of its neighbours.
+/// Ids over the whole range of a format. `day` is the range of ids of one day. The sample contains
+/// the first and the last ids of that day and of the two neighbouring days.
 struct Sample {
     ids: Vec<u128>,
     day: Option<(u128, u128)>,
@@ -86,7 +86,8 @@ impl Sample {
         Sample { ids, day: range(0) }
     }
 
-    /// Returns the ids of the day, or no ids if the time is not the leading field.
+    /// Returns the ids of that day. Returns no ids if the time is not the leading field of the
+    /// format.
     fn of_day(&self) -> Vec<u128> {
         let is_in = |id: &u128| {
             self.day
@@ -96,7 +97,8 @@ impl Sample {
     }
 }
 
-/// Returns the script for one piece of advice. A line before each result names the result.
+/// Returns the script that tests one piece of advice. It prints the name of each result before the
+/// result.
 fn script(advice: &StorageAdvice<'_>, sample: &Sample, random: &mut StdRng) -> String {
     let mut ids = sample.ids.clone();
     for last in (1..ids.len()).rev() {
@@ -114,7 +116,7 @@ fn script(advice: &StorageAdvice<'_>, sample: &Sample, random: &mut StdRng) -> S
     script + "\nSELECT 'done';\nDROP TABLE example;\n"
 }
 
-/// Compares the output of a database with the numeric order.
+/// Asserts that the database sorts the ids like their numbers.
 fn assert_sorted(
     advice: &StorageAdvice<'_>,
     sample: &Sample,
@@ -151,8 +153,8 @@ fn assert_sorted(
     assert_eq!(until("done"), expected, "{what}, of a day");
 }
 
-/// Returns a value as the client of the database prints it, in lower case. SQLite prints a literal,
-/// the others omit the quotes.
+/// Returns a value in the form in which the client of the database prints it, in lower case. SQLite
+/// prints a literal, and all other clients omit the quotes.
 fn as_printed(advice: &StorageAdvice<'_>, id: u128) -> String {
     let literal = advice.literal(id).to_lowercase();
     match (
@@ -169,7 +171,7 @@ fn as_printed(advice: &StorageAdvice<'_>, id: u128) -> String {
     }
 }
 
-/// Follows the advice for these databases in one session.
+/// Tests the advice for these databases in one session.
 fn follow(databases: &[Database], run: impl FnOnce(&str) -> Vec<String>) {
     let random = &mut StdRng::seed_from_u64(1);
     let formats = formats();

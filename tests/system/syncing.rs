@@ -1,7 +1,8 @@
-//! Syncs before data is relied on, checked by the system calls of a real process.
+//! Checks that data is synced before the program relies on it, using the system calls of a real
+//! process.
 //!
-//! The tests with a simulated disk show that the syncs are in the right places. Only a real process
-//! shows that the syncs reach the kernel.
+//! The tests with a simulated disk show that the syncs are at the right places. Only a real process
+//! can show that the syncs reach the kernel.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,16 +11,17 @@ use std::process::Command;
 
 use idmint_testing::service::{Home, Service, idmint, run, run_by, until};
 
-/// The strace output for a process and its threads.
+/// The file with the system calls that strace has written for a process and its threads.
 struct Trace(PathBuf);
 
 impl Trace {
-    /// Returns the command, run so that strace writes its system calls into a file of this folder.
+    /// Returns the command so that strace writes its system calls to a file in the folder `home`.
+    /// Also returns that file.
     fn of(home: &Home, command: &Command) -> (Trace, Command) {
         let path = home.path("calls");
         let mut strace = Command::new("strace");
-        // With `--daemonize` strace is the grandchild, so that the started process, which a test
-        // may kill, is the command itself.
+        // With `--daemonize`, the process that the test starts, and may kill, is the command
+        // itself. strace is a grandchild of the test.
         strace.args([
             "--daemonize",
             "--follow-forks",
@@ -33,8 +35,8 @@ impl Trace {
         (Trace(path), run_by(strace, command))
     }
 
-    /// Returns the successful calls, in the order of their completion. The list ends where the
-    /// first call that contains `end` begins, or where the process ends.
+    /// Returns the successful calls in the order in which they completed. The list ends where the
+    /// first call that contains `end` begins, or where the process ended.
     fn calls_until(&self, end: &str) -> Vec<String> {
         let text = until("strace has noted the end", || {
             let text = fs::read_to_string(&self.0).unwrap_or_default();
@@ -66,8 +68,8 @@ impl Trace {
     }
 }
 
-/// Asserts that the calls contain each step in this order, with any calls in between. A step is a
-/// call and one of its arguments.
+/// Asserts that the calls contain all steps in this order. Other calls may be between them. A step
+/// is the name of a call and a part of its arguments.
 #[track_caller]
 fn assert_in_order(calls: &[String], steps: &[(&str, &str)]) {
     let mut rest = calls.iter();
@@ -81,12 +83,12 @@ fn assert_in_order(calls: &[String], steps: &[(&str, &str)]) {
     }
 }
 
-/// Returns an open file or folder as strace prints it.
+/// Returns the text that strace prints for an open file or folder.
 fn open(path: &Path) -> String {
     format!("<{}>", path.display())
 }
 
-/// Returns a path as strace prints it.
+/// Returns the text that strace prints for a path.
 fn named(path: &Path) -> String {
     format!("\"{}\"", path.display())
 }
@@ -118,7 +120,7 @@ fn a_first_start_has_synced_the_horizon_and_each_folder_above_it_before_an_id_is
         ("fsync", open(&unfinished)),
         ("rename", named(&horizon)),
         ("fsync", open(&data)),
-        // Both copies of the horizon name the database before the database has any content.
+        // Both copies of the horizon must name the database before the database has any content.
         ("rename", named(&data.join("idmint.redb"))),
         ("fsync", open(&data)),
         ("pwrite64", open(&horizon)),
@@ -134,7 +136,8 @@ fn a_first_start_has_synced_the_horizon_and_each_folder_above_it_before_an_id_is
     let raises: Vec<&str> = of_horizon
         .map(|call| call.split('(').next().unwrap())
         .collect();
-    // The last call may belong to a raise that continues while the id is returned.
+    // Ignore an unpaired call at the end. It belongs to an extension of the horizon that continued
+    // while the response was sent.
     let (pairs, _) = raises.as_chunks::<2>();
     assert!(
         pairs.len() >= 2 && pairs.iter().all(|pair| pair == &["pwrite64", "fdatasync"]),

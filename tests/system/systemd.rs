@@ -1,5 +1,5 @@
-//! The units in `deploy/systemd`, analysed by systemd and run by systemd as the first process of a
-//! machine.
+//! Checks the units in `deploy/systemd`. systemd analyses them, and runs them as the first process
+//! of a container.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::console::commands_below;
 use idmint_testing::authority::Authority;
 use idmint_testing::service::{Home, until};
 
-/// The largest accepted exposure of the service, in tenths of systemd's scale from 0 to 10. A unit
-/// without restrictions has 96.
+/// The maximum exposure that is accepted for the service, in tenths of systemd's scale from 0 to
+/// 10. A unit without restrictions has 96 tenths.
 const EXPOSURE_MAX: u32 = 12;
 
 fn systemd_analyze(args: &[&str], units: &[&Path]) -> Output {
@@ -29,7 +29,7 @@ fn told(output: &Output) -> String {
         .concat()
 }
 
-/// Writes both units with the program of this build, after a change to the service unit.
+/// Writes both units with the path of this program to a folder. `change` modifies the service unit.
 fn units(change: impl FnOnce(String) -> String) -> (TempDir, [std::path::PathBuf; 2]) {
     let folder = TempDir::new().unwrap();
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/systemd");
@@ -123,8 +123,8 @@ fn a_reload_has_the_settings_read_again() {
     assert_eq!(service.get("/health/live").status, 200);
 }
 
-/// A container in which systemd is the first process. The units and the program of this clone are
-/// installed as in START.md.
+/// A container in which systemd is the first process. The units and this program are installed as
+/// START.md describes.
 struct Machine {
     name: String,
     home: Home,
@@ -160,8 +160,8 @@ impl Machine {
         ];
         let mut docker = Command::new("docker");
         docker.args(["run", "--detach", "--name", &machine.name]);
-        // A virtual machine would have all these rights. The capability SYS_RESOURCE is dropped,
-        // because the machine that runs the test may lack it.
+        // Give the container all capabilities, as a virtual machine would have. Leave out
+        // SYS_RESOURCE, because the machine that runs the test may not have it.
         docker.args([
             "--cap-add",
             "ALL",
@@ -261,7 +261,8 @@ fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
     );
     assert!(minted.contains(r#""ids":["#), "{minted}");
 
-    // The control case: without a credential, only root can read the file.
+    // For comparison, remove the credential. The service must then fail, because only root can read
+    // the file.
     machine.succeed("rm -r /etc/systemd/system/idmint.service.d && systemctl daemon-reload");
     machine.succeed(r#"echo 'http.tokens = "/etc/idmint/tokens.toml"' > /etc/idmint.toml"#);
     assert!(!machine.shell("systemctl restart idmint").status.success());

@@ -1,4 +1,4 @@
-//! A proxy that tampers with responses, to verify that a checker notices.
+//! A proxy that changes responses, to verify that a checker notices the change.
 
 use std::io::{BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use idmint_testing::http1::{Answer, Client, read_request};
 
-/// A server on a free port that forwards requests, one per connection, and changes the responses.
+/// A proxy on a free port. It forwards one request per connection, and changes the response.
 pub(crate) struct TamperingProxy {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
@@ -25,8 +25,8 @@ impl TamperingProxy {
         let ends = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // Relaxed is sufficient, because the connection that wakes this thread is opened
-                // after the store.
+                // Relaxed is sufficient. The connection that wakes this thread is opened after the
+                // flag was stored.
                 if ends.load(Ordering::Relaxed) {
                     break;
                 }
@@ -70,18 +70,18 @@ fn answer_one(mut stream: TcpStream, service: SocketAddr, change: fn(Answer) -> 
         "content-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    // The client may have closed the connection.
+    // Ignore an error, because the client may have closed the connection.
     let _ = stream
         .write_all(head.as_bytes())
         .and_then(|()| stream.write_all(&body));
     let _ = stream.shutdown(Shutdown::Write);
 }
 
-/// The changes that a tampering proxy makes to a response.
+/// The changes that this proxy can make to a response.
 pub(crate) trait Tamper {
-    /// Returns the response without this member at any level of its JSON.
+    /// Returns the response without the member `name`, at every level of its JSON.
     fn without_member(self, name: &str) -> Answer;
-    /// Replaces status `from` by status `to`.
+    /// Returns the response with the status `to` if its status is `from`.
     fn with_status(self, from: u16, to: u16) -> Answer;
     fn without_header(self, name: &str) -> Answer;
     fn with_media_type(self, media_type: &str) -> Answer;

@@ -1,12 +1,12 @@
-//! Output on a terminal.
+//! Checks the output of the program on a terminal.
 
 use std::fs;
 use std::process::Command;
 
 use idmint_testing::service::{Home, idmint, run};
 
-/// Returns the log of a start on a terminal, which `script` provides, with this value of
-/// `NO_COLOR`.
+/// Starts a service on a terminal that the program `script` provides, with this value of
+/// `NO_COLOR`. Returns the log.
 fn logged(no_color: &str) -> String {
     let home = Home::new();
     let serve = format!("{:?}", home.serve()).replace('"', "'");
@@ -31,7 +31,8 @@ fn the_log_has_colours_on_a_terminal_unless_somebody_wants_none() {
     assert!(!logged("1").contains(ESCAPE));
 }
 
-/// Returns the output of a command on a terminal, with standard output redirected to `/dev/null`.
+/// Runs a command on a terminal, with its standard output redirected to `/dev/null`. Returns what
+/// the terminal shows.
 fn shown(command: &str) -> String {
     let command = format!("{} {command} > /dev/null", env!("CARGO_BIN_EXE_idmint"));
     let output = Command::new("script")

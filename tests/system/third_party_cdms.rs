@@ -1,5 +1,5 @@
-//! Conjunction Data Messages of another project, read by that project's package before and after
-//! the service annotates them.
+//! Annotates Conjunction Data Messages of another project. The package of that project must be able
+//! to read them before and after.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::tools::read_cdms;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service};
 
-/// The number of documents in the package.
+/// The number of test messages in the package.
 const DOCUMENTS: usize = 3;
 
 /// Returns the paths of the package's test messages.
@@ -31,7 +31,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Returns the message as the service annotates it.
+/// Sends a message to the service, and returns the message with the id inserted.
 fn annotate(service: &Service, sent: &str, is_kvn: bool) -> String {
     let media = if is_kvn {
         "text/plain"
@@ -48,8 +48,8 @@ fn annotate(service: &Service, sent: &str, is_kvn: bool) -> String {
     answer.text()
 }
 
-/// Returns the message without the line that contains `key`, or without the surrounding element
-/// `name`.
+/// Returns the message without the inserted id: without the line that contains `key`, or without
+/// the element `name` around it.
 fn without_note(message: &str, key: &str, name: &str, is_kvn: bool) -> String {
     let at = message.find(key).expect("an id");
     let (begin, end) = if is_kvn {
@@ -66,8 +66,8 @@ fn without_note(message: &str, key: &str, name: &str, is_kvn: bool) -> String {
     format!("{}{}", &message[..begin], &message[end..])
 }
 
-/// The package does not support version 2.0, so the test only changes the version number and does
-/// not read the result with the package.
+/// Changes the version of the messages to 2.0. The package does not support this version, so it
+/// does not read the results.
 #[test]
 fn messages_of_others_as_of_version_2_get_the_keyword_and_keep_every_other_byte() {
     let home = Home::new();
@@ -112,7 +112,7 @@ fn messages_of_others_go_through_and_read_alike_before_and_after() {
             .is_some_and(|extension| extension == "kvn");
         let back = annotate(&service, &sent, is_kvn);
 
-        // Only one comment is added. All other bytes are as sent.
+        // Check that the comment is the only change.
         assert_eq!(
             without_note(&back, "CONJUNCTION_EVENT_ID", "COMMENT", is_kvn),
             sent,

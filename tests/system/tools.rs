@@ -1,4 +1,4 @@
-//! External programs and libraries that these tests use.
+//! Runs external programs and libraries for the tests.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a program to its end and returns its output.
+/// Runs a program until it ends, and returns its output.
 ///
 /// # Panics
 /// Panics if the program is missing or fails. The message contains its output.
@@ -22,7 +22,7 @@ pub(crate) fn succeed(command: &mut Command) -> String {
     printed
 }
 
-/// Runs promtool on files of this repository and returns its output.
+/// Runs promtool with these arguments in the root of this repository, and returns its output.
 ///
 /// # Panics
 /// Panics if promtool is missing or reports an error. The message contains its output.
@@ -30,7 +30,7 @@ pub(crate) fn promtool<A: AsRef<OsStr>>(args: &[A]) -> String {
     promtool_with(args, Stdio::null())
 }
 
-/// Runs promtool with this text as its standard input and returns its output.
+/// Runs promtool with `text` as its standard input, and returns its output.
 pub(crate) fn promtool_reads(args: &[&str], text: &str) -> String {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(text.as_bytes())
@@ -47,8 +47,8 @@ fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
     )
 }
 
-/// Returns a command that runs schemathesis in `folder`, where schemathesis stores data for its
-/// next run.
+/// Returns a command that runs schemathesis in the folder `folder`. schemathesis stores data for
+/// its next run there.
 ///
 /// # Panics
 /// Panics if schemathesis is missing.
@@ -73,7 +73,8 @@ pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Reads these files with ccsds-ndm and returns one value for each file. See `read_cdm.py`.
+/// Reads these files with the package ccsds-ndm, using `read_cdm.py`. Returns one value for each
+/// file.
 ///
 /// # Panics
 /// Panics if ccsds-ndm is missing or cannot read a file. The message contains its output.
@@ -102,7 +103,7 @@ pub(crate) fn read_cdms(files: &[&Path]) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// Returns the path of the library that, when preloaded, gives one process its own wall clock.
+/// Returns the path of libfaketime. A process that preloads this library gets its own wall clock.
 ///
 /// # Panics
 /// Panics if the library is missing. The library is in a folder named after the machine's
@@ -122,7 +123,7 @@ pub(crate) fn libfaketime() -> PathBuf {
 fn promtool_and_libfaketime_are_present() {
     assert!(promtool(&["--version"]).contains("promtool, version"));
 
-    // A file is not enough, because the programs of this machine must be able to load it.
+    // Check that a program can load the library. It is not sufficient that the file exists.
     let told = Command::new("date")
         .args(["--utc", "+%Y"])
         .env("LD_PRELOAD", libfaketime())

@@ -1,4 +1,4 @@
-//! A service whose wall clock the test sets, while the time since boot stays true.
+//! Gives a service a wall clock that the test sets. The time since boot stays right.
 
 use std::cell::RefCell;
 use std::fs;
@@ -12,12 +12,12 @@ use idmint_testing::service::{Home, Service};
 pub(crate) struct WallClock {
     file: PathBuf,
     new: PathBuf,
-    /// The processes that use this clock.
+    /// The process ids of the processes that use this clock.
     pids: RefCell<Vec<u32>>,
 }
 
 impl WallClock {
-    /// Creates the clock of the services in this folder, which is right at first.
+    /// Creates the clock for services with their folder in `home`. The clock is right at first.
     pub(crate) fn of(home: &Home) -> WallClock {
         let clock = WallClock {
             file: home.path("wall-clock"),
@@ -28,12 +28,12 @@ impl WallClock {
         clock
     }
 
-    /// Sets the clock to the true time plus `ahead_s` seconds, with immediate effect on all
-    /// processes that use it.
+    /// Sets the clock to the right time plus `ahead_s` seconds. All processes that use the clock
+    /// see this immediately.
     pub(crate) fn set(&self, ahead_s: i64) {
         fs::write(&self.new, format!("{ahead_s:+}\n")).unwrap();
-        // Replace the file atomically, because a half-written file would be read as yet another
-        // time.
+        // Replace the file in one step. A process that reads a file which is written only partly
+        // would see a third time.
         fs::rename(&self.new, &self.file).unwrap();
     }
 
@@ -47,7 +47,7 @@ impl WallClock {
         -43_200 - now_s()
     }
 
-    /// Makes a command use this clock.
+    /// Changes a command so that its process uses this clock.
     pub(crate) fn give_to(&self, command: &mut Command) {
         command
             .env("LD_PRELOAD", libfaketime())
@@ -65,7 +65,7 @@ impl WallClock {
     }
 }
 
-/// Returns the true time, in seconds since 1970.
+/// Returns the right time, in seconds since 1970.
 pub(crate) fn now_s() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -76,8 +76,8 @@ pub(crate) fn now_s() -> i64 {
 }
 
 impl Drop for WallClock {
-    /// Removes the shared memory of libfaketime, which the library itself does not remove if its
-    /// process is killed.
+    /// Removes the shared memory of libfaketime. The library does not remove it if its process is
+    /// killed.
     fn drop(&mut self) {
         for pid in self.pids.borrow().iter() {
             for name in [

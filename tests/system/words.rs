@@ -1,11 +1,11 @@
-//! All words of a dictionary, almost none of which may be taken for an id. `tests/it/unlikely.rs`
-//! covers everyday numbers, with a clock that stands still.
+//! Decodes all words of a dictionary. Almost none of them may count as an id.
+//! `tests/it/unlikely.rs` covers everyday numbers, with a clock that stands still.
 
 use std::fs;
 
 use idmint_testing::service::{idmint, run};
 
-/// The dictionary of Debian's package wamerican.
+/// The path of the dictionary in Debian's package wamerican.
 const DICTIONARY: &str = "/usr/share/dict/american-english";
 const WORDS_MIN: usize = 100_000;
 

@@ -1,5 +1,6 @@
-//! A fleet on a real etcd adopts a single node that minted and recorded until it was killed. The
-//! fleet contains exactly the acknowledged events, and mints no id again.
+//! Moves a single node into a fleet on a real etcd (`idmint fleet adopt`). The single node mints
+//! and appends until it is killed. The fleet must then contain exactly the acknowledged events, and
+//! must not mint any id again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,18 +20,18 @@ use idmint_testing::http1::{Answer, Client, post_json, request};
 use idmint_testing::ids::{SEQUENCED, SNOWFLAKE};
 use idmint_testing::service::{Home, Service, idmint, run, until};
 
-/// The number of slots, equal to the number of lanes of a single node, so that each slot is the
-/// number of a lane.
+/// The number of slots. It is equal to the number of lanes of the single node, so that each lane
+/// has the worker number of one slot.
 pub(super) const SLOTS: u32 = 8;
 
-/// The lead of the single node over the clock. A slot that did not stay above it would mint the
-/// same ids again.
+/// The time by which the single node mints ahead of the clock. A slot that did not begin after this
+/// time would mint the same ids again.
 const AHEAD: Duration = Duration::from_secs(25);
 
-/// The number of idle ledgers, which give an adoption enough work to be interrupted.
+/// The number of ledgers that nobody uses. They make an adoption long enough to be interrupted.
 const BYSTANDERS: usize = 1_000;
 
-/// Starts a single node with several lanes, ahead of its clock.
+/// Starts a single node with several lanes (worker numbers) that mints ahead of its clock.
 pub(super) fn single_node(home: &Home) -> Service {
     let floor = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -41,7 +42,8 @@ pub(super) fn single_node(home: &Home) -> Service {
     command.args(["--run-ahead", "--floor", &floor]);
     let service = Service::start(command);
     service.wait_until_ready();
-    // After a start with a floor, numbers wait, and a folder whose numbers wait is not adopted.
+    // Resume the series of numbers. They wait for an operator after a start with `--floor`, and a
+    // folder with waiting series is not adopted.
     let line = "POST /numbers/*/resume";
     let resumed = Client::connect(service.address()).exchange(request(line, "", ""));
     assert_eq!(resumed.status, 200, "{}", resumed.text());
@@ -58,8 +60,8 @@ pub(super) fn adopt(home: &Home, etcd: &EtcdCluster) -> Command {
     command
 }
 
-/// Repeats a request while the response is 503. A node may not know yet that another node has
-/// registered its formats with the fleet.
+/// Sends a request, and repeats it while the status is 503. A node may not know yet that another
+/// node has registered its formats with the fleet.
 fn exchange(service: &Service, target: &str, headers: &str, body: &str) -> Answer {
     until("it is answered", || {
         let answer = Client::connect(service.address()).exchange(post_json(target, headers, body));
@@ -67,7 +69,7 @@ fn exchange(service: &Service, target: &str, headers: &str, body: &str) -> Answe
     })
 }
 
-/// Creates ledgers and returns the id of the last one.
+/// Creates `BYSTANDERS` ledgers, and returns the id of the last one.
 fn create_bystanders(service: &Service) -> String {
     let mut last = String::new();
     let mut client = Client::connect(service.address());
@@ -84,7 +86,7 @@ fn create_bystanders(service: &Service) -> String {
     last
 }
 
-/// Appends one event, with the same key each time.
+/// Appends one event. All such requests use the same idempotency key.
 fn append_once(service: &Service, ledger: &str) -> Answer {
     let body =
         json!({ "ledger": ledger, "events": [{ "event": "Once", "entities": {} }] }).to_string();
@@ -110,8 +112,8 @@ fn report(service: &Service, object: u64) -> serde_json::Value {
     answer.json()["details"][0].clone()
 }
 
-/// Mints payments until several lanes are used; a lane has 1 296 ids in a second. The seventh digit
-/// of a payment is its lane.
+/// Mints payment ids until several lanes are used. A lane has 1 296 ids per second. The seventh
+/// digit of a payment id is the lane.
 fn mint_by_several_lanes(service: &Service) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     until("several lanes are used", || {
@@ -129,7 +131,7 @@ fn mint_by_several_lanes(service: &Service) -> Vec<String> {
     ids
 }
 
-/// Mints and appends for a while, then kills the node while both go on.
+/// Mints and appends for a while, and then kills the node while callers are still minting.
 fn killed_while_working(
     single: Service,
     ledgers: &[crate::appending::Begun],
@@ -146,8 +148,8 @@ fn killed_while_working(
         until("appends are acknowledged", || {
             (granted.load(Ordering::Relaxed) >= 400).then_some(())
         });
-        // Stop the appenders first. An append that is pending when the node is killed could be
-        // retried only on that node, which is gone.
+        // Stop the callers that append before the node is killed. An append without a response
+        // could only be repeated on this node, which is never started again.
         stop.store(true, Ordering::Relaxed);
         callers
             .into_iter()
@@ -185,7 +187,8 @@ fn a_single_node_is_adopted_through_a_kill_and_nothing_of_it_is_lost_or_minted_a
     let raised = said
         .find(|line| line.contains("is used below"))
         .expect("it says when the floor is raised");
-    // Far less time than a thousand ledgers take, because each ledger waits for a disk.
+    // Wait much less than it takes to adopt a thousand ledgers, because each ledger waits for a
+    // disk.
     std::thread::sleep(Duration::from_millis(300));
     first.kill().unwrap();
     first.wait().unwrap();

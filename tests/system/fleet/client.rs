@@ -1,4 +1,5 @@
-//! The etcd client against real members: its requests, and its errors while members fail.
+//! Checks the client of etcd with real etcd members. The tests cover its requests, and its errors
+//! while members fail.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +16,8 @@ use super::etcd_cluster::EtcdCluster;
 use idmint_testing::authority::Authority;
 use idmint_testing::service::{Home, LONG, until};
 
-/// A limit that only a request without a timeout exceeds. The client's timeout is 1 s.
+/// The maximum duration of a request. The timeout of the client is 1 s, so only a request without a
+/// timeout takes longer.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 
 pub(super) fn settings(endpoints: &[String]) -> EtcdSettings {
@@ -44,7 +46,7 @@ fn put(key: &str, value: &str, lease: Option<Lease>) -> Write {
     }
 }
 
-/// Returns a transaction that creates a key if the key is absent.
+/// Returns a transaction that creates a key unless the key exists.
 fn create(key: &str) -> Transaction {
     Transaction {
         compare: vec![Compare::Created(key.to_owned(), Revision::ABSENT)],
@@ -58,8 +60,8 @@ fn is_there(client: &dyn Coordinator, key: &str) -> bool {
     !client.read(&[Range::one(key)]).unwrap().ranges[0].is_empty()
 }
 
-/// Creates keys until one is committed, each within the time of a request. Returns the committed
-/// key.
+/// Creates keys until one is committed. Asserts that no request takes longer than [`REQUEST_MAX`].
+/// Returns the key that was committed.
 fn create_until_committed(client: &dyn Coordinator, name: &str) -> String {
     let begun = Instant::now();
     for failed in 0.. {
@@ -168,7 +170,8 @@ fn a_transaction_compares_and_writes_or_reads_what_there_is_instead() {
 fn a_lease_keeps_its_keys_for_as_long_as_it_is_kept_alive() {
     let cluster = EtcdCluster::start(1);
     let client = client_of(&cluster);
-    // etcd grants no lease shorter than an election or two.
+    // Request a lease of 3 s, because etcd grants no lease that is shorter than one or two
+    // elections.
     let lease = client.grant(Duration::from_secs(3)).unwrap();
     let held = Transaction {
         write: vec![put("/held", "1", Some(lease))],
@@ -210,8 +213,8 @@ fn a_member_that_is_stopped_costs_a_request_and_then_the_next_one_answers() {
     let cluster = EtcdCluster::start(3);
     let client = client_of(&cluster);
     let before = create_until_committed(&*client, "before");
-    // The client tries the first endpoint first. That endpoint leads only by chance, so stop each
-    // of the two once.
+    // Stop the first endpoint, which the client tries first, and then stop the leader. The first
+    // endpoint is only sometimes the leader.
     let leader = cluster.leader();
     for (round, stopped) in [0, leader].into_iter().enumerate() {
         cluster.signal(stopped, Signal::STOP);
@@ -226,8 +229,8 @@ fn a_member_that_is_stopped_costs_a_request_and_then_the_next_one_answers() {
             assert!(asked.elapsed() < REQUEST_MAX);
             slow += usize::from(asked.elapsed() > Duration::from_millis(500));
         }
-        // On a busy machine some reads are slow. If each read asked the stopped member first, all
-        // would be.
+        // On a busy machine, some reads are slow anyway. If every read tried the stopped member
+        // first, all of them would be slow.
         assert!(
             slow <= 50,
             "{slow} of 200 reads waited for a member that is stopped"
@@ -400,7 +403,7 @@ fn etcd_is_asked_by_tls_and_as_a_user() {
     assert!(matches!(refused, CoordinatorError::NotSent(_)), "{refused}");
     assert!(!is_there(&*client, "/idmint/b"));
 
-    // The file with the password is read again.
+    // The client must read the file with the password again.
     for command in [
         ["user", "delete", "idmint"].as_slice(),
         &["user", "add", "idmint:renewed"],

@@ -1,4 +1,4 @@
-//! An etcd cluster on free ports of this machine, which ends when the value is dropped.
+//! An etcd cluster on free ports of this machine. It ends when its value is dropped.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// A timeout that is far longer than the start of an etcd on a slow machine.
+/// A timeout that is much longer than etcd needs to start on a slow machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// An etcd cluster with a temporary folder.
+/// An etcd cluster whose data is in a temporary folder.
 pub(crate) struct EtcdCluster {
     members: Vec<Member>,
-    /// The arguments of etcdctl besides the endpoints.
+    /// The arguments that etcdctl needs in addition to the endpoints.
     etcdctl_args: Vec<String>,
     home: TempDir,
 }
@@ -33,8 +33,8 @@ impl EtcdCluster {
         EtcdCluster::start_with(count, "http", &[], &[])
     }
 
-    /// Starts a cluster whose members use this scheme and these additional arguments.
-    /// `etcdctl_args` are the arguments that etcdctl then needs.
+    /// Starts a cluster whose endpoints use `scheme`, with the additional arguments `args` for each
+    /// member. `etcdctl_args` are the arguments that etcdctl then needs.
     pub(crate) fn start_with(
         count: usize,
         scheme: &str,
@@ -42,7 +42,7 @@ impl EtcdCluster {
         etcdctl_args: &[String],
     ) -> EtcdCluster {
         let home = tempfile::tempdir().expect("a temporary folder");
-        // Bind all ports at once, so that no port is given out twice.
+        // Bind all ports at the same time, so that every port is different.
         let free: Vec<TcpListener> = (0..2 * count)
             .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
             .collect();
@@ -130,7 +130,7 @@ impl EtcdCluster {
         self.leader_if_any().expect("there is a leader")
     }
 
-    /// Returns the index of the leader, or `None` while no member leads. Members may be down.
+    /// Returns the index of the leader, or `None` if no member leads. Some members may be down.
     pub(crate) fn leader_if_any(&self) -> Option<usize> {
         let output = self
             .etcdctl_command(&["endpoint", "status", "--write-out=simple"])
@@ -148,7 +148,8 @@ impl EtcdCluster {
             .position(|member| line.starts_with(&member.endpoint))
     }
 
-    /// Runs etcdctl on all members and returns its output.
+    /// Runs etcdctl with the endpoints of all members, and returns its output. The command must
+    /// succeed.
     pub(crate) fn etcdctl(&self, args: &[&str]) -> String {
         let output = self
             .etcdctl_command(args)
@@ -160,7 +161,7 @@ impl EtcdCluster {
         printed
     }
 
-    /// Runs etcdctl and ignores its failure, because the action may be done already.
+    /// Runs etcdctl, and ignores a failure. The requested action may have been done already.
     pub(crate) fn etcdctl_if_any(&self, args: &[&str]) {
         drop(
             self.etcdctl_command(args)
@@ -185,7 +186,7 @@ impl EtcdCluster {
         etcdctl
     }
 
-    /// Saves a snapshot, as an operator does.
+    /// Saves a snapshot with etcdctl, as an operator does. Returns its path.
     pub(crate) fn save(&self) -> PathBuf {
         let snapshot = self.home.path().join("snapshot");
         let mut save = self.etcdctl_of(&self.members[0].endpoint);
@@ -203,12 +204,12 @@ impl EtcdCluster {
         snapshot
     }
 
-    /// Stops all members, and restarts them from a snapshot.
+    /// Stops all members, and starts them again with the data of a snapshot.
     pub(crate) fn restore(&mut self, snapshot: &Path) {
         self.restore_after(snapshot, Duration::ZERO);
     }
 
-    /// Stops all members, and restarts them from a snapshot after a pause.
+    /// Stops all members. After `pause`, starts them again with the data of a snapshot.
     pub(crate) fn restore_after(&mut self, snapshot: &Path, pause: Duration) {
         self.lose_all();
         thread::sleep(pause);
@@ -238,7 +239,7 @@ impl EtcdCluster {
         self.wait_until_writable();
     }
 
-    /// Stops all members, and restarts them empty.
+    /// Stops all members, and starts them again without data.
     pub(crate) fn wipe(&mut self) {
         self.lose_all();
         (0..self.members.len()).for_each(|place| self.restart(place));
@@ -273,7 +274,8 @@ impl EtcdCluster {
         }
     }
 
-    /// Returns the revision of the store: the number of transactions that have written so far.
+    /// Returns the revision of the store, which is the number of transactions that have written so
+    /// far.
     pub(crate) fn revision(&self) -> u64 {
         let status = self.etcdctl(&["get", "/started", "--write-out=fields"]);
         let line = status
@@ -283,7 +285,7 @@ impl EtcdCluster {
         line.trim().parse().expect("a number")
     }
 
-    /// Waits until a write succeeds, which requires a quorum.
+    /// Waits until a write succeeds, which is only possible with a quorum.
     pub(crate) fn wait_until_writable(&self) {
         let begun = Instant::now();
         while !self
@@ -306,7 +308,7 @@ impl Drop for EtcdCluster {
             .iter_mut()
             .filter_map(|member| member.process.as_mut())
         {
-            // SIGKILL also ends a stopped process.
+            // SIGKILL ends even a stopped process.
             let _ = process.kill();
             let _ = process.wait();
         }

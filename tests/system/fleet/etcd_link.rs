@@ -1,5 +1,5 @@
-//! A link between a node and an etcd member, which can be slow, silent in one direction, stalled or
-//! cut, also at an append.
+//! A link between a node and an etcd member. It can be slow, silent in one direction, stalled or
+//! cut. Some conditions begin exactly when the node sends an append.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,38 +13,42 @@ use std::time::Duration;
 #[repr(u8)]
 pub(super) enum Weather {
     Clear,
-    /// Each chunk is delayed.
+    /// Each chunk of data is delayed by [`SLOW_BY`].
     Slow,
-    /// Requests of the node arrive, but responses of etcd are held until the link is clear again.
+    /// Requests of the node arrive, but responses of etcd are held back until the link is clear
+    /// again.
     Silent,
-    /// The link is clear until the node writes an append. The append arrives, and from then on the
-    /// link is silent.
+    /// The link is clear until the node sends an append. That append arrives, and then the link is
+    /// silent.
     SilentFromAnAppend,
-    /// Nothing arrives in either direction until the link is clear again.
+    /// Data in both directions is held back until the link is clear again.
     Stalled,
-    /// Connections end, including new ones.
+    /// All connections are closed, including new ones.
     Cut,
-    /// Every second append is committed, and its connection ends before the response arrives.
+    /// For every second append, the connection is closed after etcd has committed the append and
+    /// before its response arrives.
     CutAfterAppends,
-    /// The connection ends at every second append. The append arrives later, when the node has
-    /// reconnected and retried.
+    /// For every second append, the connection is closed before the append arrives. The append
+    /// reaches etcd later, after the node has reconnected and repeated it.
     CutBeforeAppends,
 }
 
 /// The delay of each chunk on a slow link.
 const SLOW_BY: Duration = Duration::from_millis(150);
 
-/// The time from the end of a connection to the arrival of its append, and then the time that etcd
-/// has to commit it.
+/// Two durations: the time from closing the connection until the append arrives, and then the time
+/// for etcd to commit the append.
 const CUT_APART: Duration = Duration::from_millis(300);
 
-/// A byte sequence that only transactions with an append contain, and no earlier read.
+/// The bytes that identify an append. Only transactions with an append contain them, and no read
+/// that precedes the append does.
 const APPEND: &[u8] = b"/event/";
 
-/// The interval at which a connection checks the condition of the link.
+/// The interval at which a held connection checks the condition of the link again.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A local port that forwards to a member while the value lives.
+/// A local port that forwards connections to an etcd member. It is closed when this value is
+/// dropped.
 pub(super) struct EtcdLink {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -57,7 +61,7 @@ struct Shared {
     pieces_slowed: AtomicU64,
     looks_held: AtomicU64,
     connections_cut: AtomicU64,
-    /// The number of appends while every second one ends its connection.
+    /// The number of appends while the condition closes the connection at every second one.
     appends: AtomicU64,
 }
 
@@ -93,7 +97,7 @@ impl EtcdLink {
                     shared.connections_cut.fetch_add(1, Ordering::Relaxed);
                     continue;
                 }
-                // A killed member accepts no connection.
+                // The connection fails if the member was killed.
                 let Ok(etcd) = TcpStream::connect(member) else {
                     continue;
                 };
@@ -112,7 +116,7 @@ impl EtcdLink {
         link
     }
 
-    /// Returns the endpoint of the link for a node.
+    /// Returns the endpoint that the node must use for this member.
     pub(super) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -121,7 +125,7 @@ impl EtcdLink {
         self.shared.weather.store(weather as u8, Ordering::Relaxed);
     }
 
-    /// Returns the number of times that bad conditions have affected this link so far.
+    /// Returns how often bad conditions have affected this link so far.
     pub(super) fn mishaps(&self) -> u64 {
         let Shared {
             pieces_slowed,
@@ -148,8 +152,8 @@ impl Shared {
         self.weather.load(Ordering::Relaxed) == weather as u8
     }
 
-    /// Forwards data from one end to the other under the current condition, until either end has
-    /// closed.
+    /// Forwards data from one end to the other, as the current condition demands, until either end
+    /// is closed. `is_answer` is `true` for the direction from etcd to the node.
     fn carry(&self, mut from: TcpStream, mut to: TcpStream, is_answer: bool) {
         from.set_read_timeout(Some(LOOK_EVERY))
             .expect("longer than nothing");
@@ -176,8 +180,8 @@ impl Shared {
                 Err(_) => break,
             };
             if !is_answer && self.is(Weather::SilentFromAnAppend) && has_append(&piece[..len]) {
-                // Switch before the append is forwarded, so that its response cannot get through
-                // first.
+                // Change the condition before forwarding the append, so that its response cannot
+                // pass first.
                 self.weather.store(Weather::Silent as u8, Ordering::Relaxed);
             }
             if !is_answer
@@ -200,8 +204,9 @@ impl Shared {
 }
 
 impl Shared {
-    /// Ends the connection at an append and forwards the append, if the condition asks for that and
-    /// it is this append's turn. Returns `true` if the connection was ended.
+    /// Closes the connection at an append, and forwards the append, if the condition demands this
+    /// for every second append and it is this append's turn. Returns `true` if the connection was
+    /// closed.
     fn cut_at_append(&self, node: &TcpStream, etcd: &mut TcpStream, piece: &[u8]) -> bool {
         let is_before = self.is(Weather::CutBeforeAppends);
         if !is_before && !self.is(Weather::CutAfterAppends)
@@ -210,14 +215,15 @@ impl Shared {
             return false;
         }
         self.connections_cut.fetch_add(1, Ordering::Relaxed);
-        // In either case, no response can get through once etcd has the append.
+        // Close the node's side first. Then no response can reach the node after etcd has the
+        // append.
         let _ = node.shutdown(Shutdown::Both);
         if is_before {
             thread::sleep(CUT_APART);
         }
         let _ = etcd.write_all(piece);
-        // etcd may abandon an unfinished request when its connection ends, so keep the connection
-        // open.
+        // Keep the connection to etcd open for a while, because etcd may drop an unfinished request
+        // when its connection ends.
         thread::sleep(CUT_APART);
         true
     }

@@ -1,4 +1,6 @@
-//! What a fence asks, what it refuses, and what it makes possible later, on a real etcd.
+//! Checks `idmint fleet fence-restore` on a real etcd: the confirmation that it asks for, the cases
+//! that it refuses, and what is possible after it. A fence sets a time below which no node mints,
+//! after etcd was restored.
 
 use rustix::process::Signal;
 
@@ -36,7 +38,7 @@ fn a_fleet_that_renews_its_slots_is_fenced_only_with_its_configuration_and_once_
     fence_restore(&config, []).assert(0, &[]);
     assert_ne!(meta(&etcd), before, "the control is confirmed");
     first.kill();
-    // Nobody renews any more, so nothing is asked.
+    // No node renews its slot now, so the command asks for no confirmation.
     fence_until_answered(&config, [], |_| {}).assert(0, &[]);
 }
 
@@ -56,7 +58,8 @@ fn a_fence_of_endpoints_that_belong_to_two_etcds_changes_neither() {
 
 #[test]
 fn after_a_wipe_and_a_fence_without_journals_a_later_fence_brings_their_records_back() {
-    // The control is a fence with the journal at once.
+    // Run twice. The second run first fences without the journal (the node's copy of its commits).
+    // The first run fences with the journal immediately, for comparison.
     for is_without_first in [false, true] {
         let mut etcd = EtcdCluster::start(1);
         let home = Home::new();
@@ -87,7 +90,8 @@ fn after_a_wipe_and_a_fence_without_journals_a_later_fence_brings_their_records_
 
 #[test]
 fn after_a_fence_without_journals_numbers_wait_until_they_are_resumed_or_brought_back() {
-    // The control brings the numbers back by a fence with the journal.
+    // Run twice. In the first run, an operator resumes the numbers. In the second run, a fence with
+    // the journal (the node's copy of its commits) brings the numbers back.
     for is_resumed in [true, false] {
         let mut etcd = EtcdCluster::start(1);
         let home = Home::new();
@@ -112,7 +116,7 @@ fn after_a_fence_without_journals_numbers_wait_until_they_are_resumed_or_brought
             let line = "POST /numbers/inv";
             Client::connect(service.address()).exchange(request(line, &headers, ""))
         };
-        // Until the node has seen the fence, the reason is another one.
+        // Retry, because the node gives another reason until it has seen the fence.
         until("the hold is known", || {
             let refused = take("after");
             assert_eq!(refused.status, 503, "{}", refused.text());

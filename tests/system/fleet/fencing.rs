@@ -1,4 +1,5 @@
-//! The fence after a restore of etcd, set as an operator sets it.
+//! Runs the fence of a fleet after etcd was restored, as an operator does. A fence sets a time
+//! below which no node mints.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,21 +7,22 @@ use std::process::Command;
 use crate::fleet::nodes::until_within;
 use idmint_testing::service::{Ended, LONG, idmint, run};
 
-/// The exit code if etcd did not answer in time, so the command must be run again.
+/// The exit code for an etcd that did not respond in time. The command must then be run again.
 const TRY_AGAIN: i32 = 75;
 
-/// An option with its file: `--journal` or `--high-water`.
+/// An option and its file. The option is `--journal` or `--high-water`.
 pub(super) type GivenFile = (&'static str, PathBuf);
 
-/// Runs `idmint fleet fence-restore --yes` with these files until etcd answers.
+/// Runs `idmint fleet fence-restore --yes` with these files. Repeats the command until etcd
+/// responds.
 pub(super) fn fence_restore(config: &Path, files: impl IntoIterator<Item = GivenFile>) -> Ended {
     fence_until_answered(config, files, |command| {
         command.arg("--yes");
     })
 }
 
-/// Runs the fence like [`fence_restore`], on a machine whose clock is right although some file
-/// shows a later time.
+/// Runs the fence like [`fence_restore`], with `--trust-this-clock`. This says that the clock of
+/// the machine is right, although a file shows a later time.
 pub(super) fn fence_trusting_the_clock(
     config: &Path,
     files: impl IntoIterator<Item = GivenFile>,
@@ -30,7 +32,8 @@ pub(super) fn fence_trusting_the_clock(
     })
 }
 
-/// Runs `idmint fleet fence-restore` with these files, changed by `change`, until etcd answers.
+/// Runs `idmint fleet fence-restore` with these files, after `change` has modified the command.
+/// Repeats the command until etcd responds.
 pub(super) fn fence_until_answered(
     config: &Path,
     files: impl IntoIterator<Item = GivenFile>,
@@ -48,7 +51,8 @@ pub(super) fn fence_until_answered(
     })
 }
 
-/// Runs a command again until etcd answers in time, as an operator does after exit code 75.
+/// Runs a command, and repeats it after exit code 75, as an operator does when etcd has not
+/// responded in time.
 pub(super) fn run_until_answered(command: impl Fn() -> Command) -> Ended {
     until_within(LONG, "etcd answers in time", || {
         Some(run(command())).filter(|ended| ended.status.code() != Some(TRY_AGAIN))

@@ -1,5 +1,5 @@
-//! Ownership of a data folder. One process of a fleet has the folder to itself, and no fleet node
-//! continues in a folder where a single node has minted.
+//! Checks who may use a data folder. Only one process of a fleet can use a folder. A node of a
+//! fleet must not continue in a folder in which a single node has minted.
 
 use std::fs;
 use std::time::Duration;
@@ -90,7 +90,8 @@ fn two_processes_of_fleets_have_a_folder_each() {
     first.kill();
     node(&home, &etcd, SLOTS);
 
-    // A folder that cannot be created only disables an optional aid.
+    // If the folder cannot be created, the node must still start, because the lock in the folder is
+    // optional.
     let without = Home::new();
     fs::write(without.data_dir(), "").unwrap();
     let node = node(&without, &etcd, SLOTS);

@@ -1,5 +1,5 @@
-//! Clocks that are years ahead, on a fleet node and on a single node, do not cause conjunctions to
-//! be forgotten.
+//! Checks that conjunctions are not forgotten because of a clock that is years ahead, on a node of
+//! a fleet and on a single node.
 
 use std::process::Command;
 use std::thread;
@@ -17,12 +17,12 @@ const CONJUNCTIONS: usize = 50;
 const DAYS_400_S: i64 = 400 * 86_400;
 const RETENTION: &str = "conjunction.retention = '365d'";
 
-/// A time longer than the delay of the first sweep in earlier versions, which began the sweep right
-/// after a start.
+/// A duration that is longer than the delay of the first sweep of old conjunctions in earlier
+/// versions. In these versions, the sweep began right after a start.
 const A_WHILE: Duration = Duration::from_secs(6);
 
-/// Reports fifty conjunctions of this hour, each at `millis` after its second, and returns their
-/// ids.
+/// Reports fifty conjunctions in the hour that begins at `hour_s`. Each time is `millis`
+/// milliseconds after its second. Returns the ids.
 fn report(node: &Service, hour_s: i64, millis: i64) -> Vec<Value> {
     let mut client = Client::connect(node.address());
     let mut ids = Vec::new();
@@ -41,8 +41,8 @@ fn report(node: &Service, hour_s: i64, millis: i64) -> Vec<Value> {
     ids
 }
 
-/// Returns the number of conjunctions whose id differs when they are reported again half a second
-/// later. The later time is in the next second, which would be part of the id of a new anchor.
+/// Reports the same conjunctions half a second later, and returns the number of ids that changed.
+/// The later time is in the next second, so a forgotten conjunction would get another id.
 fn changed(node: &Service, hour_s: i64, before: &[Value]) -> usize {
     report(node, hour_s, 1_300)
         .iter()
@@ -101,7 +101,8 @@ fn a_single_node_that_starts_once_400_days_ahead_forgets_no_conjunction() {
     let start = |ahead_s: i64| {
         wall.set(ahead_s);
         let mut command = home.serve_with(RETENTION);
-        // Once the clock is right again, it is behind all records of the start that was ahead.
+        // Allow the node to start although its clock is behind its records. The earlier start had a
+        // clock that was ahead.
         command.arg("--run-ahead");
         let node = wall.start(command);
         node.wait_until_ready();

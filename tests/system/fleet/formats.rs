@@ -1,4 +1,5 @@
-//! Nodes of one fleet mint and write each format identically.
+//! Checks that all nodes of a fleet mint and write each format in the same way. A node with another
+//! definition must be refused.
 
 use std::collections::HashSet;
 

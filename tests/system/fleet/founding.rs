@@ -1,5 +1,6 @@
-//! Founding a fleet, and the time from which it mints. After a wipe, the fleet mints above all that
-//! others may mint. One wrong clock does not determine the time for good.
+//! Checks the creation of a fleet, and the time from which it mints. After etcd was wiped, a new
+//! fleet must mint above all ids that other nodes may mint. A single wrong clock must not determine
+//! this time forever.
 
 use std::process::Command;
 use std::thread;
@@ -14,16 +15,18 @@ use crate::status::assert_status_says;
 use crate::wall_clock::WallClock;
 use idmint_testing::service::{Home, Service, until};
 
-/// One slot, so that nodes without knowledge of each other get the same worker numbers.
+/// The number of slots. With one slot, nodes that do not know each other get the same worker
+/// numbers.
 const SLOTS: u32 = 1;
 
-/// A timeout that is longer than the lead of a founder's or fence's floor, on a slow machine.
+/// A timeout that is longer than a new or fenced fleet waits before it mints, even on a slow
+/// machine.
 const LONG: Duration = Duration::from_secs(240);
 
 const DAYS_400: i64 = 400 * 86_400;
 
-/// Returns a command that starts a node with no state, which knows only what etcd has of the
-/// namespace.
+/// Returns a command that starts a node without any state. It knows only what etcd contains. The
+/// operator has not said that the fleet is new.
 fn serve_unsaid(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
     let endpoints = etcd.endpoints();
     let text = format!(
@@ -54,9 +57,9 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
         (old.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
     let wiped = [EtcdCluster::start(1), EtcdCluster::start(1)];
-    // The node cannot ask again whether it may mint.
+    // Kill this etcd, so that the node cannot ask it whether minting is still allowed.
     lost.kill(0);
-    // The control case: an operator asserts a new fleet, wrongly.
+    // For comparison, an operator says that this fleet is new, although it is not.
     let founder = Service::start(serve_unsaid(&homes[1], &wiped[0], SLOTS));
     let misled = starting(&homes[2], &wiped[1], SLOTS);
     misled.wait_until_ready();
@@ -139,7 +142,7 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     );
     until_within(LONG, "the other mints", || slot_of(&right));
     let of_right = Minter::at(&right);
-    // With its clock set right, the first node joins too, in another slot.
+    // After its clock is set right, the first node also joins the fleet, in another slot.
     wall.set(0);
     let mended = wall.start(serve(&homes[0], &etcd.endpoints(), 4, ""));
     until_within(LONG, "it joins", || slot_of(&mended));

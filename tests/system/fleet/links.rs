@@ -1,5 +1,5 @@
-//! A node goes on minting while its link to etcd is slow, silent, stalled or cut. An append through
-//! such a link is applied exactly once.
+//! Checks that a node continues to mint while its link to etcd is slow, silent, stalled or cut. An
+//! append over such a link must be applied exactly once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -15,7 +15,7 @@ use idmint_testing::service::{Home, Service, until};
 
 const SLOTS: u32 = 4;
 
-/// A time longer than a node retries an append.
+/// The duration of each condition. It is longer than a node retries an append.
 const WEATHER_LASTS: Duration = Duration::from_secs(10);
 
 const WEATHERS: [Weather; 5] = [
@@ -26,7 +26,7 @@ const WEATHERS: [Weather; 5] = [
     Weather::Cut,
 ];
 
-/// Returns the number of requests to etcd that failed.
+/// Returns the number of the node's requests to etcd that failed.
 fn unanswered_by(node: &Service) -> f64 {
     let of = |outcome: &str| {
         node.metric(&format!(
@@ -36,15 +36,16 @@ fn unanswered_by(node: &Service) -> f64 {
     of("no_answer") + of("not_sent")
 }
 
-/// Returns the number of responses with this status.
+/// Returns the number of responses with the status `status`.
 fn answers(seen: &[Seen], status: u16) -> u64 {
     seen.iter()
         .filter_map(|seen| seen.answers.get(&status))
         .sum()
 }
 
-/// Appends from several callers, and then makes their place fail for a while. A connected caller
-/// keeps its connection. A caller without a response retries at the place's current address.
+/// Appends from several callers, and meanwhile makes their node fail for a while with `goes_bad`. A
+/// caller keeps its connection as long as it works. A caller that gets no response retries at the
+/// current address in `place`.
 fn append_through(
     goes_bad: impl FnOnce(),
     number: usize,
@@ -105,8 +106,8 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
                 "etcd had done an append of which the node knew nothing: {unknown} told so, {again} got the first ids elsewhere"
             );
             if unknown == 0 || again == 0 {
-                // A node that paused at that moment had refused all its callers, so they were at
-                // other nodes when the silence began.
+                // If the node had just refused all callers, they used other nodes when the silence
+                // began. Repeat the condition in this case.
                 assert!(
                     weathers.len() < WEATHERS.len() + 4,
                     "never was a caller there"

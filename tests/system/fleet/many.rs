@@ -1,5 +1,5 @@
-//! The exact comparison of all ids that three nodes can mint, and the number of requests to etcd in
-//! the meantime. `FLEET_IDS` sets the number of ids.
+//! Compares all ids that three nodes can mint, and counts the requests to etcd in the meantime.
+//! `FLEET_IDS` sets the number of ids.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,21 +14,21 @@ use idmint_testing::service::{Home, Service, until};
 
 const IDS: u64 = 100_000_000;
 
-/// The minimum time in which requests to etcd are counted: a few renewals.
+/// The minimum duration for counting requests to etcd, which includes a few renewals.
 const COUNTED: Duration = Duration::from_secs(12);
 
 const BATCH: &str = "POST /ids/snowflake?count=10000";
 const AS_NUMBERS: &str = "accept: application/octet-stream\r\n";
 
-/// The interval at which a node renews its slot, independent of its load.
+/// The interval at which a node renews the lease of its slot. It does not depend on the load.
 const RENEWAL: Duration = Duration::from_secs(5);
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The first and the last id of a run without gaps.
+/// The first and the last id of consecutive ids.
 type Run = (u64, u64);
 
-/// A client that mints at one node until it is stopped.
+/// A client that mints at one node until it is told to stop.
 struct Taker {
     address: Arc<Mutex<SocketAddr>>,
     is_over: Arc<AtomicBool>,
@@ -36,7 +36,7 @@ struct Taker {
 }
 
 impl Taker {
-    /// Starts a client. `taken` counts the ids of all clients.
+    /// Starts a client of the node. `taken` counts the ids of all clients together.
     fn at(node: &Service, taken: &Arc<AtomicU64>) -> Taker {
         let (address, is_over) = (
             Arc::new(Mutex::new(node.address())),
@@ -76,12 +76,13 @@ impl Taker {
     }
 }
 
-/// Mints batches on one connection until the connection ends, a batch is refused, or `stop` is set.
+/// Mints batches on one connection. Returns when the connection ends, a batch is refused, or `stop`
+/// is set.
 fn take(mut client: Client, stop: &AtomicBool, taken: &AtomicU64, runs: &mut Vec<Run>) {
     while !stop.load(Ordering::Relaxed) {
         client.send(request(BATCH, AS_NUMBERS, ""));
-        // A truncated response is not counted. A caller must treat all ids of a truncated response
-        // as gaps.
+        // Do not count the ids of a response that was cut off. A caller must treat all of them as
+        // unused.
         let Ok(answer) = client.try_receive_within(LONG) else {
             return;
         };
@@ -102,7 +103,7 @@ fn take(mut client: Client, stop: &AtomicBool, taken: &AtomicU64, runs: &mut Vec
     }
 }
 
-/// Returns the number of ids, and panics if two are equal.
+/// Returns the number of ids. Panics if the same id occurs twice.
 fn count_different(mut runs: Vec<Run>) -> u64 {
     runs.sort_unstable();
     for pair in runs.windows(2) {
@@ -111,7 +112,7 @@ fn count_different(mut runs: Vec<Run>) -> u64 {
     runs.iter().map(|(first, last)| last - first + 1).sum()
 }
 
-/// Returns the number of transactions and reads that etcd has counted.
+/// Returns the number of transactions and reads that etcd has handled so far.
 fn asked(etcd: &EtcdCluster) -> f64 {
     let of_member = |endpoint: &String| {
         let address: SocketAddr = endpoint
@@ -143,7 +144,7 @@ fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
     let nodes = homes.each_ref().map(|home| node(home, &etcd, 4));
-    // Reservations grow to their full window within the first half minute.
+    // Wait until the nodes reserve their maximum time, which they reach within half a minute.
     for node in &nodes {
         until_within(LONG, "a minute is reserved", || {
             (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
@@ -162,8 +163,8 @@ fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
     println!(
         "{half} ids in {lasted:?}: etcd was asked {asked_for_half} times, by three nodes that renewed {renewals} times each"
     );
-    // One request more for each node and minute: the sweep of request keys, which runs at most once
-    // a minute.
+    // Allow one more request for each node and minute. This is the sweep of old idempotency keys,
+    // which runs at most once a minute.
     let most = 3 * (renewals + 1 + lasted.as_secs() / 60 + 1);
     assert!(asked_for_half <= most as f64, "{asked_for_half}");
 

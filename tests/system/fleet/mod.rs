@@ -1,4 +1,4 @@
-//! A fleet on a real etcd, of one member and of three.
+//! Tests of a fleet on a real etcd, with one or three members.
 
 mod adopting;
 mod campaign;

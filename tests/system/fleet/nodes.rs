@@ -1,5 +1,6 @@
-//! Three and more nodes of one fleet mint at once on a real etcd of three members, while processes
-//! are killed, stopped and cut off. Every id in a response is compared with every other.
+//! Checks that nodes of one fleet never mint the same id. Three or more nodes use a real etcd with
+//! three members, while processes are killed, stopped and cut off. The tests compare every id in a
+//! response with every other one.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -18,10 +19,11 @@ use idmint_testing::service::{Home, Service, run, until};
 
 const BATCH: &str = "POST /ids/snowflake?count=2000";
 
-/// A time longer than the lease of a slot whose node is silent.
+/// A duration that is longer than the lease of a slot, so that the slot of a silent node becomes
+/// free.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Starts a node on this cluster, and waits until it is ready.
+/// Starts a node that uses this cluster, and waits until it is ready.
 pub(crate) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     let service = starting(home, etcd, slots);
     service.wait_until_ready();
@@ -32,22 +34,23 @@ pub(super) fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     Service::start(serve(home, &etcd.endpoints(), slots, ""))
 }
 
-/// Starts a node with these etcd endpoints.
+/// Starts a node that uses these etcd endpoints. `more` is added to its configuration.
 pub(super) fn starting_at(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Service {
     Service::start(serve(home, endpoints, slots, more))
 }
 
-/// Returns a command that starts a node with these etcd endpoints.
+/// Returns a command that starts a node with these etcd endpoints. `more` is added to its
+/// configuration.
 pub(super) fn serve(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Command {
     let mut serve = home.serve_with(&format!(
         "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000\n{more}"
     ));
-    // Each test has a new etcd, in which no node has minted.
+    // Say that the fleet is new, because each test has a new etcd in which no node has minted.
     serve.arg("--new-fleet");
     serve
 }
 
-/// A client that mints at one node until it is stopped, and keeps all ids that it received.
+/// A client that mints at one node until it is told to stop. It keeps all ids that it has received.
 pub(super) struct Minter {
     address: Arc<Mutex<SocketAddr>>,
     is_over: Arc<AtomicBool>,
@@ -57,9 +60,9 @@ pub(super) struct Minter {
 #[derive(Default)]
 pub(super) struct Minted {
     pub(super) ids: Vec<u64>,
-    /// The texts of responses that refused ids.
+    /// The bodies of the responses that refused to mint.
     pub(super) refused: Vec<String>,
-    /// The number of requests without a complete response.
+    /// The number of requests that got no complete response.
     pub(super) cut: u64,
 }
 
@@ -114,7 +117,7 @@ impl Minted {
     }
 }
 
-/// Asserts that no two ids are equal, and returns their number.
+/// Asserts that no id occurs twice, and returns the number of ids.
 pub(super) fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> usize {
     let mut ids: Vec<u64> = minted.into_iter().flat_map(|minted| minted.ids).collect();
     let count = ids.len();
@@ -145,8 +148,8 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
     });
     etcd.restart(leader);
 
-    // The first node is back, so two nodes more than slots are running. One of the two can only
-    // take the slot of the stopped node.
+    // Start the first node again. Now two more nodes run than there are slots. One of these two can
+    // only get the slot of the node that is stopped next.
     one.kill();
     let one = node(&homes[0], &etcd, SLOTS);
     minters[0].turn_to(&one);
@@ -167,7 +170,7 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
         "its slot was taken {:?} after it was stopped",
         stopped.elapsed()
     );
-    // The other of the two nodes ends, which frees a slot.
+    // End the other one of the two nodes, which frees a slot.
     let [four, five] = [four, five];
     let (taker, other) = if of_killed == 0 {
         (four, five)
@@ -195,7 +198,8 @@ fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_l
         (refused + minted.refused.len(), cut + minted.cut)
     });
     for refusal in minted.iter().flat_map(|minted| &minted.refused) {
-        // Shortly after a start, little time is reserved, and an election takes longer than that.
+        // Shortly after a start, a node has reserved little time, and an election takes longer than
+        // that. A refusal because of the horizon is therefore allowed.
         let is_known = ["no-worker-slot", "horizon-reached", "draining"]
             .iter()
             .any(|slug| refusal.contains(slug));
@@ -215,8 +219,8 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
     let home = Home::new();
     let service = node(&home, &etcd, 4);
     let minter = Minter::at(&service);
-    // Reservations grow to their full window within the first half minute. From then on, the lease
-    // of a minute is the limit.
+    // Wait until the node reserves its maximum time, which takes half a minute. From then on, only
+    // the lease of a minute limits how long it can mint without etcd.
     until_within(Duration::from_secs(240), "a minute is reserved", || {
         (service.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
@@ -346,7 +350,7 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     let minters = [0, 1, 2, 3].map(|number| Minter::at(&nodes[number]));
     thread::sleep(Duration::from_secs(2));
     etcds[0].kill(0);
-    // A time longer than nodes of the lost region go on minting.
+    // Wait until the nodes of the lost region have stopped minting.
     until_within(LEASE, "a node of the lost region has stopped", || {
         slot_of(&nodes[0]).is_none().then_some(())
     });
@@ -387,7 +391,7 @@ pub(super) fn slot_of(node: &Service) -> Option<u64> {
         .flatten()
 }
 
-/// Returns the number of snowflakes that a node has minted.
+/// Returns the number of `snowflake` ids that a node has minted.
 pub(super) fn minted_by(node: &Service) -> f64 {
     node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
 }

@@ -1,4 +1,5 @@
-//! Numbers of one series from three nodes, while nodes are killed, stopped and cut off.
+//! Checks the numbers of one series that three nodes give, while nodes are killed, stopped and cut
+//! off.
 
 use std::thread;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use idmint_testing::service::{Home, Service, Signal};
 
 const BLOCK_CALLERS: usize = 3;
 const SLOTS: u32 = 8;
-/// The number of events in a round; numbers must be given after each event.
+/// The number of failures in a round. Numbers must be given after each of them.
 const HAPPENINGS: usize = 4;
-/// A timeout for an election and the numbers until the next event, on a slow machine.
+/// A timeout for an election and for the numbers before the next failure, even on a slow machine.
 const LONG: Duration = Duration::from_secs(600);
 
-/// A node and its links to each etcd member.
+/// A node that reaches each etcd member through a link, which the test can disturb.
 struct Far {
     home: Home,
     links: Vec<EtcdLink>,
@@ -97,7 +98,7 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut
             etcd.kill(killed);
             go_on();
             etcd.restart(killed);
-            // Callers of the stopped node use the other nodes in the meantime.
+            // While the node is stopped, its callers use the other nodes.
             let stopped = &nodes[(round + 1) % 3];
             stopped.send(Signal::STOP);
             go_on();

@@ -1,5 +1,5 @@
-//! Three nodes append to one ledger at once, on a real etcd of three members. The ledger stays one
-//! chain, although processes are killed and cut off.
+//! Three nodes append to the same ledger at the same time, on a real etcd with three members. The
+//! ledger must stay a single chain, even if processes are killed and cut off.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,13 +13,13 @@ use super::nodes::{starting_at, until_within};
 use crate::appending::{Appender, Begun, Order, Place, Seen, assert_all_is_kept, begin};
 use idmint_testing::service::{Home, Service};
 
-/// More slots than repeatedly killed nodes use up.
+/// The number of slots, which is more than nodes use up when they are killed over and over.
 const SLOTS: u32 = 32;
 
-/// Enough callers that the appends of a node share transactions.
+/// The number of callers. It is high enough that several appends of one node share a transaction.
 const CALLERS: usize = 60;
 
-/// Three nodes; the last one has its own links to the etcd members.
+/// Three nodes. The last one reaches the etcd members through links that the test can disturb.
 struct Fleet {
     etcd: EtcdCluster,
     links: Vec<EtcdLink>,
@@ -27,14 +27,14 @@ struct Fleet {
     nodes: Vec<Service>,
 }
 
-/// A failure in the fleet.
+/// A failure of one part of the fleet.
 #[derive(Debug, Clone, Copy)]
 enum Mishap {
-    /// The leader of etcd is killed, and comes back.
+    /// The leader of etcd is killed and started again.
     Leader,
-    /// A node is killed, and started again.
+    /// The node with this index is killed and started again.
     Node(usize),
-    /// The last node's links to all members are bad for a while.
+    /// The links of the last node to all etcd members are in a bad condition for a while.
     Partition(Weather),
 }
 
@@ -68,7 +68,8 @@ impl Fleet {
         starting_at(&self.homes[number], &endpoints, SLOTS, "")
     }
 
-    /// Causes a mishap that lasts until the other processes have gone on without the affected one.
+    /// Causes a failure. It lasts until `others_go_on` returns, which waits until the other
+    /// processes have made progress.
     fn befall(&mut self, mishap: Mishap, places: &[Place], others_go_on: impl FnOnce()) {
         match mishap {
             Mishap::Leader => {
@@ -93,8 +94,8 @@ impl Fleet {
     }
 }
 
-/// Appends to the one ledger from all callers, `requests` requests of `events` events each. At the
-/// same time, calls `meanwhile` with the count of acknowledged appends.
+/// Appends to the ledger from all callers, with `requests` requests of `events` events each.
+/// Meanwhile, calls `meanwhile` with the number of appends that were acknowledged so far.
 fn append(
     places: &[Place],
     ledgers: &[Begun],
@@ -120,7 +121,8 @@ fn append(
                         },
                     );
                     acknowledged.fetch_add(1, Ordering::Relaxed);
-                    // Otherwise all callers would end up at the nodes without failures.
+                    // Return to the first node. Otherwise all callers would soon use the nodes
+                    // without failures.
                     caller.return_to_first();
                 }
                 caller.seen
@@ -135,7 +137,7 @@ fn append(
     })
 }
 
-/// Prints the number of responses by status, and returns these numbers.
+/// Prints the number of responses for each status, and returns these numbers.
 fn print_answers(what: &str, begun: Instant, seen: &[Seen]) -> BTreeMap<u16, u64> {
     let events: usize = seen.iter().map(|seen| seen.kept.len()).sum();
     let mut answers = BTreeMap::<u16, u64>::new();

@@ -1,5 +1,5 @@
-//! Each alert of a fleet fires in a real Prometheus when its cause is produced on real nodes and
-//! their etcd.
+//! Checks that each alert about a fleet fires in a real Prometheus. The tests produce the cause of
+//! each alert on real nodes and their etcd.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -18,7 +18,7 @@ use crate::small_disk::SmallDisk;
 use crate::wall_clock::WallClock;
 use idmint_testing::service::{Home, Service, serve_from, until};
 
-/// A timeout that is longer than a lease and its consequences, on a slow machine.
+/// A timeout that is longer than a lease and its consequences, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 #[test]
@@ -31,11 +31,11 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
 
     let right = [0, 1, 2].map(|place| node(&homes[place], &lost, 8));
     let wall = WallClock::of(&homes[3]);
-    // Further ahead than the possible age of the other nodes' clock readings, so that the verdict
-    // is certain.
+    // Set the clock so far ahead that its error is certain. The readings of the other nodes' clocks
+    // may be a few seconds old.
     wall.set(30);
     let ahead = wall.start(serve(&homes[3], &lost.endpoints(), 8, ""));
-    // One slot, so that a waiting node takes the slot of a stopped one.
+    // Use one slot, so that a waiting node can only get the slot of the stopped node.
     let holder = node(&homes[4], &restored, 1);
     let waiter = starting(&homes[5], &restored, 1);
     let filling = Service::start(serve(
@@ -45,7 +45,7 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
         "etcd.quota = '16MiB'",
     ));
     let disk = SmallDisk::empty(1);
-    // This call writes the configuration file.
+    // This call is only needed because it writes the configuration file.
     drop(serve(&homes[7], &lost.endpoints(), 8, ""));
     let mut on_disk = serve_from(&disk.path().join("data"));
     on_disk
@@ -61,7 +61,7 @@ fn what_is_done_to_a_fleet_fires_its_alert() {
         node.wait_until_ready();
     }
     let of = |nodes: &[&Service]| nodes.iter().map(|node| node.address()).collect::<Vec<_>>();
-    // Each namespace is a job, because each fleet has its own slots.
+    // Each namespace is a separate job of Prometheus, because each fleet has its own slots.
     let jobs = [
         (
             "idmint-lost",

@@ -1,5 +1,5 @@
-//! Nodes whose etcd has no quorum for minutes mint until their slots end, then refuse requests.
-//! Seconds after the quorum is back, the nodes mint again.
+//! Checks nodes whose etcd has no quorum for minutes. The nodes must mint until their slots expire,
+//! and then refuse requests. Seconds after the quorum is back, they must mint again.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,28 +17,29 @@ use idmint_testing::service::{Home, Service};
 const NODES: usize = 3;
 const SLOTS: u32 = 8;
 
-/// The time from sending the last acknowledged renewal to the end of the slot.
+/// The time from sending the last renewal that etcd acknowledged until the slot expires.
 const DEADLINE: Duration = Duration::from_secs(50);
 
-/// The largest deviation per minute between this test's clock and a node's clock, which follows the
-/// wall clock.
+/// The maximum difference per minute between the clock of this test and the clock of a node, which
+/// follows the wall clock.
 const SLEWED: Duration = Duration::from_millis(100);
 
-/// The largest delay of a node's next request: a retry at most 2 s after a failure, and a timeout
-/// of 1 s.
+/// The maximum time until a node sends its next request to etcd. A node retries at most 2 s after a
+/// failure, and a request has a timeout of 1 s.
 const READY_AFTER: Duration = Duration::from_secs(3);
 
-/// Additional time for a busy machine.
+/// Additional time that a busy machine may need.
 const SLACK: Duration = Duration::from_secs(237);
 
-/// A request for ids, and its response.
+/// A request for ids and its response, with their times.
 struct Asked {
     sent: Instant,
     answered: Instant,
     answer: Answer,
 }
 
-/// A client that mints at one node until it is stopped, and keeps all responses with their times.
+/// A client that mints at one node until it is told to stop. It keeps all responses with their
+/// times.
 struct Asker {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Asked>>,
@@ -75,7 +76,8 @@ impl Asker {
     }
 }
 
-/// Returns two instants between which a node's slot ends, unless the slot is renewed.
+/// Returns the earliest and the latest instant at which the node's slot can expire, unless the slot
+/// is renewed.
 fn end_of_slot(node: &Service) -> (Instant, Instant) {
     let before = Instant::now();
     let remaining = Duration::from_secs_f64(node.metric("idmint_horizon_remaining_seconds"));
@@ -85,8 +87,7 @@ fn end_of_slot(node: &Service) -> (Instant, Instant) {
     )
 }
 
-/// Waits until reservations have grown to their full window, which takes half a minute after a
-/// start.
+/// Waits until the nodes reserve their maximum time, which takes half a minute after a start.
 fn wait_until_warm(nodes: &[Service]) {
     for node in nodes {
         until_within(Duration::from_secs(90), "a minute is reserved", || {
@@ -95,8 +96,8 @@ fn wait_until_warm(nodes: &[Service]) {
     }
 }
 
-/// Returns the minted ids. Asserts that no request was refused before the slot ended, and that
-/// every request was refused from then on until the quorum was back.
+/// Returns the ids that were minted. Asserts that no request was refused before the slot expired.
+/// Also asserts that every request was then refused until the quorum was back.
 fn minted(asked: Vec<Asked>, lost: Instant, end: (Instant, Instant), restored: Instant) -> Minted {
     let mut minted = Minted::default();
     for Asked {
@@ -136,13 +137,14 @@ fn minted(asked: Vec<Asked>, lost: Instant, end: (Instant, Instant), restored: I
     minted
 }
 
-/// Kills two of three members under minting nodes for this long.
+/// Kills two of three etcd members for the time `lasts`, while clients mint at the nodes. Returns
+/// the ids that each client received.
 fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) -> Vec<Minted> {
     wait_until_warm(nodes);
     let askers: Vec<Asker> = nodes.iter().map(|node| Asker::at(node.address())).collect();
     [0, 1].into_iter().for_each(|member| etcd.kill(member));
     let lost = Instant::now();
-    // No renewal is acknowledged from here on, so these slot ends are final.
+    // No renewal is acknowledged anymore, so the slots will expire at these times.
     thread::sleep(Duration::from_secs(2));
     let ends: Vec<_> = nodes.iter().map(end_of_slot).collect();
     thread::sleep(lasts.saturating_sub(lost.elapsed()));

@@ -1,4 +1,4 @@
-//! An etcd that fills up under minting nodes.
+//! Checks nodes whose etcd reaches its space quota while they mint.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use idmint_fleet::{Coordinator, CoordinatorError, MemberState, Space, Transactio
 use idmint_testing::http1::{Answer, Client, post_json};
 use idmint_testing::service::{Home, Service};
 
-/// The quota of the member, in bytes. The node has the quota in its configuration, because this
-/// version of etcd does not report its quota.
+/// The space quota of the etcd member in bytes. The node gets it from its configuration, because
+/// this version of etcd does not report its quota.
 pub(super) const QUOTA: u64 = 16 * 1024 * 1024;
 
-/// A time longer than the interval at which a node asks etcd for its size.
+/// A duration that is longer than the interval at which a node asks etcd for its size.
 const ASKED: Duration = Duration::from_secs(40);
 
-/// The time for which etcd stays full, which minting bridges.
+/// The time for which etcd stays full. Nodes can mint without etcd for longer than that.
 const FULL: Duration = Duration::from_secs(40);
 
-/// A time longer than etcd needs to write changes into its database and count them: 100 ms, and the
-/// disk.
+/// A duration that is longer than etcd needs to write changes to its database and to count them.
+/// This is 100 ms plus the time of the disk.
 pub(super) const COUNTED: Duration = Duration::from_millis(150);
 
 /// Creates a new ledger.
@@ -43,7 +43,8 @@ pub(super) fn state_of(client: &dyn Coordinator) -> MemberState {
     client.members().remove(0).state.unwrap()
 }
 
-/// Writes part of the quota. Every write uses the same keys, so that earlier values become history.
+/// Writes data that uses up a part of the quota. Every write uses the same keys, so the earlier
+/// values become history.
 pub(super) fn fill(client: &dyn Coordinator, at: usize) -> Result<(), CoordinatorError> {
     let write = vec![Write::Put {
         key: format!("/fill/{}", at % 2),
@@ -58,8 +59,8 @@ pub(super) fn fill(client: &dyn Coordinator, at: usize) -> Result<(), Coordinato
         .map(drop)
 }
 
-/// Writes part of the quota of an etcd that is not full yet. On a busy machine no response may
-/// arrive in time; then it does not matter here whether the write was done.
+/// Writes like [`fill`], to an etcd that is not full yet. Ignores a timeout, which is possible on a
+/// busy machine. It does not matter then whether the write succeeded.
 pub(super) fn fill_more(client: &dyn Coordinator, at: usize) {
     match fill(client, at) {
         Ok(()) | Err(CoordinatorError::NoAnswer(_)) => {}

@@ -1,4 +1,5 @@
-//! The readiness of records, for callers and operators, while a fleet cannot store any.
+//! Checks what a node tells callers and operators about its readiness for records, while the fleet
+//! cannot store records.
 
 use std::fs;
 use std::time::Duration;
@@ -12,19 +13,19 @@ use super::reimport::wait_for_renewals;
 use idmint_fleet::Space;
 use idmint_testing::service::{Home, Service, idmint, run, until};
 
-/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
+/// A timeout that is longer than a fenced fleet waits before it mints, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
-/// How often each state is asked for.
+/// How often the readiness is read in each state.
 const POLLS: usize = 200;
 
-/// The answers that a node must give in one state.
+/// The responses that a node must give in one state.
 struct Expected<'a> {
-    /// The slug in `records`.
+    /// The expected value of `records` in the response.
     records: &'a str,
-    /// Part of the reason.
+    /// A part of the expected reason.
     detail: &'a str,
-    /// The status of `GET /health/ready?for=records`.
+    /// The expected status of `GET /health/ready?for=records`.
     status: u16,
 }
 
@@ -32,7 +33,7 @@ fn is_said(node: &Service, records: &str) -> Option<()> {
     (node.get("/health/ready").json()["records"] == records).then_some(())
 }
 
-/// Asserts that every answer about the records of the node is as expected.
+/// Reads the readiness over and over, and asserts that every response is as expected.
 #[track_caller]
 fn assert_each_answer(node: &Service, expected: &Expected<'_>) {
     let Expected {
@@ -41,7 +42,8 @@ fn assert_each_answer(node: &Service, expected: &Expected<'_>) {
         status,
     } = expected;
     for poll in 0..POLLS {
-        // On a busy machine etcd may not answer in time, and then every answer says that instead.
+        // Retry if etcd does not respond in time, which is possible on a busy machine. All
+        // responses then report that instead.
         let (ready, for_records, ended) = until("etcd answers in time", || {
             let ready = node.get("/health/ready");
             let for_records = node.get("/health/ready?for=records");
@@ -65,7 +67,7 @@ fn assert_each_answer(node: &Service, expected: &Expected<'_>) {
     }
 }
 
-/// Asserts that a new ledger is refused, and that the response names the cause.
+/// Asserts that creating a ledger is refused, and that the refusal names the cause.
 #[track_caller]
 fn assert_refused(node: &Service, number: u64, slug: &str, detail: &str) {
     let refused = until("etcd answers in time", || {

@@ -1,4 +1,5 @@
-//! The adoption of a node that was far ahead, and the repeated adoption after a restore.
+//! Checks the adoption of a single node that was far ahead of the clock, and a repeated adoption
+//! after etcd was restored.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,13 +17,13 @@ use crate::wall_clock::WallClock;
 use idmint_testing::http1::{Client, post_json, request};
 use idmint_testing::service::{Ended, Home, Service, idmint};
 
-/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
+/// A timeout that is longer than a fenced fleet waits before it mints, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 const DAYS_400: i64 = 400 * 86_400;
 
-/// The number of appends and of numbers of the single node. A row of the fleet has all of these
-/// appends, and more keys than etcd takes in a transaction.
+/// The number of appends, and of numbers, of the single node. With this number, a row of the fleet
+/// has all appends and more keys than etcd accepts in one transaction.
 const RECORDS: usize = 150;
 
 fn adopt(home: &Home, etcd: &EtcdCluster, slots: u32) -> Ended {
@@ -55,7 +56,8 @@ fn a_node_that_was_far_ahead_is_adopted_in_its_own_slot_or_refused_and_the_fleet
         single.send(Signal::TERM);
         single.wait();
     }
-    // Its lanes are the worker numbers of all slots.
+    // The lanes (worker numbers) of this node belong to several slots, so no single slot can wait
+    // for it.
     adopt(&homes[1], &etcd, 4).assert(78, &["far ahead of this clock", "several slots"]);
     assert_eq!(right.get("/health/ready").status, 200);
     let adopted = adopt(&homes[2], &etcd, 4);
@@ -82,7 +84,7 @@ fn a_node_that_was_far_ahead_is_adopted_in_its_own_slot_or_refused_and_the_fleet
     );
 }
 
-/// The records of a single node: a ledger with its events, and numbers.
+/// The records of a single node: a ledger with its events, and the numbers of a series.
 struct Single {
     home: Home,
     ledger: String,
@@ -94,7 +96,7 @@ fn event_name(nth: usize) -> String {
     format!("{nth:0>204}")
 }
 
-/// Appends one event of a long name with the key of its number.
+/// Appends event `nth`, which has a long name. The idempotency key contains `nth`, too.
 fn append_long(node: &Service, ledger: &str, nth: usize) -> Value {
     let body =
         json!({ "ledger": ledger, "events": [{ "event": event_name(nth), "entities": {} }] });
@@ -103,7 +105,7 @@ fn append_long(node: &Service, ledger: &str, nth: usize) -> Value {
     answer.json()["ids"].take()
 }
 
-/// Makes a number void, and returns the status of the response.
+/// Voids a number, and returns the status of the response.
 fn void(node: &Service) -> u16 {
     let reason = r#"{"reason":"cancelled"}"#;
     let void = post_json("/numbers/inv/2/void", "", reason);
@@ -134,7 +136,7 @@ impl Single {
     }
 }
 
-/// The procedure of docs/FLEET.md after a restore to before an adoption.
+/// Follows the procedure in docs/FLEET.md for a restore to a time before an adoption.
 #[test]
 fn after_a_restore_to_before_an_adoption_all_records_of_the_node_come_back() {
     let single = Single::new();
@@ -144,7 +146,8 @@ fn after_a_restore_to_before_an_adoption_all_records_of_the_node_come_back() {
     adopt(&single.home, &etcd, 4).assert(0, &[]);
     let home = Home::new();
     let first = node(&home, &etcd, 4);
-    // Callers retry requests of the single node, so its first rows are in the journal.
+    // Repeat requests that the single node has answered. The first rows of the single node are
+    // therefore in the journal of this node, its local copy of its commits.
     assert_eq!(append_long(&first, ledger, 0), single.events[0]);
     assert_eq!(number(&first, "o0"), single.numbers[0]);
     let new: Vec<_> = ["new0", "new1", "new2"]

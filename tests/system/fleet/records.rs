@@ -1,5 +1,5 @@
-//! On a real etcd, appends to one ledger share transactions, and reports of one conjunction at
-//! three nodes get one id.
+//! Checks records on a real etcd. Several appends to one ledger must share a transaction, and
+//! reports of one conjunction at three nodes must get the same id.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use idmint_testing::service::LONG;
 
 const CALLERS: usize = 120;
 
-/// Three nodes, each with its own etcd client.
+/// Three nodes, each with its own client of etcd.
 struct Nodes {
     keepers: [Arc<RecordWriterHandle>; 3],
     records: Arc<dyn RecordStore>,
@@ -54,7 +54,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the whole chain of a ledger.
+    /// Reads the whole chain of a ledger.
     fn chain(&self, ledger: LedgerId) -> Vec<Link> {
         self.records.chain(ledger, None, usize::MAX).unwrap()
     }
@@ -97,7 +97,8 @@ fn request(ledger: LedgerId, key: &str) -> LedgerRequest {
     }
 }
 
-/// Appends with the same key until the append is acknowledged, at the next node each time.
+/// Appends an event with the idempotency key `key` until the append is acknowledged. Uses the next
+/// node for each attempt.
 async fn append_until_acknowledged(
     nodes: &Nodes,
     ledger: LedgerId,
@@ -123,8 +124,8 @@ async fn append_until_acknowledged(
     unreachable!("a loop without an end")
 }
 
-/// Starts callers that append one event after another, `count` in all. Returns the keys with their
-/// acknowledged ids.
+/// Starts callers that append one event after another, `count` events in total. Returns each
+/// idempotency key with the id that was acknowledged.
 fn append_for(
     runtime: &Runtime,
     nodes: &Arc<Nodes>,
@@ -146,8 +147,8 @@ fn append_for(
     (0..CALLERS).map(caller).collect()
 }
 
-/// Asserts that the chain contains every acknowledged append once, under its acknowledged id, and
-/// no other event.
+/// Asserts that the chain contains each acknowledged append exactly once with its acknowledged id,
+/// and no other event.
 fn assert_exact(nodes: &Nodes, ledger: LedgerId, acknowledged: Vec<(String, EventId)>) {
     let chain = nodes.chain(ledger);
     let ids = chain.iter().map(|link| link.id);
@@ -182,7 +183,8 @@ fn appends_to_one_ledger_share_transactions() {
             keepers: [one, ..],
             records,
         } = Nodes::on(&cluster);
-        // All callers use one node, because several nodes would contend for the head.
+        // All callers use the same node, because several nodes would compete for the head (last
+        // event) of the ledger.
         let nodes = Arc::new(Nodes {
             keepers: [Arc::clone(&one), Arc::clone(&one), one],
             records,
@@ -208,7 +210,7 @@ fn appends_to_one_ledger_share_transactions() {
     }
 }
 
-/// Returns the database size of the first member, in bytes.
+/// Returns the size of the first member's database in bytes.
 fn bytes_of(cluster: &EtcdCluster) -> u64 {
     let status = cluster.etcdctl(&["endpoint", "status", "--write-out=json"]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
@@ -232,7 +234,7 @@ fn reports_of_one_conjunction_get_one_id_on_whatever_node_they_arrive() {
         .compile(preset.name)
         .unwrap();
     let minter = Arc::new(GroupedMinter::new(Arc::new(format), PairOrder::Reported));
-    // 32 concurrent reports of one conjunction, at most 0.8 s apart.
+    // Send 32 concurrent reports of one conjunction. Their times differ by at most 0.8 s.
     let report = |object: u64, at: i128| {
         let tca = UnixTime::from_nanos(1_900_000_000_000_000_000 + (at - 16) * 25_000_000);
         let sent_report = SentReport::new(Report::new(tca, object, 100_000).unwrap());

@@ -1,4 +1,5 @@
-//! Events that an etcd restored from a backup has lost come back from the journals of its nodes.
+//! Checks that events which etcd has lost in a restore are recovered from the journals of the
+//! nodes. A journal is a node's local copy of its commits.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,10 +19,10 @@ use idmint_testing::service::{Ended, Home, Service, until};
 
 const SLOTS: u32 = 4;
 
-/// The number of callers that request numbers in the meantime.
+/// The number of callers that request numbers meanwhile.
 const NUMBER_CALLERS: usize = 6;
 
-/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
+/// A timeout that is longer than a fenced fleet waits before it mints, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 fn fence(home: &Home, journals: &[&Path]) -> Ended {
@@ -54,7 +55,7 @@ pub(super) fn exchange(
     })
 }
 
-/// Creates a ledger of one event.
+/// Creates a ledger with one event.
 pub(super) fn create(service: &Service, key: &str) -> Answer {
     exchange(
         service,
@@ -86,8 +87,8 @@ pub(super) fn wait_for_renewals(nodes: &[Service]) {
     }
 }
 
-/// Restores etcd under nodes whose callers do not stop, fences the fleet as docs/FLEET.md
-/// prescribes, and lets the callers go on.
+/// Restores etcd while callers use the nodes, fences the fleet as docs/FLEET.md prescribes, and
+/// waits until the callers have made progress. Etcd is down for the time `away`.
 fn restore_under_appenders(away: Duration) {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
@@ -122,8 +123,8 @@ fn restore_under_appenders(away: Duration) {
         go_on(150);
         let snapshot = etcd.save();
         go_on(150);
-        // Kill a node in the middle of appends, one of which it may have committed without a
-        // response. Its callers retry at another node.
+        // Kill a node in the middle of its appends. It may have committed an append whose caller
+        // got no response. Its callers then repeat their appends at another node.
         nodes.pop().expect("there are three").kill();
         places[2].move_to(nodes[0].address());
         numbering.places.move_place(2, nodes[0].address());
@@ -205,7 +206,8 @@ fn restore_under_appenders(away: Duration) {
 
 #[test]
 fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes_while_callers_go_on() {
-    // The shorter the outage, the more likely callers reach etcd before the slots do.
+    // With a short outage, callers are more likely to reach etcd before the nodes have noticed the
+    // restore.
     restore_under_appenders(Duration::ZERO);
     for away in short_or_whole(&[][..], &[4, 20][..]) {
         restore_under_appenders(Duration::from_secs(*away));
@@ -234,8 +236,8 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
             });
         };
         go_on();
-        // The nodes stop with requests in flight. etcd commits these requests, and the nodes see
-        // the responses only when they continue.
+        // Stop the nodes while they have requests in progress. Etcd commits these requests, and the
+        // nodes see the responses only after they continue.
         nodes.iter().for_each(|node| node.send(Signal::STOP));
         std::thread::sleep(Duration::from_millis(50));
         etcd.wipe();
@@ -262,8 +264,8 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
     assert_all_is_kept(&nodes[0], ledgers, seen);
 }
 
-/// The stranger starts above all ids that the nodes may have minted, so ids alone would not keep
-/// the nodes from joining the stranger's fleet.
+/// The new fleet of the stranger begins above all ids that the nodes may have minted. So the ids
+/// alone do not prevent the nodes from joining it.
 #[test]
 fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_of_ledgers_in_it() {
     let mut etcd = EtcdCluster::start(1);
@@ -292,14 +294,14 @@ fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_o
     until_within(LONG, "the stranger mints", || {
         (stranger.get("/health/ready").status == 200).then_some(())
     });
-    // Another node starts again, with nothing but its files.
+    // Start the other node again, so that it knows only its files.
     nodes.pop().expect("there are two").kill();
     nodes.push(starting(&homes[1], &etcd, SLOTS));
     until("it has looked", || {
         (nodes[1].metric("idmint_coordinator_regressed") == 1.0).then_some(())
     });
     let target = format!("/ledgers/{ledger}/ids");
-    // The control case: the stranger's fleet does not contain the ledger.
+    // For comparison, check that the stranger's fleet does not contain the ledger.
     assert_eq!(stranger.get(&target).status, 404);
     for _ in 0..20 {
         for node in &nodes {
@@ -347,7 +349,7 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     until_within(LONG, "it notices", || {
         (node.metric("idmint_coordinator_regressed") == 1.0).then_some(())
     });
-    // The operator fences in haste, without the journal.
+    // The operator fences too early, without the journal.
     let fenced = fence(&home, &[]);
     fenced.assert(0, &[]);
     assert!(

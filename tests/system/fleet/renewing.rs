@@ -1,4 +1,4 @@
-//! Certificates for etcd that are renewed on disk while a node runs.
+//! Checks that a node uses renewed certificates for etcd while it runs.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use idmint_testing::service::{Home, Service, idmint, run, until};
 const DAY: Duration = Duration::from_hours(24);
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// Asks for the number of a key, and returns the status of the response.
+/// Requests a number with the idempotency key `key`, and returns the status of the response.
 fn number(service: &Service, key: &str) -> u16 {
     let headers = format!("idempotency-key: {key}\r\n");
     let ask = request("POST /numbers/invoices", &headers, "");
@@ -46,7 +46,7 @@ fn renewed_certificates_for_etcd_are_used_without_a_restart() {
     ];
     let mut cluster = EtcdCluster::start_with(1, "https", &etcd, &etcdctl);
 
-    // The certificate of the node has ended, so etcd refuses the node.
+    // The node's certificate has expired, so etcd refuses the node.
     renew(&old, "node", yesterday);
     let tls = format!(
         "etcd.ca = '{}'\netcd.certificate = '{}'\netcd.key = '{}'\n",
@@ -68,7 +68,7 @@ fn renewed_certificates_for_etcd_are_used_without_a_restart() {
     });
     run(idmint(&["check", "--config", &config])).assert(0, &[]);
 
-    // The authority is replaced, and etcd restarts with certificates that it signed.
+    // Replace the certificate authority, and restart etcd with certificates of the new authority.
     for name in ["etcd", "etcdctl"] {
         renew(&new, name, next_year);
     }
@@ -76,7 +76,8 @@ fn renewed_certificates_for_etcd_are_used_without_a_restart() {
     cluster.kill(0);
     cluster.restart(0);
     cluster.wait_until_writable();
-    // Control: the node trusts the new authority now, but its own certificate is of the old one.
+    // For comparison, the request is still refused. The node already trusts the new authority, but
+    // its own certificate is from the old one.
     assert_eq!(number(&node, "two"), 503);
     renew(&new, "node", next_year);
     until("a number is given", || {

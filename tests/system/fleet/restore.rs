@@ -1,4 +1,5 @@
-//! An etcd that is restored from a backup under minting nodes, and the fence after the restore.
+//! Checks what nodes do when etcd is restored from a backup while they mint, and what a fence then
+//! changes.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use idmint_testing::service::{Home, Service, until};
 
 const SLOTS: u32 = 4;
 
-/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
+/// A timeout that is longer than a fenced fleet waits before it mints, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 fn is_regressed(node: &Service) -> bool {
@@ -63,7 +64,7 @@ fn nodes_of_a_restored_etcd_refuse_until_it_is_fenced_and_no_id_is_minted_twice(
         let refused = Client::connect(node.address()).exchange(post_json("/ledgers", "", event));
         assert_eq!(refused.status, 503, "{}", refused.text());
     }
-    // A restarted node learns of the regression from its file.
+    // Restart a node. It must know from its own file that etcd has lost data.
     two.send(Signal::TERM);
     two.wait();
     let two = starting(&homes[1], &etcd, SLOTS);

@@ -1,6 +1,6 @@
-//! A rolling restart: each node of a fleet is ended and started again in turn, while callers use
-//! any ready node. No caller notices. `OLDER_PROGRAM` names a program of an earlier version, which
-//! then alternates with the present one on each node.
+//! A rolling restart of a fleet: each node in turn is ended and started again, while callers use
+//! any node that is ready. No caller may notice. If `OLDER_PROGRAM` names a program of an earlier
+//! version, each node alternates between that program and the present one.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -25,10 +25,11 @@ const SLOTS: u32 = 8;
 const CALLERS: usize = 3;
 const APPENDERS: usize = 2;
 
-/// A time longer than a balancer needs to see that a node is no longer ready.
+/// The setting that delays a node's shutdown. The delay is longer than the balancer needs to notice
+/// that a node is no longer ready.
 const SETTINGS: &str = "http.drain_delay = '2s'";
 
-/// The state of a balancer: the address of each node, and its readiness at the last check.
+/// The state of a load balancer: the address of each node, and its readiness at the last check.
 #[derive(Default)]
 struct Balancer {
     nodes: RwLock<BTreeMap<usize, (SocketAddr, bool)>>,
@@ -37,7 +38,7 @@ struct Balancer {
 }
 
 impl Balancer {
-    /// Checks repeatedly whether each node is ready.
+    /// Starts a task that keeps checking whether each node is ready.
     fn watch(self: Arc<Balancer>) -> JoinHandle<()> {
         thread::spawn(move || {
             while !self.is_over.load(Ordering::Relaxed) {
@@ -73,8 +74,8 @@ impl Balancer {
             .collect()
     }
 
-    /// Starts a caller that mints without a pause, on connections that it keeps until their node
-    /// closes them.
+    /// Starts a caller that mints without a pause. It keeps each connection until the node closes
+    /// it.
     fn call(self: Arc<Balancer>, number: usize) -> JoinHandle<Minted> {
         thread::spawn(move || {
             let (mut minted, mut kept) = (Minted::default(), BTreeMap::new());
@@ -115,7 +116,7 @@ fn is_ready(address: SocketAddr) -> bool {
     asked.is_some_and(|answer| answer.status == 200)
 }
 
-/// Mints once. Returns `true` if the node keeps the connection open.
+/// Mints once on the connection. Returns `true` if the node keeps the connection open.
 fn mint(client: &mut Client, minted: &mut Minted) -> bool {
     client.send(request(
         "POST /ids/snowflake?count=200",
@@ -140,15 +141,15 @@ fn mint(client: &mut Client, minted: &mut Minted) -> bool {
     }
 }
 
-/// Returns the program of a round. All nodes begin with the older program, get the present one node
-/// by node, and then the older one again.
+/// Returns the program that the nodes get in a round. All nodes start with the older program. They
+/// then get the present one, node by node, and then the older one again.
 fn program(older: Option<&OsStr>, round: usize) -> &OsStr {
     older
         .filter(|_| round.is_multiple_of(2))
         .unwrap_or(OsStr::new(env!("CARGO_BIN_EXE_idmint")))
 }
 
-/// Starts a node of this program, and waits until it is ready.
+/// Starts a node with this program, and waits until it is ready.
 fn node_of(program: &OsStr, home: &Home, etcd: &EtcdCluster) -> Service {
     let present = serve(home, &etcd.endpoints(), SLOTS, SETTINGS);
     let mut command = Command::new(program);
@@ -161,7 +162,8 @@ fn node_of(program: &OsStr, home: &Home, etcd: &EtcdCluster) -> Service {
     service
 }
 
-/// Returns the older program if one is named, and asserts that it differs from the present one.
+/// Returns the older program if `OLDER_PROGRAM` names one. Asserts that it differs from the present
+/// one.
 fn older_program() -> Option<OsString> {
     let older = std::env::var_os("OLDER_PROGRAM")?;
     let is_same = fs::read(&older).expect("it can be read") == fs::read(program(None, 0)).unwrap();
@@ -180,7 +182,7 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
         .iter()
         .map(|home| node_of(program(older, 0), home, &etcd))
         .collect();
-    // Wait until enough time is reserved for batches, because a new node has too little.
+    // Wait until each node has reserved enough time for batches. A new node has too little.
     let is_warm = |node: &Service| node.metric("idmint_horizon_remaining_seconds") > 1.0;
     until("time is reserved", || {
         nodes.iter().all(is_warm).then_some(())

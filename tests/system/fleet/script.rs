@@ -1,5 +1,5 @@
-//! `make fleet`, with the program of these tests: the output of its script, and the experiment that
-//! docs/FLEET.md suggests.
+//! Checks `make fleet`, using the program of these tests: the output of its script, and the
+//! experiment that docs/FLEET.md suggests.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,11 +22,11 @@ use idmint_testing::service::{LONG, until};
 const NODES: [&str; 2] = ["node-1", "node-2"];
 const MEMBERS: [&str; 3] = ["m1", "m2", "m3"];
 
-/// A lock for the ports of the demo fleet, because only one such fleet can run at a time.
+/// A lock for the fixed ports of the demo fleet. Only one demo fleet can run at a time.
 static PORTS: Mutex<()> = Mutex::new(());
 
-/// The running script and its output lines. Dropping the value ends all processes that the script
-/// started.
+/// The running script, with the lines that it prints. Dropping this value ends all processes that
+/// the script has started.
 struct Script {
     child: Child,
     said: Receiver<String>,
@@ -35,7 +35,8 @@ struct Script {
 impl Script {
     fn start(folder: &Path, nodes: usize) -> Script {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/fleet/run");
-        // A test run in the background inherits an ignored SIGINT, which a shell cannot trap.
+        // Reset SIGINT to its default. A test that runs in the background inherits an ignored
+        // SIGINT, and a shell cannot handle a signal that was ignored at its start.
         let mut run = Command::new("env");
         run.arg("--default-signal=INT")
             .arg(script)
@@ -60,7 +61,7 @@ impl Script {
         line
     }
 
-    /// Waits for the line that reports this process as ready, and returns its process id and
+    /// Waits for the line that says that the process `name` is ready. Returns its process id and
     /// address.
     fn next_ready(&self, name: &str) -> Running {
         let line = self.next();
@@ -84,7 +85,7 @@ impl Drop for Script {
     }
 }
 
-/// A running node or etcd member.
+/// A running process of the script, which is a node or an etcd member.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     pid: Pid,
@@ -100,7 +101,7 @@ fn mint(node: &Running) -> String {
     answer.json()["ids"][0].as_str().unwrap().to_owned()
 }
 
-/// Writes the name letter by letter, with pauses longer than the script waits for a line.
+/// Writes the name letter by letter. The pauses are longer than the script waits for a line.
 fn type_slowly(start: &Path, name: &str) {
     let mut start = File::options().write(true).open(start).unwrap();
     for letter in format!("{name}\n").bytes() {
@@ -139,7 +140,8 @@ fn whatever_is_killed_of_the_fleet_to_try_out_is_said_and_comes_back_and_ctrl_c_
         if name == "m2" {
             type_slowly(&folder.path().join("start"), name);
         } else {
-            // The documented command runs in another terminal, and so in another folder.
+            // Run the documented command in another folder, because a user runs it in another
+            // terminal.
             let typed = Command::new("bash")
                 .arg("-c")
                 .arg(command)
@@ -158,8 +160,8 @@ fn whatever_is_killed_of_the_fleet_to_try_out_is_said_and_comes_back_and_ctrl_c_
         running.insert(name, again);
         ids.extend(NODES.iter().map(|node| mint(&running[node])));
     }
-    // The script reports the exit code of a process that ends by itself, for instance after a
-    // signal that it handles.
+    // The script must report the exit code of a process that ends by itself, for example after a
+    // signal.
     kill_process(running["node-1"].pid, Signal::TERM).unwrap();
     assert!(script.next().contains(", has ended with exit code 0; "));
     let count = ids.len();

@@ -1,4 +1,4 @@
-//! `idmint fleet status` for real nodes on real etcd members.
+//! Checks `idmint fleet status` with real nodes and real etcd members.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,14 +16,15 @@ use idmint_testing::service::{Ended, Home, Service, idmint, run, until};
 
 const SLOTS: u32 = 4;
 
-/// A timeout that is longer than a node needs to notice a regression, on a slow machine.
+/// A timeout that is longer than a node needs to notice that etcd has lost data, even on a slow
+/// machine.
 const LONG: Duration = Duration::from_secs(240);
 
 fn status(home: &Home, more: &[&str]) -> Ended {
     status_by(home, home, more)
 }
 
-/// Runs the command with the configuration of one node and the data folder of another.
+/// Runs `idmint fleet status` with the configuration of `config` and the data folder of `folder`.
 fn status_by(config: &Home, folder: &Home, more: &[&str]) -> Ended {
     let config = config.path("idmint.toml");
     let mut command = idmint(&["fleet", "status", "--config", config.to_str().unwrap()]);
@@ -33,7 +34,7 @@ fn status_by(config: &Home, folder: &Home, more: &[&str]) -> Ended {
     run(command)
 }
 
-/// Asserts the exit code, and that the output contains all `words`.
+/// Asserts that a command ended with exit code `code`, and that its output contains all `words`.
 #[track_caller]
 fn assert_says(ended: &Ended, code: i32, words: &[&str]) {
     assert_eq!(
@@ -119,7 +120,8 @@ fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_o
         });
     }
     assert_says(&status_by(&homes[0], &homes[2], &[]), 0, &["all is well"]);
-    // A node writes its high-water marks when it ends.
+    // End a node, because it writes its high-water marks (the highest revisions and times that it
+    // has seen) when it ends.
     two.send(Signal::TERM);
     two.wait();
 
@@ -178,7 +180,7 @@ fn a_clock_that_is_ahead_is_told_and_a_slow_way_to_etcd_is_no_clock_that_is_wron
                 "all are of this machine: {}",
                 slow.out
             );
-            // etcd may not answer at all while the link is stalled.
+            // Retry, because etcd may not respond at all while the link is stalled.
             looks += u32::from(slow.out.contains("clock at most "));
             (looks == 3).then_some(())
         });

@@ -1,5 +1,5 @@
-//! Failures around a fleet of real nodes: revoked leases, an etcd without space, more nodes than
-//! slots.
+//! Checks a fleet of real nodes in three kinds of failure: leases are revoked, etcd has no space,
+//! and there are more nodes than slots.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -50,7 +50,7 @@ fn nodes_whose_leases_are_revoked_every_two_seconds_keep_their_slots_and_fail_no
             .lines()
             .filter(|line| line.len() == 16 && !line.contains(' '))
         {
-            // A node may have revoked the lease itself since.
+            // Ignore a failure, because the node itself may have revoked the lease in the meantime.
             etcd.etcdctl_if_any(&["lease", "revoke", lease]);
             revoked += 1;
         }

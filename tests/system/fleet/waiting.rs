@@ -1,4 +1,5 @@
-//! A node that waits for a slot, on an etcd that was restored and carried on by others.
+//! Checks a node that waits for a slot while etcd is restored. Other nodes have then continued to
+//! write to the restored etcd.
 
 use std::time::Duration;
 
@@ -12,10 +13,11 @@ use idmint_fleet::{Transaction, Write};
 use idmint_testing::http1::{Client, post_json, request};
 use idmint_testing::service::{Home, Service};
 
-/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
+/// A timeout that is longer than a fenced fleet waits before it mints, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
-/// Returns how many of an append and a request for a number are acknowledged.
+/// Sends an append and a request for a number. Returns how many of these two requests were
+/// acknowledged.
 fn acknowledged(node: &Service, ledger: &str, key: &str) -> usize {
     let body = format!(r#"{{"ledger":"{ledger}","events":[{{"event":"x","entities":{{}}}}]}}"#);
     let headers = format!("idempotency-key: {key}\r\n");
@@ -29,7 +31,8 @@ fn acknowledged(node: &Service, ledger: &str, key: &str) -> usize {
 
 #[test]
 fn a_node_without_a_slot_writes_nothing_to_a_restored_etcd_that_others_have_carried_on() {
-    // The control is a revision that others have not carried past what the node has seen.
+    // Run twice. In the second run, other nodes continue to write until etcd has a higher revision
+    // than the waiting node has seen. In the first run, they do not write, for comparison.
     for others in [0, 300] {
         let mut etcd = EtcdCluster::start(1);
         let homes: [Home; 2] = std::array::from_fn(|_| Home::new());

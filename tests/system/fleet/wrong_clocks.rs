@@ -1,4 +1,4 @@
-//! One wrong clock, of a node or of the operator, on a real etcd.
+//! Checks a single wrong clock, of a node or of the operator's machine, on a real etcd.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::wall_clock::WallClock;
 use idmint_testing::http1::{Client, request};
 use idmint_testing::service::{Home, Service, until};
 
-/// A timeout that is longer than the lead of a fence's floor, on a slow machine.
+/// A timeout that is longer than a fenced fleet waits before it mints, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
 /// Creates a ledger, and returns its id.
@@ -27,7 +27,7 @@ pub(super) fn append(node: &Service, ledger: &str, key: &str) -> serde_json::Val
     answer.json()["ids"].take()
 }
 
-/// Requests a number of one series.
+/// Requests a number of a series, and returns it.
 pub(super) fn number(node: &Service, key: &str) -> serde_json::Value {
     let headers = format!("idempotency-key: {key}\r\n");
     let answer = until("it is answered", || {
@@ -45,7 +45,8 @@ fn renewals(node: &Service) -> f64 {
 
 #[test]
 fn a_process_that_has_held_several_slots_counts_as_one_clock_and_stops_nobody() {
-    // The control is a clock that is ahead by less than nodes may differ.
+    // Run twice. In the first run, the clock is ahead by less than the clocks of nodes may differ,
+    // for comparison.
     for ahead_s in [3, 30] {
         let etcd = EtcdCluster::start(1);
         let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
@@ -57,7 +58,7 @@ fn a_process_that_has_held_several_slots_counts_as_one_clock_and_stops_nobody() 
         let before = until("of two clocks nobody knows which is right", || {
             slot_of(&ahead)
         });
-        // The right node has then seen several clock readings of that slot.
+        // The node with the right clock has now seen several clock readings of that slot.
         until_within(LONG, "both have renewed", || {
             (renewals(&ahead) >= 6.0 && renewals(&right) >= 6.0).then_some(())
         });
@@ -115,7 +116,7 @@ fn a_fence_on_a_machine_whose_clock_is_behind_is_refused_and_no_id_is_minted_twi
             &["the clock of this machine shows", "--trust-this-clock"],
         );
     }
-    // The control is a clock that is right.
+    // For comparison, fence again with the right clock.
     let fenced = fence(0);
     fenced.assert(0, &[]);
     assert!(
@@ -135,7 +136,7 @@ fn a_fence_on_a_machine_whose_clock_is_behind_is_refused_and_no_id_is_minted_twi
 
 #[test]
 fn after_a_fence_that_lowers_a_far_floor_a_later_restore_keeps_what_was_acknowledged_since() {
-    // The control is a founder whose clock is right.
+    // Run twice. In the first run, the clock of the first node is right, for comparison.
     for ahead_s in [0, 400 * 86_400] {
         let mut etcd = EtcdCluster::start(1);
         let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
@@ -168,7 +169,7 @@ fn after_a_fence_that_lowers_a_far_floor_a_later_restore_keeps_what_was_acknowle
         until_within(LONG, "it notices", || {
             (node.metric("idmint_coordinator_regressed") == 1.0).then_some(())
         });
-        // Without a journal, so that the first five are lost.
+        // Fence without the journal, so that the first five records are lost.
         trusting(&files[1..]).assert(0, &[]);
         until_within(LONG, "the numbers are resumed", || {
             let line = "POST /numbers/inv/resume?from=2";

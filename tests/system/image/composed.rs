@@ -1,5 +1,5 @@
-//! The image built by `Dockerfile`, and the services of `docker-compose.yml` and
-//! `docker-compose.fleet.yml`, under names that only this test uses.
+//! Builds the image of `Dockerfile`, and runs the services of `docker-compose.yml` and
+//! `docker-compose.fleet.yml`. All names are used only by this test.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -37,13 +37,13 @@ fn succeed(command: &mut Command) -> String {
         .to_owned()
 }
 
-/// Runs docker, which must succeed, and returns its output.
+/// Runs docker with these arguments, and returns its output. The command must succeed.
 #[track_caller]
 pub(super) fn docker(args: &[&str]) -> String {
     succeed(Command::new("docker").args(args))
 }
 
-/// Runs docker. Returns `true` if it succeeds.
+/// Runs docker with these arguments. Returns `true` if the command succeeds.
 pub(super) fn docker_succeeds(args: &[&str]) -> bool {
     output_of(Command::new("docker").args(args))
         .status
@@ -60,27 +60,29 @@ fn stand_ins(action: &str) -> Command {
     let mut command =
         Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/image/stand-ins"));
     command.arg(action);
-    // With IMAGE_COMPILES=1 the program is compiled in the image, as in `make torture`.
+    // Copy the program of this build into the image. With `IMAGE_COMPILES=1`, as in `make torture`,
+    // the program is compiled in the image instead.
     if std::env::var_os("IMAGE_COMPILES").is_none() {
         command.env("PREBUILT", env!("CARGO_BIN_EXE_idmint"));
     }
     command
 }
 
-/// The services of both files. Dropping the value removes their containers, volumes and images.
+/// The services of both Compose files. Dropping this value removes their containers, volumes and
+/// images.
 pub(super) struct Composed {
     name: String,
 }
 
 impl Composed {
-    /// Builds the image, from base images on this machine or from stand-ins for them.
+    /// Builds the image. Its base images must be on this machine, or stand-ins are used for them.
     pub(super) fn build() -> Composed {
         succeed(&mut stand_ins("make"));
         let composed = Composed {
             name: format!("idmint-test-{}", std::process::id()),
         };
-        // Optimization would take half of the build time, and the speed of the program does not
-        // matter here.
+        // Compile without optimization, which would take half of the build time. The speed of the
+        // program does not matter here.
         let unoptimised = [
             "CARGO_PROFILE_RELEASE_OPT_LEVEL=0",
             "CARGO_PROFILE_RELEASE_LTO=off",
@@ -106,7 +108,7 @@ impl Composed {
 
     fn command(&self) -> Command {
         let mut command = Command::new("docker-compose");
-        // Port 0 publishes on any free port.
+        // Port 0 publishes the service on any free port.
         command
             .env("COMPOSE_PROJECT_NAME", &self.name)
             .env("IMAGE", &self.name)
@@ -126,7 +128,7 @@ impl Composed {
         succeed(self.command().args(["--file", FLEET]).args(args))
     }
 
-    /// Returns the container of a service.
+    /// Returns the container in which a service runs.
     pub(super) fn container(&self, service: &str) -> String {
         let label = |name: &str, value: &str| format!("label=com.docker.compose.{name}={value}");
         let (project, service) = (label("project", &self.name), label("service", service));
@@ -190,9 +192,10 @@ impl Drop for Composed {
                 printed(&output_of(Command::new("docker").args(["logs", &alone])))
             );
         }
-        // This container exists only if a test has failed.
+        // This container still exists only if a test has failed.
         output_of(Command::new("docker").args(["rm", "--force", "--volumes", &alone]));
-        // Report resources that could not be removed, but keep the panic of an earlier failure.
+        // Print what could not be removed. Do not panic here, so that the panic of a failed test is
+        // kept.
         let down = output_of(self.of_both().args(["down", "--volumes", "--timeout", "0"]));
         let image = output_of(Command::new("docker").args([
             "image",

@@ -1,5 +1,5 @@
-//! The fleet of `docker-compose.fleet.yml`, with nginx in front. Each node and each etcd member is
-//! killed in turn while callers mint.
+//! Checks the fleet of `docker-compose.fleet.yml` with nginx in front of it. Each node and each
+//! etcd member is killed in turn while callers mint.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use idmint_testing::service::until;
 const NODES: [&str; 3] = ["idmint-1", "idmint-2", "idmint-3"];
 const MEMBERS: [&str; 3] = ["etcd-1", "etcd-2", "etcd-3"];
 
-/// A timeout that is longer than the founding of a fleet.
+/// A timeout that is longer than creating a fleet takes.
 const FIRST_START: Duration = Duration::from_secs(240);
 
-/// A time longer than the election of another leader.
+/// A duration that is longer than the election of another leader.
 const AFTER_A_KILL: Duration = Duration::from_secs(2);
 
 pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
@@ -68,7 +68,7 @@ pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
     assert!(cut <= NODES.len() * CLIENTS);
 }
 
-/// Checks a restart of nginx while a node is down. Docker's DNS does not resolve the name of a
+/// Asserts that nginx starts while a node is down. Docker's DNS does not resolve the name of a
 /// stopped container.
 fn assert_nginx_starts_while_a_node_is_down(composed: &Composed) {
     let down = composed.container(NODES[0]);

@@ -1,5 +1,5 @@
-//! The image in operation: its contents, the requests that it refuses, and that it repeats no id
-//! when it is killed.
+//! Checks the image in operation: its contents, the requests that it refuses, and that it mints no
+//! id twice when it is killed.
 
 mod composed;
 mod fleet;
@@ -19,13 +19,13 @@ use idmint_testing::ids::assert_no_id_twice;
 use idmint_testing::load::{End, Load, fresh_callers, into_received};
 use idmint_testing::service::{Home, idmint, run, until};
 
-/// The number of kills of each kind. Kills by the engine alternate with kills of the process, after
-/// which the restart policy applies.
+/// The number of kills of each kind. Docker kills the container and the test kills its process, in
+/// turn. After the second kind of kill, Docker's restart policy applies.
 const KILLS: u32 = 3;
 
 const UNDER_LOAD: Duration = Duration::from_millis(700);
 
-/// The paths that the engine adds to every container.
+/// The paths that Docker adds to every container.
 const ENGINES_OWN: [&str; 5] = [".dockerenv", "dev/", "etc/", "proc/", "sys/"];
 
 #[test]
@@ -51,7 +51,7 @@ fn the_image_mints_as_compose_runs_it_alone_and_in_a_fleet_and_repeats_no_id_whe
         (health == "healthy").then_some(())
     });
 
-    // SIGTERM drains the service.
+    // Check that SIGTERM drains the service, which then exits with the code 0.
     let container = composed.container("idmint");
     composed.compose(&["stop", "idmint"]);
     assert_eq!(
@@ -62,8 +62,8 @@ fn the_image_mints_as_compose_runs_it_alone_and_in_a_fleet_and_repeats_no_id_whe
     fleet::assert_no_kill_is_noticed(&composed);
 }
 
-/// Returns the paths in the image, except for those that the engine adds to every container. A
-/// folder ends with a slash.
+/// Returns the paths in the image, except for those that Docker adds to every container. The path
+/// of a folder ends with a slash.
 fn listing_of(image: &str) -> Vec<String> {
     let home = Home::new();
     let archive = home.path("image.tar");
@@ -104,8 +104,8 @@ fn assert_holds_only_the_program_and_the_c_library(image: &str) {
     );
 }
 
-/// Asserts that the image of `make release`, which is made without an engine, equals the image of
-/// `Dockerfile`.
+/// Asserts that the image of `make release` is equal to the image of `Dockerfile`. `make release`
+/// packs its image without Docker.
 fn assert_the_packed_image_is_the_same(built: &str) {
     let home = Home::new();
     let name = format!("{built}:packed");
@@ -167,8 +167,8 @@ fn assert_refuses_to_be_public_unless_told_so(image: &str) {
     );
 }
 
-/// Asserts that the image serves with tokens. With tokens, the operator need not declare the
-/// network trusted.
+/// Asserts that the image starts if tokens are required. The operator then need not state that the
+/// network is trusted.
 fn assert_serves_behind_tokens(image: &str) {
     let home = Home::new();
     let tokens = home.path("tokens.toml");
@@ -229,7 +229,8 @@ fn assert_serves_behind_tokens(image: &str) {
     docker(&["rm", "--force", "--volumes", &container]);
 }
 
-/// Reads the rights from the kernel, not from the compose file.
+/// Asserts that the container has no special rights. The rights are read from the kernel and not
+/// from the Compose file.
 fn assert_has_no_rights(composed: &Composed) {
     let process = docker(&[
         "inspect",
@@ -278,8 +279,8 @@ fn assert_repeats_no_id(composed: &Composed) {
         std::thread::sleep(UNDER_LOAD);
         let container = composed.container("idmint");
         if kill % 2 == 0 {
-            // The engine treats `docker kill` as an operator's decision, and so does not restart
-            // the container itself.
+            // Start the container again, because Docker does not restart a container after `docker
+            // kill`, which counts as a decision of the operator.
             docker(&["kill", &container]);
             composed.compose(&["up", "--detach"]);
         } else {
@@ -301,8 +302,8 @@ fn assert_repeats_no_id(composed: &Composed) {
     assert!(ids.iter().all(|count| *count > 100), "{ids:?}");
 }
 
-/// Kills the process as the kernel does when memory runs out. The restart policy then starts it
-/// again.
+/// Kills the process of a container, as the kernel does when memory runs out. Docker's restart
+/// policy then starts the container again.
 fn kill_process_of(container: &str) {
     let process = docker(&["inspect", "--format", "{{.State.Pid}}", container]);
     let starts = || docker(&["inspect", "--format", "{{.RestartCount}}", container]);
@@ -328,7 +329,8 @@ fn ask_prometheus(composed: &Composed, service: &str, path: &str) -> Option<Valu
     (answer.status == 200).then(|| answer.json())
 }
 
-/// Asserts that Compose's Prometheus reaches the service by name and has loaded the rules.
+/// Asserts that the Prometheus of the Compose file reaches the service by its name, and that it has
+/// loaded the rules.
 fn assert_is_scraped(composed: &Composed) {
     let ask = |path: &str| ask_prometheus(composed, "prometheus", path);
     until("Prometheus has scraped it", || {

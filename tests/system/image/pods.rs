@@ -1,6 +1,6 @@
-//! The container of a pod, run by Docker as described in `deploy/kubernetes`: arguments, variables,
-//! probes and rights. Files have the owners and modes that Kubernetes gives them. No cluster is
-//! involved.
+//! Runs the container of a pod with Docker, as `deploy/kubernetes` describes it: with its
+//! arguments, variables, probes and rights. The files have the owners and modes that Kubernetes
+//! would give them. No cluster is needed.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -57,13 +57,13 @@ impl Drop for PackedImage {
     }
 }
 
-/// A running container. Dropping the value removes the container.
+/// A running container. Dropping this value removes the container.
 struct Container {
     name: String,
 }
 
 impl Container {
-    /// Starts the container of a pod with this name, with its files in this folder.
+    /// Starts the container of the pod `pod_name`. Its files are in the folder `home`.
     fn start(image: &PackedImage, documents: &[Value], home: &Home, pod_name: &str) -> Container {
         let (pod, container) = (pod(documents), container(documents));
         let number = |value: &Value| value.as_u64().unwrap().to_string();
@@ -160,8 +160,8 @@ impl Drop for Container {
     }
 }
 
-/// Creates a volume as the kubelet provides it: owned by root and the group of the pod, and
-/// writable for the group.
+/// Creates a volume like those that Kubernetes provides. It belongs to root and to the group of the
+/// pod, which can write to it.
 fn volume(home: &Home, pod: &str, group: u64) -> std::path::PathBuf {
     let folder = home.path(&format!("volume-{pod}"));
     fs::create_dir_all(&folder).unwrap();
@@ -170,8 +170,8 @@ fn volume(home: &Home, pod: &str, group: u64) -> std::path::PathBuf {
     folder
 }
 
-/// Writes the files of the config map and the secrets, owned by root and readable for the group of
-/// the pod.
+/// Writes the files of the config map and the secrets. They belong to root, and the group of the
+/// pod can read them.
 fn hand_over(documents: &[Value], home: &Home) {
     fs::create_dir_all(home.path("etc/config")).unwrap();
     fs::write(
@@ -225,7 +225,7 @@ fn the_pods_of_both_sizes_without_an_etcd_run_as_containers() {
     }
     let minted = docker(&["exec", &alone.name, "/idmint", "mint", "snowflake"]);
     assert!(minted.parse::<u64>().is_ok(), "{minted}");
-    // A pod that ends is restarted with its volume.
+    // Restart the container, as Kubernetes restarts a pod with its volume.
     docker(&["restart", "--time", "45", &alone.name]);
     until("it mints again", || {
         (ask("8080", "POST /ids/snowflake") == Some(200)).then_some(())

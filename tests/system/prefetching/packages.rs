@@ -1,4 +1,4 @@
-//! The packages of the clients, installed in clean environments.
+//! Installs the packages of the clients in clean environments, and uses them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Two services without a common worker number, killed and restarted in turn.
+//! Two services that have no worker number in common. They are killed and restarted in turn.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -16,8 +16,8 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn start() -> Pair {
-        // Bind both ports at once, so that they differ. Both are free again when this function
-        // returns.
+        // Bind both ports at the same time, so that they differ. Both ports are free again when
+        // this function returns.
         let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
         let mut pair = Pair {

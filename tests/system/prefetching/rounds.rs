@@ -1,4 +1,4 @@
-//! A client that mints while one of its two services is killed, round after round.
+//! Checks a client that mints while its two services are killed in turn, round after round.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -10,20 +10,20 @@ pub(crate) const THREADS: usize = 64;
 const IDS_A_ROUND: usize = 100_000;
 pub(crate) const VALIDITY_SECONDS: u64 = 60;
 
-/// The position of the time in a snowflake, which counts milliseconds from 2015 on.
+/// The number of bits below the time in a `snowflake` id. The time counts milliseconds since 2015.
 const TIME_SHIFT: u32 = 22;
 const EPOCH_UNIX_MS: u64 = 1_420_070_400_000;
 
-/// A client whose [`THREADS`] threads mint a fixed number of ids in each round. No id is older than
-/// [`VALIDITY_SECONDS`].
+/// A client that mints a fixed number of ids with [`THREADS`] threads in each round. No id may be
+/// older than [`VALIDITY_SECONDS`].
 pub(crate) trait Minting {
     fn begin(&mut self);
-    /// Reads the records of the round, in the format described in `mod.rs`.
+    /// Reads the records of the current round. `mod.rs` describes their format.
     fn read_records(&mut self, bytes: &mut [u8]);
     fn end(self);
 }
 
-/// A program in another language, with the interface described in `mod.rs`.
+/// A program in another language. `mod.rs` describes its arguments and its output.
 pub(crate) struct Program(Child);
 
 impl Program {
@@ -77,10 +77,10 @@ pub(crate) fn assert_program_mints_while_services_are_killed(program: Command) {
     });
 }
 
-/// Runs rounds in which the client mints while one service is killed, in turn. Asserts that no id
-/// is minted twice, that no id is older than its validity, and that nothing fails.
+/// Mints in rounds, while one of the two services is killed in each round. Asserts that no id is
+/// minted twice, that no id is older than its validity, and that no call fails.
 ///
-/// `IDS_A_ROUND` in the environment overrides the number of ids.
+/// The variable `IDS_A_ROUND` sets the number of ids of a round.
 pub(crate) fn assert_mints_while_services_are_killed<M: Minting>(
     open: impl FnOnce(&str, usize) -> M,
 ) {

@@ -1,4 +1,4 @@
-//! `idmint_client::Ids`, in this process.
+//! Tests the Rust client, `idmint_client::Ids`, in this process.
 
 use std::fs;
 use std::sync::Arc;

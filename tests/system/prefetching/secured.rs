@@ -1,5 +1,5 @@
-//! A service that requires tokens, another one with TLS, and the arguments that a program needs for
-//! both.
+//! A service that requires tokens, a second service with TLS, and the arguments with which a
+//! program uses both.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ pub(crate) struct Secured {
     pub(crate) home: Home,
     wants_tokens: Service,
     speaks_tls: Service,
-    /// A token with all scopes, one that reads, and one that mints.
+    /// Three tokens: one with all scopes, one that can only read, and one that can only mint.
     tokens: [String; 3],
     _home_of_tls: Home,
 }
@@ -54,12 +54,12 @@ impl Secured {
         }
     }
 
-    /// Returns seven arguments:
-    /// - the port of the first service,
-    /// - a token with all scopes, and a token that reads,
-    /// - the port of the second service, and the file of its authority,
-    /// - the first event of a ledger,
-    /// - a token that mints and may not read formats.
+    /// Returns the seven arguments of a program:
+    /// - the port of the first service
+    /// - a token with all scopes, and a token that can only read
+    /// - the port of the second service, and the file with its certificate authority
+    /// - the first event of a ledger
+    /// - a token that can mint, but cannot read formats
     pub(crate) fn arguments(&self) -> [String; 7] {
         let [all, reader, minter] = self.tokens.clone();
         let port = |service: &Service| service.address().port().to_string();

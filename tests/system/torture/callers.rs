@@ -1,4 +1,4 @@
-//! Callers that mint packed ids of all formats in batches of all sizes, and check each id.
+//! Callers that mint ids of all formats as bytes, in batches of all sizes, and check each id.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,51 +16,52 @@ use idmint_testing::http1::{Answer, Client, ReceiveError};
 
 const CALLERS: u64 = 4;
 
-/// The sizes of batches, with equal probability.
+/// The sizes of batches. Callers choose each with the same probability.
 const COUNTS: [u32; 7] = [1, 30, 1_000, 20_000, 100_000, 400_000, 1_000_000];
 
-/// The problems with which a correct node may refuse ids.
+/// The problem types with which a correct node may refuse to mint.
 const REFUSALS: [&str; 5] = [
     "/problems/sequence-exhausted",
     "/problems/horizon-reached",
-    // Only after the test has made the disk fail, shortly before the node ends.
+    // This is allowed only after the test has made the disk fail, shortly before the node ends.
     "/problems/storage-unavailable",
     "/problems/draining",
-    // A node refuses long work beyond its capacity.
+    // A node refuses long work for which it has no capacity.
     "/problems/overloaded",
 ];
 
-/// Running callers.
+/// The callers that run at the moment.
 pub(crate) struct Callers {
     callers: Vec<JoinHandle<Minted>>,
     progress: Vec<Arc<Progress>>,
 }
 
-/// The progress of one caller. The caller writes it, the test reads it. Ordering: `SeqCst`, the
-/// simplest to reason about.
+/// The progress of one caller, which the caller writes and the test reads. Ordering: `SeqCst`,
+/// because it is the simplest to reason about.
 #[derive(Default)]
 struct Progress {
-    /// Twice the number of completed requests, plus one while a request is in flight.
+    /// Twice the number of completed requests, plus one if a request is in progress. The value is
+    /// therefore odd while a request is in progress.
     requests: AtomicU64,
     ids: AtomicU64,
 }
 
-/// The progress of all callers' requests at one moment.
+/// The progress of each caller at one moment.
 pub(crate) struct InFlight(Vec<u64>);
 
-/// The ids that callers received.
+/// The ids that the callers have received.
 #[derive(Debug, Clone)]
 pub(crate) struct Minted {
     pub(crate) runs: Vec<Runs>,
-    /// The number of ids by format.
+    /// The number of ids of each format.
     pub(crate) ids: [u64; FORMATS.len()],
-    /// The number of truncated responses. The complete ids in them are kept as well.
+    /// The number of responses that were cut off. Complete ids in such a response are kept.
     pub(crate) cut: u64,
     pub(crate) refused: BTreeMap<String, u64>,
 }
 
 impl Callers {
-    /// Starts callers that mint these formats. The seed determines their choices.
+    /// Starts callers that mint these formats. Their choices depend only on `seed`.
     pub(crate) fn start(address: SocketAddr, formats: &[usize], seed: u64) -> Callers {
         let mut progress = Vec::new();
         let caller = |number| {
@@ -75,7 +76,7 @@ impl Callers {
         }
     }
 
-    /// Returns the number of ids in complete responses.
+    /// Returns the number of ids in complete responses so far.
     pub(crate) fn ids(&self) -> u64 {
         self.progress
             .iter()
@@ -83,7 +84,7 @@ impl Callers {
             .sum()
     }
 
-    /// Returns the progress of all requests at this moment.
+    /// Returns the progress of each caller at this moment.
     pub(crate) fn in_flight(&self) -> InFlight {
         InFlight(
             self.progress
@@ -93,8 +94,9 @@ impl Callers {
         )
     }
 
-    /// Waits until the callers end with the service. Returns their ids, and the number of requests
-    /// in flight at `moment` that never had a complete response.
+    /// Waits until all callers have ended, which they do when the service ends. Returns their ids,
+    /// and the number of requests that were in progress at `moment` and never got a complete
+    /// response.
     pub(crate) fn join(self, moment: &InFlight) -> (Minted, usize) {
         let mut all = Minted::default();
         for caller in self.callers {
@@ -145,7 +147,7 @@ impl Minted {
         }
     }
 
-    /// Mints one id of this format. Returns the response if it is a refusal.
+    /// Mints one id of this format. Returns the response if the node refused to mint.
     pub(crate) fn mint_one(&mut self, address: SocketAddr, format: usize) -> Option<Answer> {
         let answer = Client::connect(address).exchange(FORMATS[format].request(1));
         if answer.status != 200 {
@@ -155,8 +157,8 @@ impl Minted {
         None
     }
 
-    /// Records the complete ids of a response, or of the part that arrived, and returns their
-    /// number.
+    /// Records the complete ids of a response, which may be cut off. Returns the number of these
+    /// ids.
     pub(crate) fn take(&mut self, format: usize, answer: &Answer) -> u64 {
         let width = answer
             .header("idmint-width")
@@ -169,7 +171,7 @@ impl Minted {
     }
 }
 
-/// Mints until the connection ends.
+/// Mints until the connection is closed.
 fn mint_until_it_ends(
     address: SocketAddr,
     formats: &[usize],
@@ -208,8 +210,8 @@ fn mint_until_it_ends(
                 if refusal.header("connection") == Some("close") {
                     break;
                 }
-                // Pause briefly, because repeated refusals would take time from formats that have
-                // ids.
+                // Pause briefly. Otherwise repeated refusals would take up the time of formats that
+                // can mint.
                 std::thread::sleep(Duration::from_millis(1));
             }
             Err(ReceiveError::Closed(part)) => {

@@ -1,27 +1,27 @@
-//! System calls of a running process that fail from some moment on, as on a broken disk.
+//! Makes system calls of a running process fail, as if its disk had broken.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use idmint_testing::service::{Home, Service, until};
 
-/// The failing operation of the disk.
+/// The operation of the disk that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Broken {
-    /// Syncs fail, so written data may or may not be durable.
+    /// Syncs fail. Data that was written may or may not be durable.
     Sync,
     /// Writes fail.
     Write,
 }
 
-/// strace, which makes the calls of one process fail until the process ends.
+/// An strace that makes the calls of one process fail, until that process ends.
 pub(crate) struct FailingDisk {
     strace: Child,
     home: Home,
 }
 
 impl FailingDisk {
-    /// Attaches strace. After this function returns, the calls of the service fail.
+    /// Attaches strace to the service. When this function returns, the calls of the service fail.
     pub(crate) fn of(service: &Service, broken: Broken) -> FailingDisk {
         let calls = match broken {
             Broken::Sync => "fsync,fdatasync",
@@ -52,7 +52,7 @@ impl FailingDisk {
         fs::read_to_string(self.home.path("said")).unwrap()
     }
 
-    /// Waits until the process has ended, and returns the number of failed calls.
+    /// Waits until the process of the service has ended. Returns the number of calls that failed.
     pub(crate) fn calls_failed(mut self) -> usize {
         until("strace ends with its process", || {
             self.strace.try_wait().unwrap()

@@ -1,22 +1,26 @@
-//! The minted formats: every built-in sequenced format, and six others with different shapes.
+//! The formats that the callers mint: every built-in sequenced format, and six custom formats with
+//! other shapes.
 
 use idmint_testing::http1::request;
 
-/// A format, with properties that are stated by hand.
+/// A format, with its properties as the author of the test states them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tortured {
     pub(crate) name: &'static str,
-    /// The query of a request before the count.
+    /// The query parameters of a request that precede the count.
     pub(crate) query: &'static str,
-    /// The distance between two consecutive ids of the same tick and worker number.
+    /// The difference between two consecutive ids with the same tick and worker number.
     pub(crate) step: u128,
-    /// `true` if each batch increases from its first id to its last.
+    /// `true` if the ids of a batch increase from the first one to the last one.
     pub(crate) increases: bool,
-    /// The largest count of a request. More ids would only exhaust the second or the hour.
+    /// The maximum count of one request. A larger count would only use up all ids of the second or
+    /// the hour.
     pub(crate) count_max: u32,
-    /// `true` if a life may end within the tick in which it began.
+    /// `true` if the ticks are so long that a life of the node may end within the tick in which it
+    /// began.
     pub(crate) has_long_ticks: bool,
-    /// The table of a format that is not built in. Such a format joins some lives after the first.
+    /// The table that defines the format, or `None` if the format is built in. From the second life
+    /// on, some lives have such a format.
     pub(crate) custom: Option<&'static str>,
 }
 
@@ -40,11 +44,11 @@ const fn custom(name: &'static str, table: &'static str, step: u128) -> Tortured
     }
 }
 
-/// The count for a format with few ids in a second.
+/// The maximum count for a format that has few ids per second.
 const FEW: u32 = 200;
 
-/// The count for a format with long ticks: some seconds' worth of each lane. Reservations then run
-/// ahead of the clock, but not by hours.
+/// The maximum count for a format with long ticks. It uses up a few seconds of each lane.
+/// Reservations then get ahead of the clock, but not by hours.
 const LONG_TICK_COUNT_MAX: u32 = 100_000;
 
 pub(crate) const FORMATS: [Tortured; 14] = [
@@ -107,7 +111,7 @@ pub(crate) const FORMATS: [Tortured; 14] = [
         ]"#,
         11,
     ),
-    // The time is below the worker number.
+    // In this format, the time comes after the worker number.
     custom(
         "below",
         r#"tick = "1ms"
@@ -118,7 +122,7 @@ pub(crate) const FORMATS: [Tortured; 14] = [
         ]"#,
         1,
     ),
-    // The sequence is above the time, so the ids of a tick are far apart.
+    // In this format, the sequence comes before the time, so the ids of one tick are far apart.
     Tortured {
         increases: false,
         ..custom(
@@ -132,7 +136,7 @@ pub(crate) const FORMATS: [Tortured; 14] = [
             1 << 56,
         )
     },
-    // A tick of a third of a second, and gaps between the values of all fields.
+    // This format has ticks of a third of a second, and gaps between the values of all fields.
     custom(
         "thirds",
         r#"tick = "1s/3"
@@ -146,13 +150,14 @@ pub(crate) const FORMATS: [Tortured; 14] = [
 ];
 
 impl Tortured {
-    /// Returns the request for `count` packed ids.
+    /// Returns the request for `count` ids as bytes.
     pub(crate) fn request(&self, count: u32) -> String {
         let order = format!("POST /ids/{}?{}count={count}", self.name, self.query);
         request(&order, "accept: application/octet-stream\r\n", "")
     }
 
-    /// Returns the table of the format in a configuration file, or `None` for a built-in format.
+    /// Returns the table that defines the format in a configuration file. Returns `None` if the
+    /// format is built in.
     pub(crate) fn table(&self) -> Option<String> {
         let table = self.custom?;
         Some(format!(

@@ -1,11 +1,11 @@
-//! Ids of all sequenced formats, and of six others, from a node under every kind of fault. Every id
-//! is compared with every other.
+//! Mints ids of all sequenced formats, and of six custom formats, while the node suffers every kind
+//! of fault. Every id is compared with every other one.
 //!
 //! The node is killed, its disk fails, and its wall clock is set back and ahead. Its folder is lost
-//! or restored as documented, and its lanes and formats change. Meanwhile four callers mint packed
-//! ids, up to a million at once. A fault counts only if ids were being minted when it happened.
-//! `TORTURE_IDS` sets the number of ids (default 10^8; `make torture`: 10^9), and `TORTURE_SEED`
-//! determines the lives of the node.
+//! or restored as documented, and its lanes and formats change. Meanwhile, four callers mint ids as
+//! bytes, up to a million per request. A fault counts only if ids were being minted when it
+//! happened. `TORTURE_IDS` sets the number of ids (default 10^8; `make torture`: 10^9), and
+//! `TORTURE_SEED` determines the lives of the node.
 
 pub(crate) mod callers;
 mod failing_disk;
@@ -29,32 +29,33 @@ use idmint_testing::service::{Service, until};
 const IDS: u64 = 100_000_000;
 const SEED: u64 = 1;
 
-/// The minimum number of lives, and the approximate maximum of ids in a life.
+/// The minimum number of lives of the node (from a start to an end). The next constant is the
+/// approximate maximum number of ids in one life.
 const LIVES_MIN: u64 = 54;
 const IDS_OF_LIFE_MAX: u64 = 6_000_000;
 
-/// Every kind of happening must occur this often while ids are minted. Otherwise the node gets more
-/// lives, up to a maximum.
+/// How often each kind of fault or change must happen while ids are minted. If one of them has
+/// happened less often, the node gets more lives, up to a maximum.
 const HAPPENINGS_MIN: u64 = 3;
 const LIVES_MAX: u64 = 4 * LIVES_MIN;
 
-/// The number of ids that shows that ids are being minted before or after an event.
+/// The number of ids that proves that callers were minting before or after an event.
 const SOME_IDS: u64 = 1_000;
 
 const REGRESSIONS: &str = "idmint_clock_regressions_total";
 
-/// A node through all its lives, and the results.
+/// A node with all of its lives, and the results so far.
 struct Torture {
     node: Node,
     tally: Tally,
     minted: Minted,
-    /// The configuration of the previous life, and `true` if ids were minted up to the end of that
-    /// life.
+    /// The configuration of the previous life. The flag is `true` if ids were minted until the end
+    /// of that life.
     before: Option<(Configuration, bool)>,
 }
 
 impl Torture {
-    /// Runs one life, which mints at least `ids` ids.
+    /// Runs one life of the node, in which at least `ids` ids are minted.
     fn live(&mut self, life: &Life, ids: u64) {
         let service = self.begin(life);
         let configuration = &life.configuration;
@@ -97,7 +98,7 @@ impl Torture {
                 fresh.service
             }
             Beginning::FormatChanged => {
-                // Change a built-in format, because every life has the built-in formats.
+                // Change a built-in format, because every life has all built-in formats.
                 let changed =
                     "mint.batch_max = 10_000_000\nformats.twitter.epoch = \"2012-01-01T00:00:00Z\"";
                 let refused =
@@ -120,8 +121,8 @@ impl Torture {
         }
     }
 
-    /// Returns the number of formats with long ticks that mint nothing and report that they wait
-    /// for their next tick.
+    /// Returns the number of formats with long ticks that wait for their next tick. Asserts that
+    /// these formats mint nothing and give this reason.
     fn long_ticks_held_back(&mut self, service: &Service, configuration: &Configuration) -> usize {
         let long = configuration
             .formats
@@ -165,7 +166,7 @@ impl Torture {
         self.tally.count(happening, before > 0);
     }
 
-    /// Ends the life. Returns the ids, and `true` if ids were being minted at the end.
+    /// Ends the life. Returns its ids, and `true` if ids were being minted at the end.
     fn end(&mut self, end: End, service: Service, callers: Callers) -> (Minted, bool) {
         match end {
             End::Killed => {
@@ -201,7 +202,7 @@ impl Torture {
         }
     }
 
-    /// Counts the changes of this life, after ids were minted in it.
+    /// Counts the faults and changes at the beginning of this life, after ids were minted in it.
     fn count_beginning(&mut self, life: &Life, held_back: usize, minted: &Minted) {
         let Some((before, came_up_to_its_end)) = &self.before else {
             return;
@@ -232,12 +233,12 @@ impl Torture {
     }
 }
 
-/// Waits until this many ids were minted in this life.
+/// Waits until the callers have minted `ids` ids in this life.
 fn wait_for(callers: &Callers, ids: u64) {
     until("ids come", || (callers.ids() >= ids).then_some(()));
 }
 
-/// Returns the number in this environment variable.
+/// Returns the number in the environment variable `name`, or `None` if the variable is not set.
 pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(

@@ -1,4 +1,4 @@
-//! The node: its folder, its wall clock, and its successive processes.
+//! The node of the torture test: its folder, its wall clock, and one process after another.
 
 use std::fs;
 
@@ -8,28 +8,30 @@ use super::schedule::Configuration;
 use crate::wall_clock::{WallClock, now_s};
 use idmint_testing::service::{Ended, Home, Service, run, until};
 
-/// An offset that is larger than the lead of the horizon over the clock at a start.
+/// An offset of the wall clock in seconds. It is larger than the time by which the horizon is ahead
+/// of the clock at a start.
 const FAR_BEHIND_S: i64 = 3 * 3_600;
 
-/// The offsets of the horizon in the two copies in its file.
+/// The byte offsets of the horizon in its file, which contains two copies.
 const HORIZON_AT: [usize; 2] = [24, 4_096 + 24];
 
 pub(crate) struct Node {
     home: Home,
     wall: WallClock,
-    /// The lead of the node's right time over the time of this machine. The lead only grows.
+    /// The time by which the node's right time is ahead of the time of this machine, in seconds. It
+    /// only increases.
     ahead_s: i64,
-    /// `true` if the last process began no later than its clock, so that its ids were not far ahead
-    /// of the clock.
+    /// `true` if the last process began at its clock's time or earlier. Its ids were then not far
+    /// ahead of the clock.
     began_by_its_clock: bool,
 }
 
-/// A process that began with only a lower bound on the time of its ids, and no record of earlier
-/// ids.
+/// A process that began without a record of earlier ids. It knew only a time after which these ids
+/// cannot be, or its clock.
 pub(crate) struct Fresh {
     pub(crate) service: Service,
-    /// `true` if ids may have been reserved beyond that bound. Only waiting for whole ticks then
-    /// keeps new ids distinct.
+    /// `true` if the earlier process may have reserved time beyond that bound. Then only the wait
+    /// for whole ticks prevents repeated ids.
     pub(crate) is_below_reserved: bool,
 }
 
@@ -45,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Starts the node and waits until it mints.
+    /// Starts the node, and waits until it mints.
     pub(crate) fn start(&mut self, configuration: &Configuration) -> Service {
         self.began_by_its_clock =
             !self.home.data_dir().exists() || self.horizon_s() <= self.now_s();
@@ -60,8 +62,8 @@ impl Node {
         service
     }
 
-    /// Starts the node with a configuration in which `from` is replaced by `to`. The start must be
-    /// refused.
+    /// Starts the node with a configuration in which `from` is replaced by `to`. The node must
+    /// refuse to start.
     pub(crate) fn start_refused(
         &self,
         configuration: &Configuration,
@@ -73,8 +75,8 @@ impl Node {
         run(self.home.serve_with(&toml.replace(from, to)))
     }
 
-    /// Starts the node while its wall clock is hours behind, and sets the clock right once the
-    /// start waits for it.
+    /// Starts the node while its wall clock is hours behind. As soon as the start waits for the
+    /// clock, sets the clock right.
     pub(crate) fn start_behind(&mut self, configuration: &Configuration) -> Service {
         self.began_by_its_clock = self.horizon_s() <= self.now_s();
         self.set_wall(-FAR_BEHIND_S);
@@ -94,8 +96,9 @@ impl Node {
         service
     }
 
-    /// Removes the folder and starts with the floor that docs/OPERATIONS.md prescribes. The floor
-    /// is a little after now, or above the horizon if the last start was ahead of its clock.
+    /// Removes the folder, and starts the node with the floor that docs/OPERATIONS.md prescribes.
+    /// The floor is slightly later than now. If the last process began ahead of its clock, the
+    /// floor is above the horizon.
     pub(crate) fn restore(&mut self, configuration: &Configuration) -> Fresh {
         let horizon_s = self.horizon_s();
         let floor_s = if self.began_by_its_clock {
@@ -120,9 +123,9 @@ impl Node {
         }
     }
 
-    /// Removes the folder and starts with a right clock. The start is a little later than the end
-    /// of the last process. If that process began ahead of its clock, the start is later than all
-    /// time it may have reserved.
+    /// Removes the folder, and starts the node with a right clock. The start is slightly later than
+    /// the end of the last process. If that process began ahead of its clock, the start is later
+    /// than all time that it may have reserved.
     pub(crate) fn lose_folder(&mut self, configuration: &Configuration) -> Fresh {
         let horizon_s = self.horizon_s();
         let passed_s = if self.began_by_its_clock {
@@ -141,23 +144,23 @@ impl Node {
         }
     }
 
-    /// Sets the wall clock ahead, permanently.
+    /// Sets the wall clock ahead by `by_s` seconds, and keeps it there.
     pub(crate) fn step_ahead(&mut self, by_s: i64) {
         self.ahead_s += by_s;
         self.set_wall(0);
     }
 
-    /// Sets the wall clock to an offset from the right time.
+    /// Sets the wall clock to `off_s` seconds after the right time.
     pub(crate) fn set_wall(&self, off_s: i64) {
         self.wall.set(self.ahead_s + off_s);
     }
 
-    /// Returns the node's right time, in seconds since 1970.
+    /// Returns the right time of the node, in seconds since 1970.
     fn now_s(&self) -> i64 {
         now_s() + self.ahead_s
     }
 
-    /// Returns the time up to which ids may have been minted, rounded up to a second.
+    /// Returns the time up to which ids may have been minted, in seconds since 1970, rounded up.
     fn horizon_s(&self) -> i64 {
         let file = fs::read(self.home.data_dir().join("horizon")).unwrap();
         let copy = |at: usize| u64::from_be_bytes(file[at..at + 8].try_into().unwrap());

@@ -1,25 +1,25 @@
-//! All received ids, kept exactly in little memory, and compared with each other.
+//! Stores all received ids exactly in little memory, and compares them with each other.
 //!
-//! Ids at the distance of their format's sequence are kept as a run, after each of them was
-//! checked. 10^9 ids are a few million runs. Two runs of one distance share an id if and only if
-//! they overlap and have the same remainder. Comparing neighbours in the order of remainder and
-//! first id therefore compares everything.
+//! Ids that differ by the step of their format's sequence are stored together as a run, after each
+//! of them was checked. 10^9 ids give a few million runs. Two runs with the same step share an id
+//! if and only if they overlap and have the same remainder modulo the step. After sorting the runs
+//! by remainder and first id, comparing neighbours is therefore sufficient.
 
-/// The ids from `first` to `last`, each one distance above the previous one.
+/// The ids from `first` to `last`, each one step greater than the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     first: u128,
     last: u128,
 }
 
-/// The ids of one format, in the order of arrival.
+/// The runs of ids of one format, in the order in which they arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Runs {
     step: u128,
     runs: Vec<Run>,
 }
 
-/// Two runs that share ids.
+/// The error for two runs that have an id in common.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shared {
     earlier: Run,
@@ -27,8 +27,8 @@ pub(crate) struct Shared {
 }
 
 impl Runs {
-    /// Creates an empty set of ids. `step` is the distance between two ids that differ by one in
-    /// their sequence.
+    /// Creates an empty set of ids. `step` is the difference between two ids whose sequences differ
+    /// by one.
     pub(crate) fn new(step: u128) -> Runs {
         Runs {
             step,
@@ -36,10 +36,11 @@ impl Runs {
         }
     }
 
-    /// Adds the complete ids of a body, each `width` bytes, big-endian. Returns their number.
+    /// Adds the complete ids of a response body, each in `width` big-endian bytes. Returns the
+    /// number of these ids.
     ///
     /// # Panics
-    /// Panics if `increases` is set and an id does not increase.
+    /// Panics if `increases` is `true` and an id is not greater than the previous one.
     pub(crate) fn take(&mut self, body: &[u8], width: usize, increases: bool) -> u64 {
         let mut ids = body.chunks_exact(width).map(number);
         let Some(first) = ids.next() else { return 0 };
@@ -76,10 +77,10 @@ impl Runs {
         self.runs.len()
     }
 
-    /// Compares every id with every other, and returns the number of ids.
+    /// Compares every id with every other one, and returns the number of ids.
     ///
     /// # Errors
-    /// Returns [`Shared`] if two ids are equal.
+    /// Returns [`Shared`] if an id occurs twice.
     pub(crate) fn check(mut self) -> Result<u128, Shared> {
         let step = self.step;
         self.runs
@@ -112,7 +113,7 @@ mod tests {
         ids.into_iter().flat_map(u32::to_be_bytes).collect()
     }
 
-    /// Returns the result of a check of these batches, whose ids are in any order.
+    /// Checks batches of ids, which may be in any order, and returns the result.
     fn check(step: u128, batches: &[Vec<u32>]) -> Result<u128, Shared> {
         let mut runs = Runs::new(step);
         for batch in batches {
@@ -134,7 +135,7 @@ mod tests {
             ),
             Ok(25)
         );
-        // The ranges overlap, but the remainders differ.
+        // The ranges of these batches overlap, but their remainders modulo 16 differ.
         assert_eq!(
             check(
                 16,
@@ -145,7 +146,7 @@ mod tests {
             ),
             Ok(20)
         );
-        // A jump within a batch, up or down.
+        // This batch contains a jump to a greater id, and a jump back.
         assert_eq!(check(3, &[vec![3, 6, 9, 100, 103, 12, 15]]), Ok(7));
     }
 
@@ -178,7 +179,8 @@ mod tests {
 
     #[test]
     fn one_doubled_id_among_a_million_in_many_runs_is_found() {
-        // Runs of 7 ids at a distance of 3, with gaps. The duplicate id is in the middle of a run.
+        // Runs of 7 ids with a step of 3, and gaps between the runs. The duplicate id is in the
+        // middle of a run.
         let ids = (0..1_000_000_u32).map(|n| n / 7 * 40 + n % 7 * 3);
         let mut runs = Runs::new(3);
         assert_eq!(runs.take(&packed(ids), 4, true), 1_000_000);

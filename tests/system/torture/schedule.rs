@@ -1,4 +1,5 @@
-//! The lives of a node, drawn from a seed. Every kind of happening comes up equally often.
+//! The lives of a node (from a start to an end), drawn from a seed. Each kind of fault and change
+//! occurs equally often.
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -7,65 +8,68 @@ use rand::{RngExt, SeedableRng};
 use super::failing_disk::Broken;
 use super::formats::FORMATS;
 
-/// One life, from a start to an unplanned end.
+/// One life of the node, from a start to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
     pub(crate) beginning: Beginning,
     pub(crate) middle: Middle,
     pub(crate) end: End,
     pub(crate) configuration: Configuration,
-    /// The seed of the callers' choices.
+    /// The seed that determines the choices of the callers.
     pub(crate) seed: u64,
 }
 
-/// The beginning of a life.
+/// The fault or change at the beginning of a life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beginning {
     Plain,
-    /// The wall clock was set ahead by this many seconds, permanently.
+    /// The wall clock is set ahead by this many seconds before the start, and stays ahead.
     ClockAhead(i64),
-    /// The wall clock was set back by hours, and is set right while the start waits for it.
+    /// The wall clock is set back by hours. It is set right while the start waits for it.
     ClockBehind,
-    /// The folder was removed, and the start gets a floor as documented.
+    /// The folder is removed, and the operator starts the node with a floor, as documented.
     Restored,
-    /// The folder was removed without the operator's knowledge, so the start gets no floor.
+    /// The folder is removed without the knowledge of the operator, so the node starts without a
+    /// floor.
     FolderLost,
-    /// A start with a changed format of the same name comes first, and is refused.
+    /// Before the real start, the node is started with a changed format of the same name. That
+    /// start must be refused.
     FormatChanged,
 }
 
-/// The event in the middle of a life, while ids are minted.
+/// The fault in the middle of a life, while ids are minted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Middle {
     Nothing,
     /// The wall clock is set back by this many seconds, and then set right again.
     ClockBack(i64),
-    /// The wall clock is set ahead by this many seconds, and set back again unless `stays` is set.
+    /// The wall clock is set ahead by this many seconds. It is set right again, unless `stays` is
+    /// `true`.
     ClockAhead {
         by_s: i64,
         stays: bool,
     },
 }
 
-/// The end of a life.
+/// The way in which a life ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Killed,
     DiskFails(Broken),
 }
 
-/// The settings that may change from life to life.
+/// The settings that can change from one life to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Configuration {
     pub(crate) lanes: u32,
     window_ms: u32,
     lead_max_ms: u32,
-    /// The formats, as indexes in the order of their tables.
+    /// The formats in the order of their tables, as indexes.
     pub(crate) formats: Vec<usize>,
 }
 
 impl Configuration {
-    /// Returns the configuration file.
+    /// Returns the text of the configuration file.
     pub(crate) fn to_toml(&self) -> String {
         let Configuration {
             lanes,
@@ -96,7 +100,7 @@ impl Configuration {
     }
 }
 
-/// A deck that deals each kind once before it deals any kind again.
+/// A deck of kinds. It deals each kind once before it deals any kind again.
 pub(crate) struct Deck<T> {
     kinds: Vec<T>,
     left: Vec<T>,
@@ -119,7 +123,7 @@ impl<T: Copy> Deck<T> {
     }
 }
 
-/// An endless source of lives.
+/// A source of lives that never ends.
 pub(crate) struct Schedule {
     random: StdRng,
     lives: u64,
@@ -157,8 +161,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the next life. The first life has only the built-in formats. Then a custom format
-    /// joins in every second life, and later some formats are absent for a life.
+    /// Returns the next life. The first life has only the built-in formats. In every second life
+    /// after that, a custom format is added. Later, some formats are missing for one life.
     pub(crate) fn next(&mut self) -> Life {
         let random = &mut self.random;
         let number = self.lives;

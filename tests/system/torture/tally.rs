@@ -1,8 +1,8 @@
-//! The happenings while ids were being minted, and their counts.
+//! Counts the faults and changes that happened while ids were being minted.
 
 use std::collections::BTreeMap;
 
-/// A fault, or a change.
+/// A fault of the node, or a change of its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     Kill,
@@ -15,8 +15,8 @@ pub(crate) enum Happening {
     LanesChanged,
     Restore,
     FolderLost,
-    /// A restore or a lost folder, after which only waiting for whole ticks keeps the ids of a
-    /// format distinct from earlier ones.
+    /// A start after which only the wait for whole ticks prevents repeated ids of a format. The
+    /// folder was restored or lost before the start.
     StartBelowReserved,
     LongTickHeldBack,
     FormatJoined,
@@ -44,17 +44,17 @@ impl Happening {
     ];
 }
 
-/// The counts of all happenings.
+/// How often each fault and change has happened.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     while_minting: BTreeMap<Happening, u64>,
-    /// Happenings while no caller was served, which prove nothing.
+    /// How often each has happened while no caller was served. Such a case proves nothing.
     idle: BTreeMap<Happening, u64>,
 }
 
 impl Tally {
-    /// Counts a happening. `while_minting` is `true` if ids were minted just before, and a request
-    /// was in flight or ids were minted just after.
+    /// Counts a fault or a change. `while_minting` is `true` if ids were minted just before it. In
+    /// addition, a request must have been in progress, or ids must have been minted just after it.
     pub(crate) fn count(&mut self, happening: Happening, while_minting: bool) {
         let counts = if while_minting {
             &mut self.while_minting
@@ -64,7 +64,7 @@ impl Tally {
         *counts.entry(happening).or_default() += 1;
     }
 
-    /// Returns the count of the rarest happening while ids were being minted.
+    /// Returns how often the rarest fault or change has happened while ids were being minted.
     pub(crate) fn fewest(&self) -> u64 {
         let count = |happening| self.while_minting.get(&happening).copied().unwrap_or(0);
         Happening::ALL.into_iter().map(count).min().unwrap_or(0)

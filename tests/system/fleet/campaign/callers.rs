@@ -1,4 +1,5 @@
-//! Callers that mint ids of all formats and append without a pause, and later repeat their appends.
+//! Callers of the campaign. They mint ids of all formats, append without a pause, and later repeat
+//! their appends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -12,8 +13,7 @@ use crate::torture::callers::Minted;
 use crate::torture::formats::FORMATS;
 use idmint_testing::http1::{Answer, Client, ReceiveError};
 
-/// The formats that are minted side by side: ticks of many seconds, of a third of a second, of 7
-/// ns, and usual ones.
+/// The formats that are minted. Their ticks include many seconds, a third of a second and 7 ns.
 const NAMES: [&str; 8] = [
     "snowflake",
     "conjunction-v1",
@@ -27,11 +27,11 @@ const NAMES: [&str; 8] = [
 
 const COUNTS: [u32; 4] = [1, 40, 700, 5_000];
 
-/// The pause between two requests of one caller. The campaign is about failures, not about load.
+/// The pause between two requests of one caller. The campaign tests failures and not load.
 const PAUSE: Duration = Duration::from_millis(10);
 const APPENDER_PAUSE: Duration = Duration::from_millis(40);
 
-/// The problems with which a node may refuse ids.
+/// The problem types with which a node may refuse to mint.
 const REFUSALS: [&str; 7] = [
     "/problems/sequence-exhausted",
     "/problems/horizon-reached",
@@ -42,7 +42,7 @@ const REFUSALS: [&str; 7] = [
     "/problems/overloaded",
 ];
 
-/// Returns the minted formats, as indexes into [`FORMATS`].
+/// Returns the formats that are minted, as indexes into [`FORMATS`].
 pub(super) fn formats() -> Vec<usize> {
     let place = |name| {
         FORMATS
@@ -53,7 +53,7 @@ pub(super) fn formats() -> Vec<usize> {
     NAMES.into_iter().map(place).collect()
 }
 
-/// Mints ids at one node until `stop` is set, following the node's address.
+/// Mints ids until `stop` is set. Always uses the current address in `place`.
 pub(super) fn mint(place: &Place, seed: u64, stop: &AtomicBool) -> Minted {
     let (formats, mut random) = (formats(), StdRng::seed_from_u64(seed));
     let (mut minted, mut client) = (Minted::default(), None);
@@ -71,7 +71,8 @@ pub(super) fn mint(place: &Place, seed: u64, stop: &AtomicBool) -> Minted {
     minted
 }
 
-/// Records one response or its failure. Returns `true` if the connection is still usable.
+/// Receives a response, and records its ids or its failure. Returns `true` if the connection can
+/// still be used.
 fn take_in(minted: &mut Minted, format: usize, count: u32, client: &mut Client) -> bool {
     match client.try_exchange(FORMATS[format].request(count)) {
         Ok(answer) if answer.status == 200 => {
@@ -93,7 +94,7 @@ fn take_in(minted: &mut Minted, format: usize, count: u32, client: &mut Client) 
             minted.cut += 1;
             false
         }
-        // A response that arrives later is not counted, just like one that never arrives.
+        // Count a response that takes too long as one that never arrives.
         Err(ReceiveError::TimedOut) => {
             minted.cut += 1;
             false
@@ -111,16 +112,17 @@ fn problem_of(refusal: &Answer) -> String {
     problem
 }
 
-/// An acknowledged append, and the index of its kept events.
+/// An acknowledged append, and the index of its events among the kept ones.
 struct Answered {
     turn: usize,
     order: Order,
     first: usize,
 }
 
-/// Appends until `stop` is set, a quarter of the time to the ledger that all callers share. In
-/// between, repeats earlier appends at another node. Returns the observations and the number of
-/// repeated appends.
+/// Appends until `stop` is set. A quarter of the appends go to the ledger that all callers share.
+/// In between, repeats earlier appends at another node.
+///
+/// Returns the caller's observations, and the number of repeated appends.
 pub(super) fn append(
     mut appender: Appender,
     number: usize,
@@ -163,7 +165,8 @@ pub(super) fn append(
             again += 1;
         }
     }
-    // The last appends are covered by the fewest journals.
+    // Repeat the last 50 appends, because the fewest journals (the nodes' copies of their commits)
+    // contain them.
     for Answered { turn, order, first } in answered.iter().rev().take(50) {
         appender.append_again(*turn, order, *first);
         again += 1;

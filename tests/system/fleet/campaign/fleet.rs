@@ -1,5 +1,5 @@
-//! Four nodes, each with its own clock and its own links to etcd, and an operator who follows
-//! docs/FLEET.md.
+//! The fleet of the campaign: four nodes, each with its own clock and its own links to etcd. An
+//! operator follows docs/FLEET.md.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -24,22 +24,22 @@ use idmint_testing::service::{Ended, Home, Service, Signal};
 
 use super::callers::formats;
 
-/// The number of slots, equal to the worker numbers of the format that has the fewest.
+/// The number of slots, which is the number of workers in the format with the fewest workers.
 const SLOTS: u32 = 13;
 
-/// A timeout that is longer than any wait caused by a fence or by the slots of killed nodes.
+/// A timeout that is longer than a node ever waits after a fence, or for the slot of a killed node.
 pub(super) const LONG: Duration = Duration::from_secs(240);
 
-/// The leads of the nodes' clocks, in seconds. Their spread is below the limit at which a node
-/// refuses its clock.
+/// The time by which the clock of each node is ahead, in seconds. The clocks differ by less than
+/// the limit at which a node refuses its clock.
 const AHEAD_S: [i64; NODES] = [0, 2, -1, 1];
 
-/// The number of series that callers take numbers of.
+/// The number of series from which callers take numbers.
 pub(super) const SERIES: usize = 3;
 /// The pause of a caller between two numbers.
 const NUMBERS_PAUSE: Duration = Duration::from_millis(40);
 
-/// A node, which may be down.
+/// A node of the fleet. It may be down at the moment.
 pub(super) struct Node {
     home: Home,
     wall: WallClock,
@@ -51,25 +51,25 @@ pub(super) struct Node {
 pub(super) struct Fleet {
     pub(super) etcd: EtcdCluster,
     pub(super) nodes: Vec<Node>,
-    /// The current addresses of the nodes, for callers.
+    /// The current address of each node, which the callers use.
     pub(super) places: Arc<Vec<Place>>,
-    /// Callers that take numbers of a few series.
+    /// The callers that take numbers from a few series.
     pub(super) numbers: Arc<Callers>,
-    /// The lines about events that could not be recovered, as printed.
+    /// The lines that the fence printed about events that it could not recover.
     pub(super) lost: Vec<String>,
     /// Single nodes that moved in.
     pub(super) guests: Vec<Guest>,
     /// The number of fences after which the guests had to move in again.
     pub(super) adopted_again: u64,
     operator: Home,
-    /// The clock of the operator's machine.
+    /// The clock of the machine on which the operator works.
     wall: WallClock,
-    /// The folders of nodes that are gone for good.
+    /// The folders of nodes that will never be started again.
     gone: Vec<Home>,
 }
 
-/// Twice the reserved time. With a tick of a minute, each fence would block all callers for more
-/// than a minute.
+/// The longest tick of a format, which is twice the reserved time. With a tick of a minute, each
+/// fence would block all callers for more than a minute.
 const LONG_TICK: &str = "20s";
 
 /// Returns the settings that nodes of the fleet and single nodes have in common.
@@ -139,8 +139,8 @@ impl Node {
         self.wall.set(self.ahead_s + by_s);
     }
 
-    /// Changes the condition of the node's links to etcd. Returns the number of mishaps on these
-    /// links so far.
+    /// Sets the condition of the node's links to etcd. Returns how often bad conditions have
+    /// affected these links so far.
     pub(super) fn turn(&self, weather: Weather) -> u64 {
         self.links.iter().for_each(|link| link.turn(weather));
         self.links.iter().map(EtcdLink::mishaps).sum()
@@ -156,8 +156,8 @@ fn high_water(home: &Home) -> PathBuf {
 }
 
 impl Fleet {
-    /// Founds a fleet by a node whose clock is 400 days ahead. The founder mints through `mint` and
-    /// is then gone for good.
+    /// Creates a fleet whose first node has a clock that is 400 days ahead. That node mints through
+    /// `mint`, and is then never started again.
     pub(super) fn found(mint: impl FnOnce(&Service)) -> Fleet {
         let etcd = EtcdCluster::start(3);
         let mut founder = Node::new(&etcd, 400 * 86_400);
@@ -225,7 +225,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until each node has renewed its slot twice.
+    /// Waits until each node has renewed the lease of its slot twice.
     pub(super) fn wait_for_renewals(&self) {
         let extensions = |node: &Node| {
             node.service()
@@ -239,7 +239,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until each of these nodes refuses data from the regressed etcd.
+    /// Waits until each of these nodes has noticed that etcd has lost data, and refuses to use it.
     pub(super) fn wait_until_noticed(&self, nodes: impl Iterator<Item = usize>) {
         for node in nodes {
             until_within(LONG, "it notices", || {
@@ -248,16 +248,19 @@ impl Fleet {
         }
     }
 
-    /// Saves a snapshot of etcd.
+    /// Saves a snapshot of etcd, and returns its path.
     pub(super) fn save(&self, name: &str) -> PathBuf {
         let kept = self.operator.path(name);
         fs::rename(self.etcd.save(), &kept).expect("both are temporary");
         kept
     }
 
-    /// Makes the operator's mistake, and then fences as docs/FLEET.md prescribes: with the journals
-    /// of all nodes, and the high-water files of nodes that are down or gone. Returns the number of
-    /// recovered events.
+    /// Makes the operator's mistake `slip`, and then fences the fleet as docs/FLEET.md prescribes.
+    /// A fence sets a time below which nobody mints. It also brings back lost events from the
+    /// journals, which are the nodes' copies of their commits.
+    ///
+    /// The fence gets the journals of all nodes, and the high-water files of nodes that are down or
+    /// gone. Returns the number of recovered events.
     pub(super) fn fence(&mut self, slip: Slip) -> u64 {
         let config = self.operator.path("idmint.toml");
         let mut recovered = 0;
@@ -280,8 +283,8 @@ impl Fleet {
                 recovered += self.take_in(&fenced);
             }
             Slip::WithoutJournals => {
-                // A record that is written before the journals are read would take the place of
-                // theirs.
+                // Stop all nodes first. A record that is written before the journals are read would
+                // take the place of a record in the journals.
                 self.signal_all(Signal::STOP);
                 let fenced = fence_trusting_the_clock(&config, self.high_waters());
                 println!("{}{}", fenced.out, fenced.err);
@@ -295,7 +298,8 @@ impl Fleet {
                 );
             }
         }
-        // The files of the founder show a far later time.
+        // Trust the clock of this machine, because the files of the first node show a time that is
+        // far in the future.
         let fenced = fence_trusting_the_clock(&config, self.files());
         recovered += self.take_in(&fenced);
         if slip == Slip::WithoutJournals {
@@ -372,11 +376,12 @@ impl Fleet {
         running.for_each(|service| service.send(signal));
     }
 
-    /// Prints what a fence reports. Returns the number of recovered events.
+    /// Prints the output of a fence. Returns the number of events that it recovered.
     fn take_in(&mut self, ended: &Ended) -> u64 {
         let out = &ended.out;
         println!("{out}{}", ended.err);
-        // Do not fail here. The end of the campaign reports which lost events were acknowledged.
+        // Only record lost events here. At the end, the campaign checks whether any of them was
+        // acknowledged.
         let lost: Vec<String> = out
             .lines()
             .filter(|line| line.starts_with("lost:"))
@@ -391,13 +396,13 @@ impl Fleet {
         events.map_or(0, |(events, _)| events.parse().expect("a number"))
     }
 
-    /// Starts a node without any state, which founds a fleet with its clock `ahead_s` seconds ahead
-    /// and is then gone.
+    /// Starts a node that has no state, with a clock that is `ahead_s` seconds ahead. The node
+    /// creates a new fleet, and is then ended.
     pub(super) fn have_strangers_found(&mut self, ahead_s: i64) {
         let mut stranger = Node::new(&self.etcd, ahead_s);
         stranger.start(&[]);
-        // Read etcd, because a node does not report a founding that was committed without a
-        // response.
+        // Look into etcd, because the node does not report a new fleet if etcd committed it but the
+        // response was lost.
         let has_founded = || {
             self.etcd
                 .etcdctl(&["get", "--keys-only", "/idmint/v1/default/meta"])

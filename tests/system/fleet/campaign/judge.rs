@@ -1,15 +1,16 @@
-//! The final check: every id is compared with every other. The check itself is tested, too.
+//! The final check of a campaign, which compares every id with every other one. Tests of the check
+//! itself follow.
 
 use crate::torture::callers::Minted;
 use crate::torture::formats::FORMATS;
 
 use super::callers::formats;
 
-/// Compares every id of every format with every other, prints the number of ids, and returns the
-/// sum.
+/// Compares every id of each format with every other one, and prints the number of ids. Each format
+/// must have at least `at_least` ids. Returns the total number of ids.
 ///
 /// # Errors
-/// Returns the format that has a duplicate id.
+/// Returns the name of a format in which an id occurs twice.
 pub(super) fn compare(minted: Minted, at_least: u128) -> Result<u128, String> {
     let mut all = 0;
     for ((format, runs), counted) in FORMATS.iter().zip(minted.runs).zip(minted.ids) {

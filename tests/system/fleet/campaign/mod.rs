@@ -1,6 +1,6 @@
-//! A campaign of failures of etcd, clocks, folders and links in a fleet, while callers mint, append
-//! and take numbers without a pause. Every id is compared with every other, and every acknowledged
-//! append and number with the chains and lists at the end.
+//! A campaign of failures in a fleet, while callers mint, append and take numbers without a pause.
+//! Etcd, clocks, folders and links fail. At the end, every id is compared with every other one.
+//! Every acknowledged append and number is compared with the chains and lists of the fleet.
 //!
 //! Four nodes with separate clocks and links to etcd are killed, stopped and cut off. Responses are
 //! dropped after the commit; requests arrive late and twice. etcd is restored and wiped under the
@@ -8,8 +8,9 @@
 //! some fences the operator makes a mistake: the clock of the machine is wrong, or the journals are
 //! missing. In each round a single node moves in, and moves in again if etcd has lost it.
 //!
-//! `CAMPAIGN_SECONDS` sets the duration (`make torture`: twenty minutes); without it the campaign
-//! ends when every kind of failure has happened. `CAMPAIGN_SEED` sets the seed of the schedule.
+//! `CAMPAIGN_SECONDS` sets the duration (`make torture`: twenty minutes). Without it, the campaign
+//! ends as soon as every kind of failure has happened. `CAMPAIGN_SEED` sets the seed of the
+//! schedule.
 
 mod callers;
 mod fleet;
@@ -43,23 +44,24 @@ const LEDGERS: usize = 4;
 const APPENDERS: usize = 8;
 const NUMBER_CALLERS: usize = 4;
 
-/// The number of mishaps from one disaster to the next. Three rounds contain every disaster.
+/// The number of mishaps before each disaster. Three rounds together contain every kind of
+/// disaster.
 const MISHAPS_OF_ROUND: usize = 5;
 const ROUNDS_MIN: u64 = 3;
 
-/// The number of appends that must be acknowledged after each mishap before the next one.
+/// The number of appends that must be acknowledged after a mishap before the next mishap begins.
 const APPENDS_BETWEEN: u64 = 20;
 
-/// The smallest acceptable number of ids of a format.
+/// The minimum number of ids that each format must have at the end.
 const IDS_MIN: u128 = 1_000;
 
-/// The fleet, and its history.
+/// The fleet of the campaign, with everything that has happened so far.
 struct Campaign<'a> {
     fleet: Fleet,
     acknowledged: &'a AtomicU64,
-    /// The number of mishaps and disasters by kind.
+    /// The number of mishaps and disasters of each kind.
     counts: BTreeMap<String, u64>,
-    /// The number of events that came back from journals.
+    /// The number of lost events that journals have brought back.
     came_back: u64,
     rounds: u64,
     /// The ids of the single nodes that moved in.
@@ -75,7 +77,8 @@ impl Campaign<'_> {
             self.befall(*mishap, *node, Duration::from_millis(*for_ms));
             self.go_on();
         }
-        // A node without a slot may not notice a restore.
+        // Wait until every node has a slot, because a node without a slot may not notice that etcd
+        // was restored.
         self.fleet.wait_for_slots();
         println!(
             "{:?}, node {}, {:?}",
@@ -152,8 +155,8 @@ impl Campaign<'_> {
                 fleet.start(node);
                 thread::sleep(lasts);
                 fleet.nodes[node].set_clock(0);
-                // Restart a node that minted by the wrong clock, because it follows the right one
-                // only slowly. Two such nodes would outvote the others.
+                // Restart the node that minted by the wrong clock, because a running node follows
+                // the right clock only slowly. Two such nodes would outvote the others.
                 fleet.kill(node);
                 fleet.start(node);
             }
@@ -168,8 +171,8 @@ impl Campaign<'_> {
         self.count(&format!("{mishap:?}"));
     }
 
-    /// Makes etcd lose data under running nodes, except for one node that may be down or stopped,
-    /// and then fences the fleet.
+    /// Makes etcd lose data while the nodes run, and then fences the fleet. One node may be down or
+    /// stopped in the meantime, as `meanwhile` says.
     fn lose(
         &mut self,
         meanwhile: Meanwhile,
@@ -204,7 +207,7 @@ impl Campaign<'_> {
         *self.counts.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// Waits until the callers have made progress.
+    /// Waits until the callers have minted and appended more.
     fn go_on(&self) {
         let target = self.acknowledged.load(Ordering::Relaxed) + APPENDS_BETWEEN;
         until_within(LONG, "appends are acknowledged", || {

@@ -1,4 +1,4 @@
-//! The schedule of failures, drawn from a seed. Every kind comes up equally often.
+//! The schedule of failures, which is drawn from a seed. Each kind of failure occurs equally often.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -8,85 +8,88 @@ use crate::torture::schedule::Deck;
 
 pub(super) const NODES: usize = 4;
 
-/// A failure of one node or one etcd member, while the others go on.
+/// A failure of one node or of one etcd member. The rest of the fleet continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mishap {
-    /// The node is killed, and started again.
+    /// The node is killed and started again.
     Kill,
-    /// The node is stopped for a while.
+    /// The process of the node is stopped for a while, and then continued.
     Pause,
-    /// The node's links to etcd are bad for a while.
+    /// The node's links to etcd are in a bad condition for a while.
     Weather(Weather),
-    /// The node's wall clock is set by this many seconds, and then set right again.
+    /// The node's wall clock is changed by this many seconds while the node runs, and then set
+    /// right again.
     Clock(i64),
-    /// The node's wall clock is set by this many seconds. The node is restarted by the wrong clock,
-    /// and restarted again once the clock is right.
+    /// The node's wall clock is changed by this many seconds, and the node is restarted with this
+    /// clock. After the clock is right again, the node is restarted once more.
     StartByClock(i64),
-    /// The leader of etcd is killed, and comes back.
+    /// The leader of etcd is killed and started again.
     Leader,
 }
 
-/// A failure that requires a fence or a new fleet.
+/// A failure after which the operator must fence the fleet or create a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disaster {
-    /// etcd is restored from a backup, `away_ms` after it ended.
+    /// Etcd is restored from a backup. It is down for `away_ms` milliseconds in between.
     Restore {
         backup: Backup,
         away_ms: u64,
         meanwhile: Meanwhile,
         is_fenced_at_once: bool,
     },
-    /// etcd loses everything.
+    /// Etcd loses all of its data.
     Wipe {
         meanwhile: Meanwhile,
         is_fenced_at_once: bool,
     },
-    /// All nodes are killed and etcd loses everything. A node without state then founds a fleet,
-    /// with its clock `ahead_s` seconds ahead. That node is ended, and its keys are removed.
+    /// All nodes are killed, and etcd loses all of its data. A node without state then creates a
+    /// fleet, with a clock that is `ahead_s` seconds ahead. This node is ended, and its keys are
+    /// removed.
     Stranger { ahead_s: i64 },
 }
 
-/// The time at which a backup was saved.
+/// The moment at which the backup was saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backup {
-    /// Before the last two renewals of each node.
+    /// The backup was saved before each node renewed its slot twice.
     New,
-    /// Before the mishaps since the last disaster.
+    /// The backup was saved before all mishaps since the last disaster.
     Older,
 }
 
-/// The state of one node while etcd is restored and fenced.
+/// The state of one node while etcd is restored and the fleet is fenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meanwhile {
     Runs,
-    /// The node is killed before, and started after the fence.
+    /// The node is killed before the disaster, and started after the fence.
     Dead,
-    /// The node is stopped before, and continued after the fence.
+    /// The process of the node is stopped before the disaster, and continued after the fence.
     Stopped,
 }
 
-/// A mistake of the operator before the fence.
+/// A mistake that the operator makes before the proper fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slip {
     None,
-    /// The clock of the machine is this many seconds behind, and the fence is refused.
+    /// The clock of the operator's machine is this many seconds behind, so the fence is refused.
     Behind(i64),
-    /// The clock of the machine is this many seconds ahead, and the operator trusts it.
+    /// The clock of the operator's machine is this many seconds ahead, and the operator says that
+    /// it is right.
     Ahead(i64),
-    /// The fence is set without journals first.
+    /// The operator first fences the fleet without the journals.
     WithoutJournals,
 }
 
-/// A disaster and the mishaps before it. Each mishap has its node and its duration.
+/// A disaster, and the mishaps before it. Each mishap comes with its node and its duration.
 pub(super) struct Round {
     pub(super) mishaps: Vec<(Mishap, usize, u64)>,
     pub(super) disaster: Disaster,
-    /// The node that does not run during the disaster.
+    /// The node that may be down or stopped during the disaster.
     pub(super) node: usize,
     pub(super) slip: Slip,
 }
 
-/// An endless source of rounds.
+/// A source of rounds that never ends.
 pub(super) struct Schedule {
     random: StdRng,
     mishaps: Deck<Mishap>,
@@ -121,7 +124,8 @@ impl Slip {
         Slip::None,
         Slip::Behind(100),
         Slip::Behind(3_600),
-        // A fence lowers only a floor that is more than an hour ahead.
+        // Use more than an hour, because a fence corrects a floor only if it is more than an hour
+        // ahead.
         Slip::Ahead(7_200),
         Slip::WithoutJournals,
     ];
@@ -140,7 +144,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the next round, with this number of mishaps.
+    /// Returns the next round, which has `mishaps` mishaps.
     pub(super) fn next(&mut self, mishaps: usize) -> Round {
         let Schedule { random, nodes, .. } = self;
         let mishaps = (0..mishaps)

@@ -1,4 +1,4 @@
-//! `clients/go/idmint.go`.
+//! Tests the Go client, `clients/go/idmint.go`.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::speed::print_nanos_of_next;
 use crate::tools::succeed;
 use idmint_testing::service::Home;
 
-/// Compiles a program of this folder and the client with Debian's Go in `home`.
+/// Compiles a program of this folder together with the client, using Debian's Go. The result is in
+/// `home`.
 fn compiled(home: &Home, program: &str) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (folder, programs) = (home.path("go"), ours.join("tests/system/prefetching/go"));
@@ -30,8 +31,8 @@ fn compiled(home: &Home, program: &str) -> Command {
     let go = |tool: &str, args: &[&str]| {
         let mut command = Command::new(tool);
         command.args(args).current_dir(&folder);
-        // Go downloads nothing, not even another toolchain. The build cache is kept outside of
-        // `home`.
+        // Prevent Go from downloading anything, even another toolchain. Keep the build cache
+        // outside of `home`, so that later runs can use it.
         command
             .env("GOFLAGS", "-mod=mod")
             .env("GOPROXY", "off")

@@ -1,10 +1,11 @@
-//! The clients against a server that misbehaves.
+//! Tests the clients with a server that misbehaves.
 //!
-//! A program in each language gets a token and `case=url` arguments. For each case it calls `next()`
-//! for some seconds, and `append` of one event once with another client. It prints one line for each
-//! of the two: case, call, kind of the last failure, whether the outcome is unknown, the wait that
-//! the failure reports and the longest call, both in milliseconds, the number of ids, the number of
-//! distinct ids, and the messages, separated by tabs.
+//! Each language has a program that gets a token and arguments of the form `case=url`. For each
+//! case, the program calls `next()` for a few seconds, and then calls `append` once with one event
+//! and another client. It prints one line for each of the two calls. A line has these values,
+//! separated by tabs: the case, the call, the kind of the last failure, and whether the outcome is
+//! unknown. Then follow the wait that the failure reports and the duration of the longest call
+//! (both in milliseconds), the number of ids, the number of distinct ids, and the messages.
 
 mod server;
 
@@ -24,17 +25,19 @@ use self::server::{Expected, Hostile, cases};
 use super::secured::Secured;
 use crate::tools::succeed;
 
-/// The token of the clients, which no output may contain.
+/// The token of the clients. It must not occur in any output.
 const TOKEN: &str = "idmint_SECRET0123456789";
-/// The timeouts of `next()` and `append`, and how long `next()` is called. The programs have the same
-/// numbers.
+/// The timeout of `next()` and `append`. The constant below is the time for which a program calls
+/// `next()`. The programs contain the same numbers.
 const TIMEOUT: Duration = Duration::from_millis(500);
 const APPEND_TIMEOUT: Duration = Duration::from_secs(3);
 const CALLING: Duration = Duration::from_secs(5);
-/// The bound of requests while a client calls `next()`: 20 in 10 s, here in half the time.
+/// The maximum number of requests of one client while it calls `next()`. The limit of a client is
+/// 20 requests in 10 s, and the program runs for half of that time.
 const REQUESTS_MAX: u64 = 20;
 
-/// Runs a client, which returns its lines, against all cases.
+/// Runs a client against all cases, and checks the lines that it prints. `run` starts the program
+/// of the client and returns its output.
 fn assert_copes(run: impl FnOnce(&[String]) -> String) {
     let cases = cases(TOKEN);
     assert!(cases.len() >= 40, "{}", cases.len());
@@ -82,7 +85,7 @@ fn assert_copes(run: impl FnOnce(&[String]) -> String) {
                 }
             };
             let kind = line[2].as_str();
-            // A busy machine may cut off the last call or the last attempt.
+            // On a busy machine, the last call or its last attempt may reach its timeout.
             let is_late = ["within", "timed out", "deadline"]
                 .iter()
                 .any(|words| line[8].contains(words));
@@ -99,7 +102,8 @@ fn assert_copes(run: impl FnOnce(&[String]) -> String) {
             );
             if call == "append" && expected != Expected::Ids {
                 let is_known = line[3] == outcome_unknown.to_string();
-                // On a busy machine an earlier attempt may have timed out, so its outcome is unknown.
+                // On a busy machine, an earlier attempt may have reached its timeout. The outcome
+                // of the call is then unknown.
                 let was_cut = line[3] == "true" && number(5) >= TIMEOUT.as_secs_f64() * 1e3;
                 claim(is_known || is_late || was_cut, "the outcome");
             }
@@ -127,7 +131,7 @@ fn assert_copes(run: impl FnOnce(&[String]) -> String) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Runs [`assert_copes`] with a program in another language.
+/// Runs [`assert_copes`] with the program of a client in another language.
 pub(crate) fn assert_program_copes(mut program: Command) {
     assert_copes(|arguments| succeed(program.args(arguments)));
 }

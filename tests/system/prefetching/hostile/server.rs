@@ -1,4 +1,4 @@
-//! A server that misbehaves in as many ways as the table below has rows.
+//! A server that misbehaves in many ways. Each row of the table below is one way.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use idmint_testing::http1::read_request;
 
-/// The description of a format, which every case returns, so that clients go on to ask for ids.
+/// The description of a format. The server returns it in every case, so that clients go on to
+/// request ids.
 const FORMAT: &str = r#"{"name":"snowflake","rule":"sequenced","minted":true,"bits":63,"encodings":[{"name":"decimal","length":null,"pattern":"^(?:0|[1-9][0-9]{0,18})$"}],"example":{"value":"5","encodings":{"decimal":"5"}}}"#;
 
-/// How a server treats a request.
+/// The reaction of the server to a request.
 #[derive(Clone)]
 pub(crate) enum Act {
-    /// Sends these bytes and keeps the connection.
+    /// Sends these bytes, and keeps the connection open.
     Send(Vec<u8>),
     /// Sends these bytes and closes the connection.
     Close(Vec<u8>),
-    /// Sends the first bytes, then the others again and again, with a pause before each.
+    /// Sends the first bytes once, and then the second bytes over and over. Pauses before each
+    /// repetition.
     Repeat(Vec<u8>, Vec<u8>, Duration),
     /// Sends the first bytes of a good response, one byte more for each request, and resets the connection.
     Reset,
@@ -28,22 +30,23 @@ pub(crate) enum Act {
     Answer(fn(count: u64, request: u64) -> Vec<u8>),
 }
 
-/// What a client must report.
+/// The result that a client must report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
     Refused,
     Unavailable,
     BadResponse,
-    /// Unavailable or a bad response, because libraries differ in the responses that they parse.
+    /// The client reports that the service is unavailable or that the response is invalid. Both are
+    /// accepted, because libraries differ in the responses that they can parse.
     Broken,
-    /// Ids, of which none comes twice. Calls may also fail.
+    /// The client gets ids, and no id occurs twice. Some calls may fail.
     Ids,
 }
 
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
-    /// `true` if an append may have been done.
+    /// `true` if the client must report that an append may have been applied.
     pub(crate) outcome_unknown: bool,
     act: Act,
 }
@@ -62,7 +65,7 @@ fn rows(first: &str, step: &str, count: &str) -> Vec<u8> {
     )
 }
 
-/// A correct response, with ids that no other request gets.
+/// Returns a correct response. Its ids occur in no other response.
 fn good(count: u64, request: u64) -> Vec<u8> {
     let first = format!("\"{}\"", (request + 1) * 1_000_000);
     rows(&first, "\"1\"", &count.to_string())
@@ -77,7 +80,7 @@ const RESETS: [&str; 24] = [
 
 const TRICKLE: Duration = Duration::from_millis(100);
 
-/// The cases. Those that do not name an act by itself are one response.
+/// Returns all cases. A case without its own reaction sends a single response.
 pub(crate) fn cases(token: &str) -> Vec<Case> {
     use Expected::{BadResponse, Broken, Ids, Refused, Unavailable};
     let mut cases = Vec::new();
@@ -90,7 +93,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         });
     };
 
-    // A success that is none.
+    // Responses with a status of success and a wrong body.
     for (name, body) in [
         ("no_rows", r#"{"format":"snowflake","count":0,"rows":[]}"#),
         ("null", "null"),
@@ -189,7 +192,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
     );
 
-    // Redirects, to a trap that counts what follows them.
+    // Redirects to a trap, which counts the requests that follow the redirect.
     for (name, status) in [
         ("moved", "301 Moved Permanently"),
         ("found", "302 Found"),
@@ -205,7 +208,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         );
     }
 
-    // Statuses.
+    // Responses with other statuses.
     for (name, expected, outcome_unknown, status) in [
         ("bad_request", Refused, false, "400 Bad Request"),
         ("unauthorized", Refused, false, "401 Unauthorized"),
@@ -312,7 +315,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         }),
     );
 
-    // Slow and endless.
+    // Responses that are slow or never end.
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n".to_vec();
     let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     let status = b"HTTP/1.1 200 OK\r\n".to_vec();
@@ -369,7 +372,7 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
         add(name, Broken, true, Act::Repeat(first, then.to_vec(), pause));
     }
 
-    // Not HTTP.
+    // Responses that are not HTTP.
     for (name, bytes) in [
         ("ssh", &b"SSH-2.0-OpenSSH_9.2\r\n"[..]),
         ("tls_alert", b"\x15\x03\x01\x00\x02\x02\x28"),
@@ -479,9 +482,11 @@ pub(crate) fn cases(token: &str) -> Vec<Case> {
 
 /// The running server. The path of each request begins with the name of its case.
 pub(crate) struct Hostile {
-    /// The addresses by case. Each case has its own, because Node shares the connections of an origin.
+    /// The URL for each case. Each case has its own address, because Node.js shares connections to
+    /// the same origin.
     pub(crate) urls: HashMap<&'static str, String>,
-    /// The requests for ids by case. Those of `trap` followed a redirect.
+    /// The number of requests for ids in each case. The requests of the case `trap` have followed a
+    /// redirect.
     pub(crate) asked: Arc<Mutex<HashMap<String, u64>>>,
     /// The connections that were reset.
     pub(crate) resets: Arc<AtomicUsize>,
@@ -513,7 +518,7 @@ impl Hostile {
                     }
                     let (stream, acts, asked) =
                         (stream.unwrap(), Arc::clone(&acts), Arc::clone(&asked));
-                    // A client that gives up resets the connection.
+                    // Ignore an error, because a client that gives up resets the connection.
                     thread::spawn(move || serve(&stream, &acts, &asked).is_ok());
                 }
             });

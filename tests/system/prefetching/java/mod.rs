@@ -1,4 +1,4 @@
-//! `clients/java/idmint/client/Idmint.java`.
+//! Tests the Java client, `clients/java/idmint/client/Idmint.java`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,8 +12,8 @@ use super::speed::print_nanos_of_next;
 use crate::tools::succeed;
 use idmint_testing::service::Home;
 
-/// Compiles a program of this folder and the client with Debian's Java in `home`, with every
-/// warning as an error.
+/// Compiles a program of this folder together with the client, using Debian's Java. Every warning
+/// counts as an error. The result is in `home`.
 fn compiled(home: &Home, program: &str) -> Command {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
     let programs = ours.join("tests/system/prefetching/java");
@@ -43,7 +43,8 @@ fn it_copes_with_a_hostile_server() {
     assert_program_copes(compiled(&home, "Hostile"));
 }
 
-/// Runs as a user without privileges, because the number of processes of root has no limit.
+/// Runs the program as a user without privileges, because root has no limit on the number of
+/// processes.
 #[test]
 fn a_thread_that_cannot_be_started_is_a_failure_and_no_hang() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! `clients/javascript/idmint.mjs` and its types.
+//! Tests the JavaScript client, `clients/javascript/idmint.mjs`, and its types.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ fn ours(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns a command that runs a program of this folder. Its first argument is the path of the
-/// client.
+/// Returns a command that runs a program of this folder. The first argument of the program is the
+/// path of the client.
 fn node(program: &str) -> Command {
     let mut command = Command::new("node");
     command
@@ -50,8 +50,8 @@ fn the_time_of_a_next_is_told() {
     print_nanos_of_next("JavaScript", node("speed.mjs"));
 }
 
-/// Node checks the syntax, because Debian's eslint is from 2019 and cannot parse the private
-/// members of the client.
+/// Checks the syntax with Node.js, because Debian's eslint is from 2019 and cannot parse the
+/// private members of the client.
 #[test]
 fn node_reads_each_file_without_running_it() {
     for file in [

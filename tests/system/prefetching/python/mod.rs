@@ -1,4 +1,4 @@
-//! `clients/python/idmint.py`.
+//! Tests the Python client, `clients/python/idmint.py`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ fn the_time_of_a_next_is_told() {
     print_nanos_of_next("Python", python("speed.py"));
 }
 
-/// Returns the number of ids of eight children that were forked from a filled stock, and the number
-/// of duplicates.
+/// Forks eight children from a process whose client has prefetched ids. Returns the number of ids
+/// that the children minted, and the number of duplicates among them.
 fn ids_of_children(service: &Service, way: &str, guard: &str) -> (usize, usize) {
     let printed = succeed(python("fork.py").args([&service.url(), way, guard]));
     let ids: Vec<&str> = printed.lines().collect();

@@ -1,4 +1,5 @@
-//! The recipes of docs/CLIENTS.md, each run unchanged by a program of this folder.
+//! Runs the recipes of docs/CLIENTS.md. Each recipe is used without changes by a program of this
+//! folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::Command;
 use crate::tools::succeed;
 use idmint_testing::service::{Home, Service};
 
-/// Debian's Python, because other builds of Python do not find Debian's modules.
+/// The path of Debian's Python. Other builds of Python do not find Debian's modules.
 const PYTHON: &str = "/usr/bin/python3";
 const JPA: &str = "/usr/share/java/geronimo-jpa_2.0_spec.jar";
 
@@ -16,7 +17,7 @@ fn ours(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the recipe that contains `what`, from a block of this language, with the address of a
+/// Returns the block of this language that contains `what`. Its address is replaced by that of the
 /// service.
 fn recipe(language: &str, what: &str, service: &Service) -> String {
     let text = fs::read_to_string(ours("docs/CLIENTS.md")).unwrap();
@@ -119,7 +120,7 @@ fn a_batch_by_database_sql_has_ids_of_its_own() {
         "",
         "gofmt would write it otherwise"
     );
-    // The driver is in Debian's folder for Go libraries.
+    // Use Debian's folder for Go libraries, which contains the database driver.
     let mut build = Command::new("go");
     build
         .args(["build", "-o"])
