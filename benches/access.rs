@@ -1,9 +1,12 @@
-//! The cost of token checks and of TLS for a single mint on a kept-alive connection.
+//! Measures what token checks and TLS cost for a request that mints one id on a kept-alive
+//! connection.
 //!
-//! Three services run in this process, each on one thread: one open, one that requires a token, and
-//! one that speaks TLS 1.3. One client has a connection to each service and sends one request at a
-//! time. Rounds alternate between the services. The figure that counts is the running time of the
-//! service's thread for each request; requests per second are printed beside it.
+//! Three services run in this process, each on its own thread. One is open, one requires a token,
+//! and one uses TLS 1.3. A client has one connection to each service and sends one request at a
+//! time. The rounds alternate between the services.
+//!
+//! The important figure is the running time of the service's thread for each request. The number of
+//! requests per second is printed next to it.
 
 mod harness;
 
@@ -30,7 +33,7 @@ use tokio::runtime::Runtime;
 const ROUNDS: usize = 41;
 const ROUND_MIN: Duration = Duration::from_millis(120);
 
-/// A service on its own thread, and the only connection to it.
+/// A service on its own thread, together with the only connection to it.
 struct Subject {
     thread: &'static str,
     connection: Box<dyn Connection>,
@@ -91,8 +94,8 @@ fn main() {
             in_tls,
         ),
     ];
-    // A service starts minting at the next whole second, so its ids are ahead of the clock until
-    // then.
+    // Wait, because a service starts minting at the next whole second. Until then, its ids are
+    // ahead of the clock.
     thread::sleep(Duration::from_secs(3));
     for round in 0..=ROUNDS {
         subjects

@@ -1,10 +1,10 @@
-//! Allocations of a mint and of a chain check.
+//! Counts the allocations of a mint and of a chain check.
 //!
-//! A mint allocates for the request and for each 256 KiB chunk of the response, never for an id. A
-//! chain check allocates for its buffers, never for an event.
+//! A mint allocates memory for the request and for each 256 KiB chunk of the response, but never
+//! for an id. A chain check allocates memory for its buffers, but never for an event.
 //!
-//! The count covers the router's whole response, up to the last chunk that a connection would send.
-//! For a chain, the count covers the check.
+//! The count of a mint covers the router's whole response, up to the last chunk that a connection
+//! would send. The count of a chain covers only the check.
 
 mod harness;
 
@@ -87,7 +87,8 @@ fn chain_of_events(bencher: Bencher<'_, '_>, count: u64) {
     });
 }
 
-/// Returns chained events with unsorted members; each event has the id of the one before.
+/// Returns a chain of events whose members are not sorted. Each event has an id, which is computed
+/// from the previous id.
 fn chain(count: u64) -> Vec<String> {
     let mut last: Option<EventId> = None;
     let line = |at| {

@@ -1,9 +1,10 @@
-//! Throughput of chain checks: at least 200 MB/s on one core, and at least 300 MB/s for canonical
-//! JSON of ordinary events.
+//! Measures the throughput of chain checks. The goals are at least 200 MB/s on one core, and at
+//! least 300 MB/s for canonical JSON of ordinary events.
 //!
-//! Doubles with all their digits are slowest, because they are parsed and printed again. Other
-//! numbers are copied as written. Bytes are the bytes of the lines, including ids. Two baselines
-//! run in addition: CRC-32C alone, and serde_json reading the same lines without keeping anything.
+//! Doubles with all of their digits are slowest, because they are parsed and printed again. Other
+//! numbers are copied as they are written. The bytes that count are those of the lines, including
+//! ids. Two baselines are measured in addition: CRC-32C alone, and serde_json reading the same
+//! lines without storing anything.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -20,17 +21,17 @@ use serde::de::IgnoredAny;
 /// The approximate length of a chain, in bytes.
 const CHAIN_LEN: usize = 4 * 1024 * 1024;
 
-/// The length of a chunk in which a file is read, in bytes.
+/// The length in bytes of the chunks in which a file is read.
 const PIECE_LEN: usize = 256 * 1024;
 
-/// The shapes of the events.
+/// The shapes of events, each of which has its own chain.
 const SHAPES: [&str; 4] = ["small", "nested", "numbers", "text"];
 
 fn main() {
     divan::main();
 }
 
-/// The chains, shared by all benchmarks.
+/// The chains, which all benchmarks use.
 static CHAINS: LazyLock<Vec<String>> = LazyLock::new(|| SHAPES.map(chain).into());
 
 fn chain_of(shape: &str) -> &'static str {
@@ -84,7 +85,7 @@ fn serde_json_ignoring_all(bencher: Bencher<'_, '_>, shape: &str) {
     });
 }
 
-/// Returns events, one per line, each sealed after the one before.
+/// Returns a chain of events with this shape, one event on each line.
 fn chain(shape: &str) -> String {
     let mut random = StdRng::seed_from_u64(1);
     let mut chain = String::new();
@@ -111,7 +112,7 @@ fn chain(shape: &str) -> String {
     chain
 }
 
-/// Returns the name, entities, meta and data of an event.
+/// Draws the name, entities, meta and data of an event with this shape.
 fn members(shape: &str, random: &mut StdRng) -> String {
     let order: u32 = random.random();
     let mut members = format!(
@@ -125,7 +126,8 @@ fn members(shape: &str, random: &mut StdRng) -> String {
             order % 6,
             order % 90,
         )),
-        // About 4 KiB. The keys are in the order in which a program would write its members.
+        // These members are about 4 KiB long. Their keys are in the order in which a program would
+        // write them, so they must be sorted.
         "nested" => {
             write(format_args!("{{\"order\":{{\"lines\":["));
             for line in 0..24 {
@@ -141,8 +143,8 @@ fn members(shape: &str, random: &mut StdRng) -> String {
                 "]}},\"customer\":{{\"id\":{order},\"address\":{{\"street\":\"Straße 1\",\"city\":\"Köln\"}}}}}}"
             ));
         }
-        // Measurements: half of the fractions are short decimals, the others have all the digits of
-        // a double.
+        // These members look like measurements. Half of the fractions are short decimals, and the
+        // others have all digits of a double.
         "numbers" => {
             write(format_args!("{{\"samples\":["));
             for sample in 0..200 {

@@ -1,8 +1,9 @@
-//! Decoding ids of unknown format: less than 1 µs for the best reading among all built-in formats.
+//! Measures the decoding of ids of unknown format. The goal is less than 1 µs for finding the best
+//! reading among all built-in formats.
 //!
-//! The ids are from every enabled format, in its most common encoding, the canonical one. Each
-//! format has the same number of ids, one format after another. `every reading` also ranks the
-//! other readings and explains rejections, as `GET /decode/{id}` does.
+//! The ids are canonical texts of every enabled format, with equally many ids of each format.
+//! `every reading` also ranks the other readings and gives the reasons for rejections, as `GET
+//! /decode/{id}` does.
 
 mod harness;
 
@@ -99,7 +100,7 @@ fn main() {
     comparison.run("Reading an id of an unknown format", ROUNDS);
 }
 
-/// Returns the canonical text of an id with a time in the past.
+/// Returns the canonical text of an id whose time is in the past.
 fn text(format: &Format, now: UnixTime, random: &mut StdRng) -> String {
     let layout = &format.variants[0].layout;
     loop {

@@ -1,11 +1,11 @@
-//! Requests per second with all features on, compared to the least work in axum: a constant body of
-//! the same size.
+//! Measures requests per second with all features of the service, compared with the least possible
+//! work in axum: a constant response of the same size.
 //!
-//! Both servers run in this process, each on one thread. A third thread is the client with several
-//! kept-alive connections: it sends on all of them before it reads the responses. Rounds alternate,
-//! so that a slow moment of the machine slows both servers. If other work shares the cores, the
-//! running time of a server's thread says more than requests per second. Linux reports the running
-//! time of each thread in `/proc`.
+//! Both servers run in this process, each on its own thread. The client is a third thread with
+//! several kept-alive connections. It sends on all connections before it reads the responses. The
+//! rounds alternate between the servers, so that a slow moment of the machine affects both. If
+//! other work uses the same cores, the running time of a server's thread says more than requests
+//! per second. Linux reports that time in `/proc`.
 
 mod harness;
 
@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 const ROUNDS: usize = 21;
 const ROUND_MIN: Duration = Duration::from_millis(250);
 
-/// The names of the servers' threads.
+/// The names of the threads on which the servers run.
 const BARE: &str = "bare-axum";
 const IDMINT: &str = "idmint-serve";
 
@@ -34,7 +34,7 @@ const ONE_ID: &str = "POST /ids/snowflake";
 const ONE_ID_BODY: &str =
     "{\"format\":\"snowflake\",\"count\":1,\"ids\":[\"1587974656345886720\"]}\n";
 
-/// The requests that mint the ids of a large decode request, [`IDS_OF_EACH`] ids each.
+/// The mint requests for the ids in a large decode request. Each of them mints [`IDS_OF_EACH`] ids.
 const MIXED: [&str; 5] = [
     "snowflake?",
     "payment?",
@@ -44,13 +44,13 @@ const MIXED: [&str; 5] = [
 ];
 const IDS_OF_EACH: usize = 2_000;
 
-/// A request that is sent repeatedly.
+/// A request that a benchmark repeats, with its figures.
 struct Subject {
     name: &'static str,
     server: &'static str,
     clients: Clients,
     requests_per_second: Vec<f64>,
-    /// The running time of the server's thread for each request, in microseconds.
+    /// The running time of the server's thread for each request, in microseconds, in every round.
     busy_us: Vec<f64>,
 }
 
@@ -60,8 +60,8 @@ fn main() {
     let bare = bare_runtime.block_on(bare_axum());
     let idmint_runtime = single_thread_runtime(IDMINT);
     let idmint = idmint_runtime.block_on(serve_in(directory.path()));
-    // A service starts minting at the next whole second, so its ids are ahead of the clock until
-    // then.
+    // Wait, because a service starts minting at the next whole second. Until then, its ids are
+    // ahead of the clock.
     thread::sleep(Duration::from_secs(3));
 
     let minted = Clients::new(idmint, ONE_ID).exchange_once().text();
@@ -130,7 +130,7 @@ fn main() {
         Target::None,
         &mut ratios(&busy(bare), &busy(one)),
     );
-    // A decimal number has ten readings, a Flax ID has one.
+    // A decimal number can be read as ids of ten formats, and a Flax id only as one.
     report(
         "decoding / one id: requests a second",
         "x",
@@ -177,7 +177,7 @@ async fn bare_axum() -> SocketAddr {
     address
 }
 
-/// Returns clients that decode a text of many ids, with a response as NDJSON.
+/// Returns clients that send a text with many ids to decode, and request the response as NDJSON.
 fn mixed_ids(idmint: SocketAddr) -> Clients {
     let mint = |order| {
         Clients::new(idmint, &format!("POST /ids/{order}count={IDS_OF_EACH}"))

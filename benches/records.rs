@@ -1,8 +1,9 @@
-//! Stored ids over HTTP: appends compared to the rate of the disk, and reports of known
-//! conjunctions compared to mints.
+//! Measures records over HTTP. Appends are compared with the rate of the disk, and reports of known
+//! conjunctions with mints.
 //!
-//! The service runs on a thread of this process, with its files in the build folder. The disk's own
-//! rate is measured with 4 KiB blocks, each written over an earlier one and synced.
+//! The service runs on a thread of this process, with its files in the build folder. The rate of
+//! the disk is measured with blocks of 4 KiB. Each block overwrites an existing one and is then
+//! synced.
 
 mod harness;
 
@@ -35,8 +36,8 @@ fn main() {
         .expect("a place on the disk of the build");
     let runtime = single_thread_runtime("idmint-serve");
     let idmint = runtime.block_on(serve_in(directory.path()));
-    // A service starts minting at the next whole second, so its ids are ahead of the clock until
-    // then.
+    // Wait, because a service starts minting at the next whole second. Until then, its ids are
+    // ahead of the clock.
     thread::sleep(Duration::from_secs(3));
     let post = |path, body: &str| Clients::with_body(idmint, path, JSON, body);
     post("POST /ledgers", GENESIS).exchange_once();
@@ -119,7 +120,7 @@ fn main() {
     );
 }
 
-/// Returns the number of operations per second, by the numbers that `work` returns.
+/// Returns the number of operations per second. `work` returns how many operations it has done.
 fn rate(mut work: impl FnMut() -> usize) -> f64 {
     let began = Instant::now();
     let mut done = 0;
@@ -136,7 +137,7 @@ fn exchange_all(clients: &mut Clients) -> usize {
 
 const JSON: &str = "content-type: application/json\r\n";
 
-/// A file of existing blocks, so that syncing one changes no file length.
+/// A file whose blocks already exist, so that a sync does not change its length.
 struct Disk {
     file: File,
     next: Cell<u64>,
@@ -166,7 +167,7 @@ impl Disk {
     }
 }
 
-/// Clients that append to one ledger, each request with a new key.
+/// Clients that append to one ledger. Each request has a new idempotency key.
 struct Appenders {
     clients: Clients,
     count: usize,

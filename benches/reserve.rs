@@ -1,10 +1,10 @@
-//! The cost of reserving a run: under 40 ns, for one id as for 4 096, including a read of the
-//! system clock.
+//! Measures the reservation of a run of ids. The goal is less than 40 ns, both for one id and for 4
+//! 096 ids, including one read of the system clock.
 //!
-//! The benchmark measures `Mint::reserve`, the only step of a request in the mint. The function
-//! reads the clock, bounds the run, takes it by compare-exchange and counts it. The ids of the
-//! resulting batch are never written. See `harness::service` for the reason why time does not run
-//! out.
+//! The benchmark measures `Mint::reserve`, which is the only step of a request in the mint. It
+//! reads the clock, computes the bounds of the run, takes the run by compare-exchange and counts
+//! it. The ids of the resulting batch are never written. `harness::service` explains why the ids do
+//! not run out.
 
 mod harness;
 
@@ -21,8 +21,8 @@ use tokio::runtime::Runtime;
 const RUNS: u32 = 20_000;
 const ROUNDS: usize = 31;
 
-/// The number of runs in a second, below the number of ids that one lane of `payment` has in a
-/// second.
+/// The number of runs in a second. It is less than the number of ids that one lane of `payment` has
+/// in a second.
 const RUNS_IN_A_SECOND: u32 = 1_200;
 const SECONDS: usize = 11;
 
@@ -52,8 +52,8 @@ fn main() {
     }
     comparison.run("Reserving a run", ROUNDS);
 
-    // A lane of payment has 1 296 ids in a second. After these ids are taken, a run must wait for
-    // the next second.
+    // A lane of `payment` has 1 296 ids in a second. If all of them are taken, the next run must
+    // wait for the next second.
     let usual = &*service(&runtime, Duration::from_millis(5));
     let mut comparison = Comparison::new();
     let mut reserve = reservation(usual, "payment", 1);

@@ -1,14 +1,15 @@
-//! The cost of an id between its reservation and the bytes of the response, compared to plain code.
-//! The goals: 5 times as fast as `itoa` in decimal, 3 times as fast as a digit loop in base 36, and
-//! 3 times as fast as `format!` in hex.
+//! Measures the work for an id between its reservation and the bytes of the response, compared with
+//! plain code. The goals are to be 5 times as fast as `itoa` in decimal, 3 times as fast as a digit
+//! loop in base 36, and 3 times as fast as `format!` in hexadecimal.
 //!
 //! The first part measures the router's whole response to a mint of 100 000 ids as JSON, chunk by
 //! chunk, as a connection receives it. The response computes ids, writes them, and frames them as
 //! `"…",`. The fixed cost of a request is negligible for this many ids. The plain code writes the
-//! same ids in the same frame, from ids computed before. A ratio compares two figures of one round.
+//! same ids in the same frame, but does not compute them. A ratio is computed from two figures of
+//! the same round.
 //!
 //! The second part measures encoding alone, for each built-in format in its default encoding. The
-//! ids are as a lane mints them or as random bits make them, in rows as in a response.
+//! ids are consecutive ids of a lane or random ids, in rows as in a response.
 
 mod harness;
 
@@ -32,7 +33,7 @@ use tower::ServiceExt;
 const IDS: u32 = 100_000;
 const ROUNDS: usize = 31;
 
-/// The approximate length of a chunk that a connection receives, in bytes.
+/// The approximate length in bytes of the chunks in which a connection receives a response.
 const PIECE_LEN: usize = 256 * 1024;
 
 /// The number of ids that are written at once, as in a response.
@@ -191,15 +192,15 @@ async fn answer_len(router: &Api, path: &str) -> usize {
     len
 }
 
-/// Ids of a typical size.
+/// An id with a typical number of digits.
 const SNOWFLAKE: u64 = 1_587_974_656_345_886_720;
 const PAYMENT: u64 = 0x0123_4567_89ab;
 const SIQ: u128 = 0x6a_1234_5678_9abc_0102_0304_0506;
 
-/// Writes the id with this number, counted from the first id.
+/// A function that writes the id with this number, counted from the first id.
 type Plain = fn(u64, &mut String);
 
-/// Writes [`IDS`] ids, in chunks as in a response.
+/// Writes [`IDS`] ids with the function `write`, in chunks as in a response.
 fn write_plainly(write: Plain) {
     let mut piece = String::new();
     for number in 0..u64::from(IDS) {

@@ -1,4 +1,4 @@
-//! CPU pinning: servers run on one CPU, the load on another.
+//! Pins programs to CPUs. The servers run on one CPU, and the load runs on another one.
 
 use std::fs;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::process::Command;
 
 use rustix::process::{Signal, geteuid};
 
-/// The CPUs that a run uses.
+/// The two CPUs that a run uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuPinning {
-    /// The CPU of the servers and the CPU of the load, or `None` if only one CPU is available.
+    /// The CPU of the servers, and the CPU of the load. `None` if only one CPU is available.
     cpus: Option<(usize, usize)>,
 }
 
-/// The side that a program belongs to.
+/// The side of a benchmark to which a program belongs: the servers or the load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
     Server,
@@ -51,10 +51,10 @@ impl CpuPinning {
         self.command_as("root", side, program, Signal::TERM)
     }
 
-    /// Returns a command that runs a program as `user` if this process is root, because some
-    /// servers refuse to run as root.
+    /// Returns a command that runs a program on the CPU of `side`. If this process is root, the
+    /// program runs as `user`, because some servers refuse to run as root.
     ///
-    /// The kernel sends `end` to the program if this process dies without cleaning up.
+    /// If this process dies without cleaning up, the kernel sends the signal `end` to the program.
     pub(crate) fn command_as(
         &self,
         user: &str,
@@ -83,7 +83,7 @@ impl CpuPinning {
         });
         words.append(&mut setpriv);
         let mut command = Command::new(&words[0]);
-        // A folder that every user may enter.
+        // Use a working directory that every user may enter.
         command
             .args(&words[1..])
             .arg("--")
@@ -103,7 +103,7 @@ impl CpuPinning {
     }
 }
 
-/// Returns the name of a signal, because `setpriv` accepts no numbers.
+/// Returns the name of a signal, because `setpriv` does not accept numbers.
 fn name_of(signal: Signal) -> &'static str {
     match signal {
         Signal::INT => "INT",
@@ -112,7 +112,7 @@ fn name_of(signal: Signal) -> &'static str {
     }
 }
 
-/// Parses the CPU list that `/proc` writes as `0-2,5`.
+/// Returns the CPUs that this process may use. `/proc` contains them as a list such as `0-2,5`.
 fn allowed_cpus() -> Vec<usize> {
     let status = fs::read_to_string("/proc/self/status").expect("Linux tells about processes");
     let list = status

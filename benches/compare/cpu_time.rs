@@ -1,4 +1,5 @@
-//! Running time of a server's threads, a figure that other work on the machine changes little.
+//! Measures the running time of a server's threads. Other work on the machine hardly changes this
+//! figure.
 
 use std::fs;
 use std::iter::Sum;
@@ -6,15 +7,15 @@ use std::ops::{Add, Sub};
 use std::path::Path;
 use std::time::Duration;
 
-/// The unit in which Linux counts the CPU time of ended processes, on every architecture that has a
-/// server binary.
+/// The number of units per second in which Linux counts the CPU time of ended processes. It is the
+/// same on every architecture for which there is a server binary.
 const TICKS_PER_SECOND: u32 = 100;
 
 /// The CPU time of several threads together.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CpuTime {
     pub(crate) running: Duration,
-    /// The time in which the threads were ready to run while other work had the CPU.
+    /// The time for which the threads were ready to run while other work was using the CPU.
     pub(crate) waiting: Duration,
 }
 
@@ -38,7 +39,8 @@ impl Sum for CpuTime {
 impl Sub for CpuTime {
     type Output = Self;
 
-    /// Saturates at zero, because the waiting time of an ended process is lost.
+    /// Subtracts an earlier time. The result is at least zero, because the waiting time of a
+    /// process is lost when the process ends.
     fn sub(self, before: Self) -> Self {
         let running = self.running.saturating_sub(before.running);
         Self {
@@ -48,8 +50,8 @@ impl Sub for CpuTime {
     }
 }
 
-/// Returns the CPU time of all threads of a process, of its children, and of its children that have
-/// ended.
+/// Returns the CPU time of all threads of a process and of its children. Children that have ended
+/// are included.
 pub(crate) fn of_server(pid: u32) -> CpuTime {
     let ended = CpuTime {
         running: of_ended(pid).unwrap_or_default(),
@@ -67,7 +69,8 @@ pub(crate) fn of_threads(pid: u32) -> CpuTime {
     tasks.filter_map(|task| of_thread(&task.path())).sum()
 }
 
-/// Parses the first two numbers of `schedstat`, in nanoseconds.
+/// Parses the first two numbers in `schedstat`: the running time and the waiting time of a thread,
+/// in nanoseconds.
 fn of_thread(task: &Path) -> Option<CpuTime> {
     let text = fs::read_to_string(task.join("schedstat")).ok()?;
     let mut nanos = text
@@ -94,11 +97,13 @@ fn children_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the CPU time of ended children that the process waited for, such as PostgreSQL sessions.
+/// Returns the CPU time of the children that have ended and for which the process has waited, such
+/// as PostgreSQL sessions.
 fn of_ended(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may contain anything, so split after its `)`. The fields after the name are numbered
-    // from 3; these two are cutime (16) and cstime (17).
+    // Split after the `)` that ends the name, because the name may contain any character. The
+    // fields after the name start with number 3. The two needed fields are cutime (16) and cstime
+    // (17).
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: Vec<u32> = fields
         .split_whitespace()

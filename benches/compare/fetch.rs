@@ -1,15 +1,16 @@
-//! A single request on a new connection. The caller gets the body of the response.
+//! Sends a single request on a new connection.
 
 use std::net::SocketAddr;
 
 use idmint_testing::http1::{Client, request};
 
-/// Sends a request and returns the body of its response, which must have status 200.
+/// Sends a request, and returns the body of the response. The status of the response must be 200.
 ///
-/// `method_and_target` is `POST /path`, `headers` are whole lines.
+/// `method_and_target` has the form `POST /path`, and `headers` consists of complete lines.
 ///
 /// # Errors
-/// Returns a message with the request, and with the failure or the unexpected response.
+/// Returns a message with the request and the reason if the request fails or the response has
+/// another status.
 pub(crate) fn fetch(
     address: SocketAddr,
     method_and_target: &str,

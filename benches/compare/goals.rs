@@ -1,4 +1,4 @@
-//! The goals of idmint compared to the other servers, and the check of each goal.
+//! The goals for idmint in comparison with other servers, and the check of each goal.
 
 use serde::Serialize;
 
@@ -6,18 +6,18 @@ use crate::harness::comparison::{median, ratios};
 use crate::scenario::{Round, Scenario, find};
 use crate::startup::Startup;
 
-/// The bound of a figure.
+/// The bound for a figure of a goal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     AtLeast(f64),
     AtMost(f64),
-    /// An upper bound for every round, while the other bounds apply to the median.
+    /// An upper bound for the figure of every round. All other bounds apply to the median.
     NeverAbove(f64),
-    /// No bound; the figure is measured for comparison.
+    /// No bound. The figure is only shown for comparison.
     Shown,
 }
 
-/// A checked goal, with the figures of all rounds.
+/// The result of checking a goal, with the figures of all rounds.
 #[derive(Serialize)]
 pub(crate) struct Verdict {
     pub(crate) claim: String,
@@ -67,16 +67,16 @@ const SERVER: Figure = |round| round.server_us;
 const P99: Figure = |round| round.p99_us;
 const P999: Figure = |round| round.p999_us.unwrap_or(f64::NAN);
 
-/// The baseline that a scenario is compared to.
+/// The figure with which a scenario is compared.
 enum Baseline {
     Scenario(&'static str),
     Figure(f64),
 }
 
-/// One lane of conjunction-v1 has 2^13 ids in a millisecond.
+/// The number of ids that one lane of conjunction-v1 has per second: 2^13 in each millisecond.
 const LANE_IDS_PER_SECOND: f64 = 8_192_000.0;
 
-/// The goals: claim, scenario, figure, baseline and bound.
+/// The goals. Each has a claim, the key of a scenario, a figure, a baseline and a bound.
 const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
     (
         "one id / axum: requests/s",
@@ -255,8 +255,8 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
     ),
 ];
 
-/// Checks every goal. A ratio compares two figures of the same round, because both saw the machine
-/// in the same state.
+/// Checks every goal. A ratio is computed from two figures of the same round, because the machine
+/// was in the same state for both.
 pub(crate) fn check(scenarios: &[Scenario], startup: &Result<Startup, String>) -> Vec<Verdict> {
     let ratio = |(claim, over, figure, baseline, bound): &(&str, &str, Figure, Baseline, Bound)| {
         let over = find(scenarios, over);

@@ -1,4 +1,4 @@
-//! Facts about the machine of a run, and the versions of all programs.
+//! Collects facts about the machine of a run, and the versions of all programs.
 
 use std::fs;
 use std::process::Command;
@@ -9,13 +9,13 @@ use serde::Serialize;
 use crate::rivals::idmint::binary;
 use crate::rivals::postgresql;
 
-/// Facts, each with its name.
+/// Facts about the machine. Each has a name and a text.
 #[derive(Serialize)]
 pub(crate) struct Machine(pub(crate) Vec<(&'static str, String)>);
 
 impl Machine {
-    /// Inspects the machine. Call this before anything runs, so that the load average covers only
-    /// other programs.
+    /// Collects the facts. Call this function before the benchmark starts any program, so that the
+    /// load average covers only other work.
     pub(crate) fn inspect() -> Self {
         let cpus = available_parallelism().map_or_else(|_| "?".to_owned(), |cpus| cpus.to_string());
         let model = read("/proc/cpuinfo")

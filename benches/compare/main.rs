@@ -1,9 +1,9 @@
-//! The release binary compared to other servers that issue ids or answer requests, in one run:
-//! `make compare`.
+//! Compares the release binary with other servers that issue ids or respond to requests, in one run
+//! (`make compare`).
 //!
-//! Every server is a process. Each round measures each scenario once, so that a slow moment of the
-//! machine slows all of them. Ratios compare figures of one round. The results are a table, a chart
-//! and every figure of every round, in `target/compare/`.
+//! Every server is a separate process. Each round measures each scenario once, so that a slow
+//! moment of the machine affects all scenarios. A ratio is computed from figures of the same round.
+//! The results are in `target/compare/`: a table, a chart, and every figure of every round.
 
 mod cpu_pinning;
 mod cpu_time;
@@ -53,8 +53,8 @@ fn compare(settings: &Settings) -> Result<(), String> {
     let servers = Servers::start(&pinning)?;
     uniqueness::check(servers.wide.address())?;
     let mut scenarios = servers.scenarios()?;
-    // A service starts minting at the next whole second, so its ids are ahead of the clock until
-    // then.
+    // Wait, because a service starts minting at the next whole second. Until then, its ids are
+    // ahead of the clock.
     thread::sleep(Duration::from_secs(2));
     scenario::measure_all("scenarios", &mut scenarios, settings.rounds, settings.time);
     let verdicts = goals::check(&scenarios, &startup);

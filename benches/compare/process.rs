@@ -1,4 +1,4 @@
-//! A program that runs for as long as its value lives.
+//! A program that runs until its value is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A timeout that is far longer than any of the programs takes to start or end.
+/// A timeout that is much longer than any of these programs takes to start or to end.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A server process. Dropping it sends the signal `end`, and kills the process if it does not exit.
+/// A running server process. Dropping this value sends the signal `end`, and kills the process if
+/// it does not exit.
 pub(crate) struct Process {
     child: Child,
     end: Signal,
-    /// The standard output, kept open because a server may go on printing.
+    /// The standard output of the process. It stays open, because the server may print more lines.
     stdout: Option<BufReader<ChildStdout>>,
 }
 
@@ -58,10 +59,10 @@ impl Process {
         address.ok_or_else(|| format!("it printed {line:?} where its address should be"))
     }
 
-    /// Waits until the program accepts connections.
+    /// Waits until the program accepts connections at `address`.
     ///
     /// # Errors
-    /// Returns an error if the program exits, or takes too long.
+    /// Returns an error if the program exits, or if it does not accept a connection in time.
     pub(crate) fn accepts_at(&mut self, address: SocketAddr) -> Result<(), String> {
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
@@ -96,8 +97,8 @@ impl Drop for Process {
     }
 }
 
-/// Returns a port that was free a moment ago, for servers that cannot choose a free port
-/// themselves.
+/// Returns an address with a port that is free at this moment. Needed for servers that cannot
+/// choose a free port themselves.
 pub(crate) fn free_port() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of this machine");
     listener

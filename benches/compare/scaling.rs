@@ -1,4 +1,5 @@
-//! Figures by batch size, by number of connections, by number of lanes, and by format.
+//! Measures how the figures depend on the size of batches, the number of connections, the number of
+//! lanes, and the format.
 
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::scenarios::{Servers, WIDE};
 use crate::settings::Settings;
 use crate::startup::wait_until_minting;
 
-/// One table of scenarios.
+/// A table of scenarios that differ in one parameter.
 pub(crate) struct ScalingTable {
     pub(crate) title: &'static str,
     pub(crate) scenarios: Vec<Scenario>,

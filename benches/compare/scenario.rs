@@ -1,4 +1,4 @@
-//! One measured scenario, and its figures of every round.
+//! A scenario (one kind of request to one server), with its figures in every round.
 
 use std::process;
 use std::time::Duration;
@@ -9,34 +9,37 @@ use crate::cpu_time;
 use crate::load::{Generator, Readers, Workload};
 use crate::rivals::Target;
 
-/// The time for which new connections are used before measurements count.
+/// The time for which new connections are used before the measurement begins.
 const WARM_UP: Duration = Duration::from_millis(50);
 
-/// The figures of one round.
+/// The figures of a scenario in one round.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Round {
     pub(crate) requests_per_second: f64,
     pub(crate) ids_per_second: f64,
-    /// Megabytes of response bodies per second, or `None` if another program generates the load.
+    /// The megabytes of response bodies per second, or `None` if another program generates the
+    /// load.
     pub(crate) megabytes_per_second: Option<f64>,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
-    /// The 99.9th percentile, or `None` if another program generates the load and does not report
-    /// it.
+    /// The 99.9th percentile of the latency in microseconds. `None` if another program generates
+    /// the load and does not report it.
     pub(crate) p999_us: Option<f64>,
-    /// The CPU time of the server for each request.
+    /// The CPU time of the server for each request, in microseconds.
     pub(crate) server_us: f64,
-    /// The CPU usage of the server. A value far below 100 means that something else limits the
+    /// The CPU usage of the server in percent. If it is far below 100, something else limits the
     /// scenario.
     pub(crate) busy_percent: f64,
-    /// The share of time, in percent, in which the server was ready to run while other work on the
-    /// machine had the CPU. Time taken by threads of the server itself is not counted.
+    /// The share of time in percent for which the server was ready to run, but other work on the
+    /// machine was using the CPU. Time that other threads of the server were using is not counted.
     pub(crate) waiting_percent: Option<f64>,
-    /// The CPU time of the load generator for each request, if this program generates the load.
+    /// The CPU time of the load generator for each request, in microseconds. `None` if another
+    /// program generates the load.
     pub(crate) load_us: Option<f64>,
-    /// The number of responses other than 200. Rates do not count them.
+    /// The number of responses that did not have the status 200. Rates do not count these
+    /// responses.
     pub(crate) refused: u64,
-    /// The status of the last response other than 200.
+    /// The status of the last response that did not have the status 200.
     pub(crate) refusal: u16,
 }
 
@@ -44,20 +47,21 @@ type Measure = Box<dyn FnMut(Duration) -> Result<Round, String>>;
 
 #[derive(Serialize)]
 pub(crate) struct Scenario {
-    /// The key by which a goal refers to this scenario.
+    /// The key with which goals refer to this scenario.
     pub(crate) key: String,
     pub(crate) server: String,
     pub(crate) asked: String,
     pub(crate) rounds: Vec<Round>,
-    /// The reason why the scenario has no figures, or no meaningful ones.
+    /// The reason why the scenario has no figures or no meaningful ones, or `None` if its figures
+    /// are valid.
     pub(crate) failure: Option<String>,
     #[serde(skip)]
     measure: Option<Measure>,
 }
 
 impl Scenario {
-    /// Creates a scenario that is measured by other means than [`Scenario::over_http`]. The
-    /// scenario fails if `measure` is an error.
+    /// Creates a scenario that `measure` measures, for scenarios other than those of
+    /// [`Scenario::over_http`]. The scenario fails if `measure` is an error.
     pub(crate) fn new<M>(key: &str, server: &str, asked: &str, measure: Result<M, String>) -> Self
     where
         M: FnMut(Duration) -> Result<Round, String> + 'static,
@@ -77,7 +81,7 @@ impl Scenario {
         }
     }
 
-    /// Creates a scenario that repeats one request over HTTP. Each response yields `ids` ids.
+    /// Creates a scenario that repeats one HTTP request. Each response counts as `ids` ids.
     pub(crate) fn over_http(
         key: &str,
         server: &str,
@@ -91,7 +95,8 @@ impl Scenario {
         Self::new(key, server, asked, measure)
     }
 
-    /// Measures one round. A scenario that failed is not measured again.
+    /// Measures one round. The figures are kept only if `counts` is `true`. A scenario that has
+    /// failed is skipped.
     pub(crate) fn measure(&mut self, time: Duration, counts: bool) {
         let Some(measure) = &mut self.measure else {
             return;
@@ -130,8 +135,8 @@ pub(crate) fn find<'a>(scenarios: &'a [Scenario], key: &str) -> &'a Scenario {
         .expect("there is a scenario of that key")
 }
 
-/// Measures every scenario once in each round, so that a slow moment of the machine slows all of
-/// them and not only one.
+/// Measures every scenario once in each round. A slow moment of the machine then affects all
+/// scenarios and not only one.
 pub(crate) fn measure_all(title: &str, scenarios: &mut [Scenario], rounds: usize, time: Duration) {
     for round in 0..=rounds {
         eprintln!(
@@ -190,8 +195,8 @@ fn measure_over_http(
     })
 }
 
-/// Returns the latency that `per_mille` of a thousand requests did not exceed. The order of the
-/// latencies is lost.
+/// Returns the latency in microseconds that `per_mille` of a thousand requests did not exceed.
+/// Changes the order of `latencies_ns`.
 pub(crate) fn percentile_us(latencies_ns: &mut [u64], per_mille: usize) -> f64 {
     if latencies_ns.is_empty() {
         return f64::NAN;

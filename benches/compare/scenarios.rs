@@ -1,4 +1,4 @@
-//! The compared servers, and the requests sent to each.
+//! The servers that are compared, and the requests to each of them.
 
 use std::net::SocketAddr;
 
@@ -19,10 +19,10 @@ const PACKED: &str = "accept: application/octet-stream\r\n";
 const ROWS: &str = "accept: application/vnd.idmint.rows+json\r\n";
 const PIPELINED: LoadModel = LoadModel::Closed { depth: 16 };
 const FIXED: LoadModel = LoadModel::Open { per_second: 10_000 };
-/// About half of the single ids that one core mints per second.
+/// A load of about half of the single ids that one core can mint per second.
 const HALF: LoadModel = LoadModel::Open { per_second: 35_000 };
 
-/// The formats of the ids in a large decode request, with the same number of ids of each.
+/// The formats in a large decode request. The request has equally many ids of each.
 const MIXED: [&str; 5] = [
     "snowflake?",
     "payment?",
@@ -32,8 +32,9 @@ const MIXED: [&str; 5] = [
 ];
 const IDS_OF_EACH: u32 = 2_000;
 
-/// The format of large batches: `snowflake` with a wider sequence. One worker number of `snowflake`
-/// has 4096 ids in a millisecond, which would limit the scenarios instead of the server.
+/// The format of large batches, which is `snowflake` with a wider sequence. One worker number of
+/// `snowflake` has only 4096 ids in a millisecond. This number would limit the scenarios, instead
+/// of the server.
 pub(crate) const WIDE: &str = "snowflake-22";
 const WIDE_CONFIG: &str = r#"
     [formats.snowflake-22]
@@ -58,8 +59,8 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts the servers. `idmint` comes first, because its responses determine the length of the
-    /// constant responses.
+    /// Starts the servers. `idmint` is started first, because its responses determine the length of
+    /// the constant responses of the other servers.
     ///
     /// # Errors
     /// Returns an error if `idmint` does not run. If another server does not run, its scenario
@@ -91,7 +92,7 @@ impl Servers {
         })
     }
 
-    /// Returns the scenarios that goals refer to, and further ones for comparison.
+    /// Returns the scenarios that the goals need, and more scenarios for comparison.
     ///
     /// # Errors
     /// Returns an error if `idmint` mints no ids for the decode scenarios.
@@ -250,7 +251,7 @@ impl Servers {
         Ok(scenarios)
     }
 
-    /// Returns the scenarios of counters on other servers.
+    /// Returns the scenarios that count in other servers, such as a PostgreSQL sequence.
     fn counter_scenarios(&self) -> Vec<Scenario> {
         let redis = |key, asked, words, depth, ids| {
             let benchmark = self
@@ -294,7 +295,7 @@ impl Servers {
         }
         let body = mixed.join("\n");
         let headers = "content-type: text/plain\r\naccept: application/x-ndjson\r\n";
-        // One connection, because a node handles one long request at a time for each core.
+        // Use one connection, because a node handles only one long request at a time for each core.
         let workload = Workload::of("POST /decode", headers, &body).connections(1);
         let ids = u32::try_from(mixed.len()).expect("as many as were asked for");
         Ok(vec![
@@ -316,7 +317,8 @@ impl Servers {
     }
 }
 
-/// Mints ids and returns their texts. `format` ends where `count=` can follow.
+/// Mints ids and returns their texts. `format` is the name of a format with the part of the query
+/// before `count=`.
 fn mint(address: SocketAddr, format: &str, count: u32) -> Result<Vec<String>, String> {
     let text = fetch(
         address,

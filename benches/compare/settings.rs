@@ -7,14 +7,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub(crate) struct Settings {
-    /// The number of rounds for every scenario, after one round that does not count.
-    /// `COMPARE_ROUNDS`.
+    /// The number of rounds of every scenario. One more round precedes these rounds and does not
+    /// count. Variable: `COMPARE_ROUNDS`.
     pub(crate) rounds: usize,
-    /// The number of rounds for the scaling scenarios, of which only the shape matters.
+    /// The number of rounds of the scaling scenarios. It is smaller, because only the shape of
+    /// their results matters.
     pub(crate) scaling_rounds: usize,
-    /// The duration of one scenario in one round. `COMPARE_SECONDS`.
+    /// The duration of a scenario in one round. Variable: `COMPARE_SECONDS`.
     pub(crate) time: Duration,
-    /// The folder for the results. `COMPARE_OUTPUT`.
+    /// The folder to which the results are written. Variable: `COMPARE_OUTPUT`.
     pub(crate) output: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! The startup time of a new process, and its memory usage.
+//! Measures how long a new process takes to mint its first id, and how much memory it uses.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::load::{Generator, Workload};
 use crate::process::Process;
 use crate::rivals::idmint::{Idmint, binary, serve_from};
 
-/// The number of starts; odd, so that the median is one of them.
+/// The number of starts. It is odd, so that the median is one of the measured values.
 const STARTS: usize = 9;
 
-/// A timeout that is longer than a start waits for a correct clock.
+/// A timeout that is longer than a start waits if the clock is correct.
 const LONG: Duration = Duration::from_secs(30);
 
-/// The cost of a process before it does any work.
+/// The cost of starting a process.
 pub(crate) struct Startup {
     /// The time from spawning the process to the first id, in milliseconds, with an empty data
     /// directory.
@@ -27,14 +27,15 @@ pub(crate) struct Startup {
     /// The time from spawning the process to the first id, in milliseconds, after an earlier
     /// process on the same data directory was stopped.
     pub(crate) again_ms: Vec<f64>,
-    /// Resident memory in MB once the process mints, and after large batches.
+    /// The resident memory in MB at the first id. The next field is the resident memory after large
+    /// batches.
     pub(crate) started_mb: Vec<f64>,
     pub(crate) loaded_mb: Vec<f64>,
     pub(crate) binary_mb: f64,
 }
 
 impl Startup {
-    /// Measures starts and memory.
+    /// Measures the durations of starts, and the memory usage.
     ///
     /// # Errors
     /// Returns an error if a process does not start.
@@ -61,8 +62,8 @@ impl Startup {
     }
 }
 
-/// Starts a process, and returns the milliseconds to the first id and the memory at that time, in
-/// MB. The process has exited cleanly when this function returns.
+/// Starts a process. Returns the time until its first id in milliseconds, and its memory at that
+/// time in MB. The process has exited cleanly when this function returns.
 fn start(pinning: &CpuPinning, data_dir: &Path) -> Result<(f64, f64), String> {
     let began = Instant::now();
     let mut process = Process::start(serve_from(pinning, data_dir), Signal::TERM)?;
@@ -86,7 +87,8 @@ pub(crate) fn wait_until_minting(address: SocketAddr) -> Result<(), String> {
     }
 }
 
-/// Returns the memory in MB after the largest batches, on 16 connections at once.
+/// Returns the memory in MB after the largest batches were minted on 16 connections at the same
+/// time.
 fn load(pinning: &CpuPinning, time: Duration) -> Result<f64, String> {
     let idmint = Idmint::start(pinning, "")?;
     wait_until_minting(idmint.address())?;

@@ -1,5 +1,5 @@
-//! A check of the ids that scenarios count without reading: the requested number of ids, no two of
-//! them equal.
+//! Checks the ids in the responses of the scenarios, which only count ids. A response must have the
+//! requested number of ids, and all ids must differ.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ const COUNT: u32 = 10_000;
 /// The width of a packed id of [`WIDE`], in bytes.
 const BYTES: usize = 8;
 
-/// Mints one batch as JSON and one as packed bytes, and checks that all ids differ.
+/// Mints one batch as JSON and one as bytes, and checks that all ids differ.
 ///
 /// # Errors
-/// Returns an error if a response is invalid, or if ids are missing or equal.
+/// Returns an error if a response is invalid, if ids are missing, or if an id occurs twice.
 pub(crate) fn check(address: SocketAddr) -> Result<(), String> {
     let json: Value = serde_json::from_slice(&fetch(address, &batch(WIDE, COUNT), "")?)
         .map_err(|error| error.to_string())?;

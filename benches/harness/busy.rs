@@ -1,10 +1,10 @@
-//! Running time of threads, which Linux reports for each thread. Other work on their cores does not
-//! change the figure.
+//! Reads the running time of threads from Linux. Other work on the same cores does not change this
+//! figure.
 
 use std::fs;
 use std::path::Path;
 
-/// Returns the running time of all threads with this name, in nanoseconds.
+/// Returns the running time of all threads with the name `name`, in nanoseconds.
 pub(crate) fn busy_nanos(name: &str) -> f64 {
     let tasks = fs::read_dir("/proc/self/task")
         .expect("Linux lists threads")

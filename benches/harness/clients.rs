@@ -1,4 +1,4 @@
-//! Clients on kept-alive connections, which send on all connections before they receive the
+//! Clients on kept-alive connections. They send requests on all connections, and then receive all
 //! responses.
 
 use std::borrow::Cow;
@@ -9,19 +9,20 @@ use idmint_testing::http1::{Answer, Client, request};
 /// The default number of connections.
 pub(crate) const CONNECTIONS: usize = 16;
 
-/// Clients that send at the same time.
+/// Clients that send their requests at the same time.
 pub(crate) struct Clients {
     clients: Vec<Client>,
     request: String,
 }
 
 impl Clients {
-    /// Connects clients that send a request without a body: `POST /path`.
+    /// Connects clients that send a request without a body. `method_and_target` has the form `POST
+    /// /path`.
     pub(crate) fn new(address: SocketAddr, method_and_target: &str) -> Self {
         Self::with_body(address, method_and_target, "accept: */*\r\n", "")
     }
 
-    /// Connects clients that send a request with a body. `headers` are whole lines.
+    /// Connects clients that send a request with a body. `headers` consists of complete lines.
     pub(crate) fn with_body(
         address: SocketAddr,
         method_and_target: &str,

@@ -1,20 +1,20 @@
-//! Side-by-side measurements. Each round measures every subject once, so that a slow moment of the
-//! machine slows all of them and not only one.
+//! Measures several subjects side by side. Each round measures every subject once, so that a slow
+//! moment of the machine affects all of them.
 
 use std::time::{Duration, Instant};
 
-/// The target of a figure.
+/// The target for a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
-    /// Less than this figure.
+    /// The figure must be less than this value.
     Under(f64),
-    /// At least this figure.
+    /// The figure must be at least this value.
     AtLeast(f64),
-    /// No target; the figure is measured for comparison.
+    /// No target. The figure is only shown for comparison.
     None,
 }
 
-/// Subjects and their figures, in nanoseconds per unit of work.
+/// The subjects of a comparison with their figures, in nanoseconds for each unit of work.
 pub(crate) struct Comparison<'a> {
     subjects: Vec<Subject<'a>>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Comparison<'a> {
 struct Subject<'a> {
     name: String,
     target: Target,
-    /// A function that does some work and returns the nanoseconds per unit of work.
+    /// A function that does some work, and returns the nanoseconds for each unit of work.
     round: Box<dyn FnMut() -> f64 + 'a>,
     figures: Vec<f64>,
 }
@@ -34,7 +34,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Adds a subject. `round` does some work and returns the nanoseconds per unit of work.
+    /// Adds a subject. `round` does some work, and returns the nanoseconds for each unit of work.
     pub(crate) fn add(
         &mut self,
         name: impl Into<String>,
@@ -49,8 +49,8 @@ impl<'a> Comparison<'a> {
         });
     }
 
-    /// Measures every subject once in each round, after one round that does not count, and prints a
-    /// table.
+    /// Measures every subject once in each round, and prints a table. One more round precedes these
+    /// rounds and does not count.
     pub(crate) fn run(mut self, title: &str, rounds: usize) {
         for round in 0..=rounds {
             for subject in &mut self.subjects {
@@ -73,7 +73,8 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Prints one row: the median, the spread of the figures, and whether the median meets the target.
+/// Prints one row of the table: the median, the spread of the figures, and whether the median meets
+/// the target.
 pub(crate) fn report(name: &str, unit: &str, target: Target, figures: &mut [f64]) {
     let middle = median(figures);
     let verdict = match target {
@@ -99,7 +100,7 @@ pub(crate) fn median(figures: &mut [f64]) -> f64 {
     figures[figures.len() / 2]
 }
 
-/// Returns the nanoseconds per unit, if `work` does `units` units.
+/// Runs `work`, which does `units` units of work, and returns the nanoseconds for each unit.
 pub(crate) fn time_per_unit(units: u32, work: impl FnOnce()) -> f64 {
     let began = Instant::now();
     work();
@@ -110,8 +111,8 @@ fn nanos(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e9
 }
 
-/// Returns the ratios round by round, because two figures of one round saw the machine in the same
-/// state.
+/// Returns the ratio of two figures for each round. Both figures of a round were measured in the
+/// same state of the machine.
 pub(crate) fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
     figures
         .iter()

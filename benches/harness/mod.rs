@@ -1,4 +1,4 @@
-//! Helpers that the benchmarks share.
+//! Helpers that several benchmarks use.
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
 pub(crate) mod busy;

@@ -1,4 +1,4 @@
-//! The service as `idmint serve` runs it, on a named thread.
+//! Runs the service as `idmint serve` does, on a thread with a name.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -18,12 +18,12 @@ pub(crate) fn single_thread_runtime(name: &str) -> Runtime {
         .expect("a thread")
 }
 
-/// Serves the default configuration with a data directory, as `idmint serve` does.
+/// Serves with the default configuration and a data directory, as `idmint serve` does.
 pub(crate) async fn serve_in(directory: &Path) -> SocketAddr {
     serve(Config::default(), directory).await
 }
 
-/// Serves a given configuration with a data directory.
+/// Serves with the configuration `config` and a data directory.
 pub(crate) async fn serve(mut config: Config, directory: &Path) -> SocketAddr {
     config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.storage.data_dir = directory.to_owned();

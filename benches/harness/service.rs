@@ -1,5 +1,5 @@
-//! A service assembled as in the program, with a store in memory. Its clock is the system's, or
-//! stands still.
+//! Builds a service as the program does, but with a store in memory. Its clock is that of the
+//! system, or stands still.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,10 +15,11 @@ use idmint_storage::OwnEngine;
 use prometheus::Registry;
 use tokio::runtime::Runtime;
 
-/// Room for more ids than any benchmark mints.
+/// A lead with which the ids never run out, because no benchmark mints that many.
 pub(crate) const YEARS: Duration = Duration::from_secs(20 * 365 * 86_400);
 
-/// The configuration, with a second `payment` format whose ticks are just short enough for a lead.
+/// The configuration of the service. It has a second `payment` format, whose ticks are short enough
+/// for a lead (ids that are ahead of the clock).
 const CONFIG: &str = "
     siq.type = 'message'
     [formats.payment-90ms]
@@ -26,23 +27,23 @@ const CONFIG: &str = "
     tick = '90ms'
 ";
 
-/// 1 January 2040, later than any build, because a clock before its build time would have to be set
-/// first.
+/// The time at which the clock stands still, 1 January 2040. It is later than any build, because a
+/// service does not accept a clock that is earlier than its build.
 const STILL: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 
-/// Returns a service that mints, with a horizon beyond the reach of every benchmark. `lead` is both
-/// the maximum lead and the maximum wait.
+/// Returns a service that mints and never reaches its horizon in a benchmark. `lead` is the maximum
+/// time by which ids may be ahead of the clock, and also the maximum wait.
 ///
-/// At full speed one lane soon exhausts its sequence, and then a benchmark would measure the length
-/// of a millisecond. With a lead of [`YEARS`], a run finds room at once. The steps are those within
-/// the usual lead of 5 ms: one read of the clock, the two bounds, one compare-exchange. A format of
-/// long ticks has no lead. There a run finds room by the steps for a held response, which are the
-/// same steps and a few more.
+/// At full speed, a lane soon uses up its sequence, and the benchmark would then measure the length
+/// of a millisecond. With a lead of [`YEARS`], every run of ids is available immediately. The steps
+/// are the same as within the usual lead of 5 ms: one read of the clock, two bounds, and one
+/// compare-exchange. A format with long ticks has no lead. Its runs take a few more steps, those
+/// for a response that is held back.
 pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
     let service = start(runtime, &config(lead), Clock::system(), &Randomness::Thread);
     let session = service.session().expect("it has begun");
-    // Minting starts at the next whole second. Until the clock has passed that second, each run
-    // takes one more step.
+    // Wait until the clock has passed the next whole second, at which minting starts. Until then,
+    // each run takes one more step.
     while session.is_ahead_of(service.clock().now()) {
         thread::sleep(Duration::from_millis(50));
     }
@@ -50,8 +51,8 @@ pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
     service
 }
 
-/// Returns a service with every built-in format and a lead of [`YEARS`], on a clock that stands
-/// still. Its random bits are the same in every run.
+/// Returns a service with every built-in format and a lead of [`YEARS`]. Its clock stands still,
+/// and its random bits are the same in every run.
 pub(crate) fn frozen_service(runtime: &Runtime) -> Arc<Service> {
     let mut config = config(YEARS);
     config.formats.enabled = Some(
@@ -62,7 +63,7 @@ pub(crate) fn frozen_service(runtime: &Runtime) -> Arc<Service> {
     );
     let hand = ManualClock::at(STILL);
     let service = start(runtime, &config, hand.clock(), &Randomness::seeded(1));
-    // Advance past the start, as in `service`.
+    // Advance the clock past the start of minting, for the same reason as in `service`.
     hand.advance(Duration::from_secs(5));
     raise_horizon(runtime, &service);
     service
@@ -86,7 +87,8 @@ fn start(
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
-        // The store is new, so the first start need not wait until a lead of years has passed.
+        // The store is new, so the first start need not wait for earlier ids, whose lead would be
+        // years.
         lead_max: Duration::ZERO,
         skew_max: Duration::from_secs(5),
         run_ahead: false,

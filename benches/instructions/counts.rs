@@ -1,10 +1,11 @@
-//! Instruction counts by subject: their file, and their comparison with the recorded counts.
+//! Instruction counts for each subject. They are read from a file, and compared with the recorded
+//! counts.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The tolerance, in percent of the recorded count. Counts that differ by more are reported.
+/// The tolerance in percent of the recorded count. Larger differences are reported.
 const APART_PERCENT: u64 = 10;
 
 /// The first lines of a file of counts.
@@ -17,7 +18,7 @@ const HEADING: &str = "\
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counts(BTreeMap<String, u64>);
 
-/// The difference between a subject's count and its record.
+/// A difference between the count of a subject and its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     Rose { name: String, from: u64, to: u64 },
@@ -37,7 +38,7 @@ impl Counts {
     }
 
     /// Returns the subjects whose counts differ from their records by more than [`APART_PERCENT`],
-    /// and those that only one side has.
+    /// and the subjects that only one of the two has.
     pub(crate) fn changes_since(&self, recorded: &Counts) -> Vec<Change> {
         let counted = self.0.iter().filter_map(|(name, &to)| {
             let name = name.clone();
@@ -60,7 +61,8 @@ impl Counts {
 }
 
 impl Change {
-    /// Returns `true` if the change must fail the check. A fallen count passes.
+    /// Returns `true` if this difference must fail the check. A count that has become smaller does
+    /// not.
     pub(crate) fn fails(&self) -> bool {
         !matches!(self, Change::Fell { .. })
     }

@@ -1,10 +1,10 @@
-//! The instructions that an id costs, compared to the counts in `counts.txt`: `make instructions`,
-//! a part of `make test-all`.
+//! Counts the instructions for minting and decoding an id, and compares them with the counts in
+//! `counts.txt`. `make instructions` runs this benchmark, and so does `make test-all`.
 //!
-//! Time depends on the machine and its other work, but instruction counts of valgrind's callgrind
-//! do not. An increase of a tenth is therefore a change of the code. The program runs itself under
-//! callgrind, once for all subjects. It writes a profile of each subject to `target/instructions/`,
-//! to be read with `callgrind_annotate`.
+//! Durations depend on the machine and on its other work. The instruction counts of valgrind's
+//! callgrind do not, so an increase of a tenth comes from a change of the code. The program runs
+//! itself under callgrind, once for all subjects. It writes the profile of each subject to
+//! `target/instructions/`, where `callgrind_annotate` can read it.
 
 mod counts;
 #[path = "../harness/mod.rs"]
@@ -18,7 +18,7 @@ use std::{env, fs, io};
 
 use counts::Counts;
 
-/// The argument of this program when it runs under callgrind.
+/// The argument with which this program runs itself under callgrind.
 const UNDER_CALLGRIND: &str = "under-callgrind";
 
 const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/instructions");
@@ -27,7 +27,8 @@ const RECORDED: &str = concat!(
     "/benches/instructions/counts.txt"
 );
 
-/// The architecture of the recorded counts, because another instruction set has other counts.
+/// The architecture for which the counts are recorded. On another instruction set, the counts would
+/// be different.
 const ARCHITECTURE: &str = "x86_64";
 
 fn main() -> ExitCode {
@@ -85,8 +86,8 @@ fn count_all() -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// Returns the instruction count in the profile with this number, and renames the profile after its
-/// subject.
+/// Returns the instruction count in profile number `number`. Renames the profile, so that its name
+/// contains the subject.
 fn total_of_profile(number: usize, name: &str) -> Result<u64, String> {
     let part = format!("{PROFILES}/part.{number}");
     let text = fs::read_to_string(&part)

@@ -1,7 +1,7 @@
-//! The counted subjects: minting and decoding through the library, with a clock that stands still
-//! and fixed random bits.
+//! The subjects whose instructions are counted. They mint and decode through the library, with a
+//! clock that stands still and the same random bits in every run.
 //!
-//! Each subject runs once before it is counted, so that no count contains one-time work.
+//! Each subject runs once before it is counted, so that one-time work is not counted.
 
 use std::convert::Infallible;
 use std::hint::{black_box, spin_loop};
@@ -27,30 +27,31 @@ use tower::ServiceExt;
 
 use crate::harness::service::{YEARS, frozen_service};
 
-/// The number of units of work for each subject.
+/// The number of units of work that each subject does.
 const UNITS: u32 = 1_000;
 
-/// The number of ids in one row, as in a response.
+/// The number of ids that are computed together, as in a response.
 const ROW: usize = 512;
 
-/// Formats whose ids are stored in files.
+/// The formats whose ids are decoded as a column of a CSV file.
 const COLUMNS: [&str; 4] = ["payment", "snowflake", "ulid", "uuid7"];
 
-/// A text that is readable in many formats, most of which carry an instant.
+/// A text that can be read as an id of many formats. Most of these ids contain a time.
 const DECODED: &str = "175928847299117063";
 
 /// The host header of a request.
 const HOST: HeaderValue = HeaderValue::from_static("127.0.0.1:8080");
 
-/// The function whose instructions callgrind counts. callgrind finds the function by this part of
-/// its name.
+/// The name of the function whose instructions callgrind counts. callgrind finds the function by
+/// this part of its name.
 pub(crate) const COUNTED: &str = "counted_by_callgrind";
 
-/// The function after which callgrind writes its counts. One function cannot serve both purposes.
+/// The name of the function after which callgrind writes its counts. It must be another function
+/// than the counted one.
 pub(crate) const WRITTEN: &str = "written_by_callgrind";
 
-// The calls to `spin_loop` keep the calls before them from becoming tail jumps, because callgrind
-// does not see the end of a function that was jumped to.
+// The calls of `spin_loop` prevent tail calls. callgrind does not see the end of a function that
+// was entered by a jump.
 #[inline(never)]
 fn written_by_callgrind(work: &mut dyn FnMut()) {
     counted_by_callgrind(work);
@@ -63,7 +64,7 @@ fn counted_by_callgrind(work: &mut dyn FnMut()) {
     spin_loop();
 }
 
-/// Runs every subject, and passes its name and its number of units to `told`.
+/// Runs every subject. Passes the name of each subject and its number of units to `told`.
 pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     let mut count = |name: String, work: &mut dyn FnMut()| {
         work();
@@ -126,7 +127,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
                 );
             }
         });
-        // The cost of a line of `idmint decode --csv`, without reading and writing CSV.
+        // Count the cost of one line of `idmint decode --csv`, without reading and writing the CSV.
         if COLUMNS.contains(&preset.name) {
             count(format!("columns {}", format.name), &mut || {
                 for text in &texts {
@@ -163,7 +164,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     });
 }
 
-/// Returns a minter of snowflakes for a slot of a fleet, on the clock of the service.
+/// Returns a minter of `snowflake` ids for a slot of a fleet, which uses the clock of the service.
 fn leased_minter(service: &Service) -> Arc<Minter> {
     let clock = Arc::clone(service.clock());
     let settings = MintSettings {
@@ -193,7 +194,8 @@ fn request(minter: &Minter, count: u32) -> BatchRequest {
         .expect("a sound request")
 }
 
-/// Returns [`UNITS`] random ids of the past, for formats that are not minted by count.
+/// Returns [`UNITS`] random ids with times in the past. Used for formats that a mint request with a
+/// count cannot mint.
 fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
     let mut random = StdRng::seed_from_u64(1);
     let now = UnixTime::from(service.clock().now());

@@ -1,4 +1,4 @@
-//! One connection that sends several requests at once and then receives their responses.
+//! A connection that sends several requests at once, and then receives their responses.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use idmint_testing::http1::{AnswerEnd, AnswerParser};
 
-/// The largest number of bytes in one read.
+/// The maximum number of bytes that one read returns.
 const BUFFER_LEN: usize = 256 * 1024;
 
 pub(super) struct Connection {
     stream: TcpStream,
     parser: AnswerParser,
-    /// Bytes that were read but not parsed yet: part of a response head.
+    /// The bytes that were read but not parsed yet, which are a part of a response head.
     kept: Vec<u8>,
-    /// The number of request bytes that are not sent yet.
+    /// The number of bytes of the requests that were not sent yet.
     unsent: usize,
-    /// The number of responses that have not arrived yet.
+    /// The number of responses that have not been received yet.
     pub(super) awaited: usize,
-    /// The time when the pending requests were sent, or should have been.
+    /// The time at which the pending requests were sent, or should have been sent.
     pub(super) due: Instant,
 }
 
@@ -38,14 +38,15 @@ impl Connection {
         })
     }
 
-    /// Sends `requests`, to which the server sends `count` responses. Returns `true` if all bytes
-    /// were sent.
+    /// Sends `requests`, which contain `count` requests that were due at `due`. Returns `true` if
+    /// all bytes were sent.
     pub(super) fn send(&mut self, requests: &[u8], count: usize, due: Instant) -> io::Result<bool> {
         (self.unsent, self.awaited, self.due) = (requests.len(), count, due);
         self.send_rest(requests)
     }
 
-    /// Sends the remaining request bytes. Returns `true` if all bytes were sent.
+    /// Sends the bytes of the requests that were not sent yet. Returns `true` if all bytes are sent
+    /// now.
     pub(super) fn send_rest(&mut self, requests: &[u8]) -> io::Result<bool> {
         while self.unsent > 0 {
             match self.stream.write(&requests[requests.len() - self.unsent..]) {
@@ -57,7 +58,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Reads once, and passes each response that is now complete to `each`.
+    /// Reads once, and passes each response that is complete now to `each`.
     pub(super) fn receive(
         &mut self,
         buffer: &mut Buffer,

@@ -12,25 +12,25 @@ use rustix::event::{Timespec, epoll};
 use super::connection::{Buffer, Connection};
 use idmint_testing::http1::request;
 
-/// A request, and the way in which it is repeated.
+/// A request, and the rule by which it is repeated.
 #[derive(Debug, Clone)]
 pub(crate) struct Workload {
     request: Vec<u8>,
     connections: usize,
     load_model: LoadModel,
-    /// `true` if other clients read metrics and ledgers at the same time.
+    /// `true` if other clients read metrics and ledgers while the workload runs.
     pub(crate) is_read_beside: bool,
 }
 
 /// The rule that decides when the next request is sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LoadModel {
-    /// Each connection sends `depth` requests at once, and sends again as soon as all of them are
-    /// answered.
+    /// Each connection sends `depth` requests at once. It sends the next ones as soon as it has
+    /// received all responses.
     Closed { depth: usize },
-    /// The generator sends `per_second` requests, whether or not earlier ones are answered. A
-    /// latency counts from the time when the request was due, so requests that wait for a slow one
-    /// are slow as well.
+    /// The generator sends `per_second` requests per second, even if earlier ones have no response
+    /// yet. A latency is counted from the time at which the request was due. Requests that wait for
+    /// a slow one therefore count as slow, too.
     Open { per_second: u32 },
 }
 
@@ -57,7 +57,7 @@ impl Workload {
         Self { load_model, ..self }
     }
 
-    /// Reads metrics and ledgers from other clients while this workload runs.
+    /// Sets that other clients read metrics and ledgers while this workload runs.
     pub(crate) fn beside_readers(self) -> Self {
         Self {
             is_read_beside: true,
@@ -66,13 +66,13 @@ impl Workload {
     }
 }
 
-/// The results of a run.
+/// The results of one run of a load generator.
 pub(crate) struct Tally {
     /// The number of responses with status 200.
     pub(crate) answered: u64,
     /// The number of responses with any other status.
     pub(crate) refused: u64,
-    /// The status of the last response that was not 200.
+    /// The status of the last response that did not have the status 200.
     pub(crate) refusal: u16,
     /// The total length of all response bodies, in bytes.
     pub(crate) bytes: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Tally {
     pub(crate) passed: Duration,
 }
 
-/// Connections that stay open and idle between two runs.
+/// A load generator with its connections, which stay open between two runs.
 pub(crate) struct Generator {
     epoll: OwnedFd,
     connections: Vec<Connection>,
@@ -122,12 +122,13 @@ impl Generator {
         })
     }
 
-    /// Sends requests for `time`, then waits for the responses that are still pending.
+    /// Sends requests for the duration `time`, and then waits for the pending responses.
     ///
     /// # Errors
     /// Returns an error if a connection breaks, or if a response is not HTTP.
     pub(crate) fn run(&mut self, time: Duration) -> io::Result<Tally> {
-        // Room for a million latencies, so that the vector rarely grows while the clock runs.
+        // Reserve space for a million latencies, so that the vector rarely grows while the time is
+        // measured.
         let latencies_ns = Vec::with_capacity(1 << 20);
         let mut tally = Tally {
             answered: 0,
@@ -183,7 +184,7 @@ impl Generator {
                 self.send(at, 1, due)?;
                 due += gap;
             }
-            // Poll without blocking, because waking up takes longer than many a response.
+            // Poll without blocking, because a wake-up takes longer than many responses.
             self.receive(
                 Some(&Timespec {
                     tv_sec: 0,
@@ -215,8 +216,8 @@ impl Generator {
         )?)
     }
 
-    /// Reads the available responses. Calls `done` for each connection whose responses are all
-    /// received.
+    /// Reads the responses that are available. Calls `done` for each connection that has received
+    /// all of its responses.
     fn receive(
         &mut self,
         wait: Option<&Timespec>,
@@ -232,7 +233,8 @@ impl Generator {
             if flags.contains(epoll::EventFlags::OUT) && connection.send_rest(&self.requests)? {
                 self.wait_for(at, epoll::EventFlags::IN)?;
             }
-            // Every other event needs a read. A broken connection also reports such an event.
+            // Every other event means that the connection must be read, even if the connection is
+            // broken.
             if flags == epoll::EventFlags::OUT {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The load: kept-alive connections on one thread, which blocks in the kernel until responses
-//! arrive.
+//! The load generator. It uses kept-alive connections on one thread, which sleeps in the kernel
+//! until responses arrive.
 
 mod connection;
 mod generator;

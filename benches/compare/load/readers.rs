@@ -1,5 +1,4 @@
-//! Clients that read during a benchmark of mints: a metrics scraper, and a client that lists
-//! ledgers.
+//! Clients that read while a benchmark mints: one scrapes the metrics, and one lists the ledgers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use idmint_testing::http1::{Client, request};
 
-/// The pause between two rounds of reading.
+/// The pause between two rounds of requests of these clients.
 const BETWEEN: Duration = Duration::from_millis(20);
 
 const READ: [&str; 2] = ["GET /metrics", "GET /ledgers"];
@@ -39,7 +38,7 @@ impl Readers {
                     let answer = client
                         .try_exchange(request(what, "", ""))
                         .map_err(io::Error::other)?;
-                    // A rival may not have such a page.
+                    // Accept a status such as 404, because other servers do not have this page.
                     if answer.status >= 500 {
                         return Err(io::Error::other(format!("{what}: {}", answer.head)));
                     }

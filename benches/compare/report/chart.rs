@@ -1,11 +1,13 @@
-//! `chart.svg`: ids per second on a logarithmic scale, one bar for each way to get them.
+//! Draws `chart.svg`, which shows ids per second on a logarithmic scale. It has one bar for each
+//! way to get ids.
 
 use std::fmt::Write;
 
 use super::number::{middle, number};
 use crate::scenario::{Scenario, find};
 
-/// The bars: scenario, name, and `true` if the bar is idmint's.
+/// The bars of the chart. Each has the key of a scenario, a label, and `true` if it belongs to
+/// idmint.
 const BARS: [(&str, &str, bool); 8] = [
     ("nextval", "PostgreSQL, nextval", false),
     ("incr", "Redis, INCR", false),
@@ -24,7 +26,7 @@ const TOP: f64 = 56.0;
 const BAR: f64 = 22.0;
 const STEP: f64 = 32.0;
 
-/// Colours for a light page and for a dark one.
+/// The colours of the chart, for a light page and for a dark page.
 const STYLE: &str = "
   text { font: 13px system-ui, sans-serif; fill: #24292f }
   .title { font-size: 15px; font-weight: 600 }
@@ -55,7 +57,8 @@ pub(super) fn render(scenarios: &[Scenario]) -> String {
     let (low, high) = rates.fold((f64::MAX, f64::MIN), |(low, high), rate| {
         (low.min(rate), high.max(rate))
     });
-    // One power below the smallest rate, so that the smallest bar has a length.
+    // Start the scale one power of ten below the smallest rate, so that the smallest bar is
+    // visible.
     let (low, high) = ((low.floor() - 1.0).max(0.0), high.ceil());
     let x = |power: f64| LEFT + (power - low) / (high - low) * (WIDTH - LEFT - RIGHT);
     let bottom = TOP + STEP * bars.len() as f64;

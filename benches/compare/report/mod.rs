@@ -1,4 +1,4 @@
-//! The results of a run: a table for people, a chart, and every figure for programs.
+//! Writes the results of a run: a table for people, a chart, and every figure for programs.
 
 mod chart;
 mod number;

@@ -2,7 +2,7 @@
 
 use crate::harness::comparison::median;
 
-/// Formats a number with its significant digits only, in groups of three.
+/// Formats a number for people. Only its significant digits are shown, in groups of three.
 pub(super) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -32,7 +32,7 @@ pub(super) fn middle(figures: &[f64]) -> f64 {
     }
 }
 
-/// Formats the range from the first to the last decile of the figures.
+/// Formats the range between the first and the last decile of the figures.
 pub(super) fn spread(figures: &[f64]) -> String {
     let mut figures = figures.to_vec();
     figures.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! `results.md`.
+//! Writes the table `results.md`.
 
 use std::fmt::Write;
 
@@ -55,7 +55,7 @@ pub(super) fn render(results: &Results<'_>) -> String {
     text
 }
 
-/// Describes the CPU time that other work took from the servers, and its effect on the figures.
+/// Describes how much CPU time other work took from the servers, and how this affects the figures.
 fn describe_other_work(scenarios: &[Scenario]) -> String {
     let waiting: Vec<f64> = scenarios
         .iter()
@@ -162,8 +162,8 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("a String takes everything");
 }
 
-/// The share of waiting time, in percent, above which rates depend more on other work on the
-/// machine than on the server.
+/// The share of waiting time in percent above which a rate says more about other work on the
+/// machine than about the server.
 const QUIET_PERCENT: f64 = 5.0;
 
 const ROWS: &str = "

@@ -1,4 +1,4 @@
-//! The files of a run: `results.md`, `chart.svg` and `results.json`.
+//! Writes the files of a run: `results.md`, `chart.svg` and `results.json`.
 
 use std::{fs, io};
 

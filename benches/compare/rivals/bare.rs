@@ -1,6 +1,7 @@
-//! The least work of a Rust HTTP server: hyper and axum with a constant response, on one thread.
+//! Servers that do the least possible work of a Rust HTTP server. They use hyper or axum on one
+//! thread, and send a constant response.
 //!
-//! This program also runs as one of these servers:
+//! This program can also run as one of these servers:
 //! - `compare serve-hyper LENGTH [flush]`
 //! - `compare serve-axum LENGTH`
 
@@ -26,11 +27,11 @@ use super::Target;
 use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::Process;
 
-/// The kinds of server that this program contains.
+/// The kind of server as which this program can run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Hyper,
-    /// hyper, which sends the responses to requests that arrived together in one write.
+    /// hyper. The responses to requests that have arrived together are sent with a single write.
     HyperFlush,
     Axum,
 }
@@ -73,7 +74,7 @@ impl Bare {
     }
 }
 
-/// Runs a server if the arguments ask for one, and then does not return.
+/// Runs a server if the arguments of this program demand one. Does not return in that case.
 pub(crate) fn serve_if_asked() {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -90,7 +91,8 @@ pub(crate) fn serve_if_asked() {
         .build()
         .expect("a thread");
     runtime.block_on(async {
-        // On a worker of the runtime, as connections are.
+        // Accept connections on a worker thread of the runtime, where the connections are handled,
+        // too.
         let served = tokio::spawn(async move {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
                 .await

@@ -1,4 +1,4 @@
-//! The release binary, with one worker thread: `idmint serve`.
+//! Runs the release binary, `idmint serve`, with one worker thread.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,14 @@ use super::Target;
 use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::Process;
 
-/// Returns the path of the measured binary: `COMPARE_BINARY`, or else the binary that cargo built
-/// together with this program, with the features of its tests.
+/// Returns the path of the binary to measure. This is `COMPARE_BINARY` if it is set, or else the
+/// binary that cargo has built together with this program. That binary has the features of the
+/// tests.
 pub(crate) fn binary() -> PathBuf {
     env::var_os("COMPARE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_idmint").into(), PathBuf::from)
 }
 
-/// A service with its own data directory.
+/// A running service with its own data directory.
 pub(crate) struct Idmint {
     _process: Process,
     target: Target,
@@ -26,7 +27,8 @@ pub(crate) struct Idmint {
 }
 
 impl Idmint {
-    /// Starts a service with the default configuration, overridden by `toml`.
+    /// Starts a service with the default configuration and the settings in `toml`, which take
+    /// precedence.
     ///
     /// # Errors
     /// Returns the reason if the service does not run.
@@ -57,8 +59,8 @@ impl Idmint {
     }
 }
 
-/// Returns a command that serves on a free port, without the settings in this program's
-/// environment.
+/// Returns a command that starts a service on a free port. The settings in the environment of this
+/// program are removed.
 pub(crate) fn serve_from(pinning: &CpuPinning, data_dir: &Path) -> Command {
     let mut command = pinning.command(Side::Server, binary());
     for (name, _) in env::vars_os().filter(|(name, _)| {

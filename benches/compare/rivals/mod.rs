@@ -1,4 +1,4 @@
-//! The measured servers, each in its own process.
+//! The servers that are measured. Each of them is a separate process.
 
 pub(crate) mod bare;
 pub(crate) mod idmint;

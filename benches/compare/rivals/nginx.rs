@@ -1,4 +1,4 @@
-//! nginx with a constant response, as an example of a server in C.
+//! Runs nginx with a constant response, as an example of a server in C.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A PostgreSQL sequence, loaded by pgbench.
+//! Runs PostgreSQL and measures a sequence with pgbench.
 
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ pub(crate) struct Postgresql {
 }
 
 impl Postgresql {
-    /// Starts PostgreSQL with its default settings, which include durability. Only this machine may
-    /// connect, without a password.
+    /// Starts PostgreSQL with its default settings, with which commits are durable. Only this
+    /// machine can connect, and no password is needed.
     ///
     /// # Errors
     /// Returns the reason if the server does not run.
@@ -94,7 +94,7 @@ impl Postgresql {
             ]);
             run_to_end(psql)
         };
-        // PostgreSQL accepts connections shortly before it accepts logins.
+        // Retry, because PostgreSQL accepts connections slightly earlier than logins.
         let mut tries = (0..100).map(|_| {
             let created = create();
             if created.is_err() {
@@ -114,12 +114,13 @@ impl Postgresql {
     pub(crate) fn benchmark(&self) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
         let (pinning, target, pgbench) = (self.pinning, self.target, self.programs.join("pgbench"));
         let script = self.home.path().join("nextval.sql");
-        // Each round writes one file into a folder that is removed with this value.
+        // pgbench writes one log file in each round. The folder of these files is removed with this
+        // value.
         let log = tempfile::tempdir();
         move |time| {
             let log = log.as_ref().map_err(|error| error.to_string())?.path();
             let mut command = client(&pinning, &pgbench, target.address);
-            // pgbench accepts whole seconds only.
+            // Round up, because pgbench accepts only whole seconds.
             let seconds = time.as_secs_f64().ceil().to_string();
             command.args([
                 "-n",
@@ -166,7 +167,7 @@ impl Postgresql {
     }
 }
 
-/// Reads the latency of each request from the log of a round, and removes the log.
+/// Reads the latency of each request from the log files of a round, and then removes these files.
 fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
     let mut latencies = Vec::new();
     for entry in fs::read_dir(folder)
@@ -174,8 +175,8 @@ fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
         .flatten()
     {
         let text = fs::read_to_string(entry.path()).map_err(|error| error.to_string())?;
-        // The columns are client, transaction number, microseconds, and the time of the
-        // transaction.
+        // The columns are the client, the number of the transaction, its latency in microseconds,
+        // and its time.
         let microseconds = text
             .lines()
             .filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok());
@@ -199,7 +200,8 @@ fn client(pinning: &CpuPinning, program: &Path, address: SocketAddr) -> Command 
     command
 }
 
-/// Returns the program folder of the newest version, which Debian keeps out of `PATH`.
+/// Returns the folder with the programs of the newest PostgreSQL. On Debian, this folder is not in
+/// `PATH`.
 pub(crate) fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
     let newest = versions.max_by_key(|version| {

@@ -1,4 +1,4 @@
-//! Redis counters, loaded by `redis-benchmark`.
+//! Runs Redis and measures its counters with `redis-benchmark`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -58,8 +58,8 @@ impl Redis {
         })
     }
 
-    /// Returns a benchmark of a command that is sent `depth` times at once on each connection. Each
-    /// response yields `ids` ids.
+    /// Returns a benchmark of a Redis command. Each connection sends the command `depth` times at
+    /// once. A response counts as `ids` ids.
     pub(crate) fn benchmark(
         &self,
         words: &'static [&'static str],
@@ -67,8 +67,8 @@ impl Redis {
         ids: u32,
     ) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
         let (pinning, target) = (self.pinning, self.target);
-        // redis-benchmark takes a number of requests instead of a duration, so use the number that
-        // the last round would have answered.
+        // redis-benchmark needs a number of requests instead of a duration. Use the number of
+        // requests that take this duration at the rate of the last round.
         let mut per_second = 20_000.0;
         move |time| {
             let requests = (per_second * time.as_secs_f64()).max(1_000.0).round();
@@ -89,8 +89,9 @@ impl Redis {
             let printed = run_to_end(command)?;
             let spent = cpu_time::of_server(target.pid) - before;
             let line = printed.lines().last().unwrap_or_default();
-            // Name, requests per second, then milliseconds: mean, minimum, and the 50th, 95th, 99th
-            // and 100th percentile.
+            // The columns are the name, the requests per second, and then latencies in
+            // milliseconds. These are the mean, the minimum, and the 50th, 95th, 99th and 100th
+            // percentile.
             let figures: Vec<f64> = line
                 .split(',')
                 .filter_map(|figure| figure.trim_matches('"').parse().ok())

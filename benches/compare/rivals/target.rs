@@ -1,4 +1,4 @@
-//! The address that the load is sent to, and the process whose CPU time counts.
+//! The address to which the load is sent, and the process whose CPU time is measured.
 
 use std::net::SocketAddr;
 

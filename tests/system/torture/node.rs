@@ -26,12 +26,12 @@ pub(crate) struct Node {
     began_by_its_clock: bool,
 }
 
-/// A process that began without a record of earlier ids. It knew only a time after which these ids
-/// cannot be, or its clock.
+/// A process that began without a record of earlier ids. It knew only a lower bound for the times
+/// of its own ids, which is a floor or its clock.
 pub(crate) struct Fresh {
     pub(crate) service: Service,
-    /// `true` if the earlier process may have reserved time beyond that bound. Then only the wait
-    /// for whole ticks prevents repeated ids.
+    /// `true` if the earlier process may have reserved time beyond that lower bound. In that case,
+    /// only the wait for whole ticks prevents repeated ids.
     pub(crate) is_below_reserved: bool,
 }
 
