@@ -126,7 +126,7 @@ impl<H: Handle> tower::Service<Request> for Edge<H> {
     type Future = Passage<H::Answering>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // A router is always ready.
+        // The edge is always ready, because the routes inside it are.
         Poll::Ready(Ok(()))
     }
 
@@ -390,7 +390,7 @@ fn admission(guard: Arc<Guard>) -> Admission {
 /// The routes, with CORS for browsers.
 pub struct Dispatch {
     routes: Routes,
-    /// `None` if pages of other origins may not read responses, so that no CORS headers are needed.
+    /// The CORS layer, or `None` if pages of other origins may not read responses.
     cors: Option<Cors>,
 }
 

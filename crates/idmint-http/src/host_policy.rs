@@ -121,7 +121,7 @@ impl HostPolicy {
                     ));
                 }
             } else if writes && name == header::ORIGIN {
-                // A browser never sends more than one origin, so a second one is refused.
+                // Refuse a second origin, because a browser never sends more than one.
                 is_foreign |= origin.replace(value).is_some();
             } else if writes && name == SEC_FETCH_SITE {
                 is_foreign |= value != "same-origin" && value != "none";
@@ -202,7 +202,8 @@ fn named_host<'a>(
     host: Option<&'a HeaderValue>,
 ) -> Result<Option<&'a [u8]>, Problem> {
     match (request.uri().authority(), host, request.version()) {
-        // If the two hosts differed, two proxies on the way could read different ones.
+        // Refuse two different hosts. Otherwise two proxies between the caller and the service
+        // could each use another one.
         (Some(authority), Some(host), Version::HTTP_2)
             if !host
                 .as_bytes()

@@ -261,8 +261,8 @@ const STATUSES: [u16; 22] = [
     204, 304, 301,
 ];
 
-/// The buckets range from 50 µs, about the duration of a mint, to 10 s, which is longer than any
-/// response may take.
+/// The upper bounds of the duration buckets, in seconds. They range from 50 µs, about the duration
+/// of a mint, to 10 s, which is longer than any response may take.
 const DURATION_BUCKETS_SECONDS: [f64; 14] = [
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 250e-3, 1.0, 2.5, 10.0,
 ];

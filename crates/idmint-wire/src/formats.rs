@@ -154,10 +154,11 @@ pub struct OddsInfo {
     pub within: Option<String>,
     /// The number of random bits in an id.
     pub random_bits: String,
-    /// The number of ids in that time among which two are equal with a probability of one in a
-    /// million.
+    /// The number of ids within this length of time among which two are equal with a probability of
+    /// one in a million.
     pub one_in_a_million: String,
-    /// The number of ids in that time among which two are equal with a probability of one half.
+    /// The number of ids within this length of time among which two are equal with a probability of
+    /// one half.
     pub even: String,
 }
 

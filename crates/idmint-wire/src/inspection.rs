@@ -1,4 +1,5 @@
-//! The response of `POST /inspect`: the verdict on a column of ids.
+//! The response of `POST /inspect`, which is the verdict on a column (a list of texts that should
+//! have the same format).
 
 use std::fmt;
 

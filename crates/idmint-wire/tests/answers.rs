@@ -1,7 +1,7 @@
 //! Compares decode responses byte by byte with the JSON that serde writes for the same readings.
 //!
-//! The service writes responses by hand, from parts that are prepared for each format. This test
-//! instead builds each response in the simplest way: it tries every encoding by itself, and has a
+//! The service writes responses by hand, from JSON that is prepared for each format. This test
+//! builds each response in the simplest way instead. It tries every encoding separately, and has a
 //! struct for every JSON object.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,7 +25,7 @@ use idmint_testing::hostile_texts::Target;
 
 const TEXTS: u32 = 20_000;
 
-/// Texts that a generated text may begin with: types, prefixes, and texts that are neither.
+/// Beginnings of generated texts. Some are types or prefixes, and some only look like one.
 const BEGINNINGS: [&str; 5] = ["user_", "pi_", "line_item_", "User_", "_"];
 
 /// A format whose ids contain characters that must be escaped in JSON.
@@ -237,8 +237,8 @@ fn is_told(text: &str, best: &Match<'_>) -> bool {
     best.evidence_bits() >= bits_min(text, is_canonical, has_a_length)
 }
 
-/// Returns the minimum evidence, in bits, for a reading to be reported if the caller named no
-/// format or encoding.
+/// Returns the minimum evidence in bits that a reading needs if the caller has named neither the
+/// format nor the encoding. A reading with less evidence is not reported.
 fn bits_min(text: &str, is_canonical: bool, has_a_length: bool) -> f64 {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_mixed = has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit);
@@ -345,7 +345,7 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
             let (of, why) = rejected
                 .next()
                 .unwrap_or_else(|| panic!("{} and {text:?}", format.name));
-            // A wrong length counts like wrong letters.
+            // A wrong length counts as near to an id as wrong letters.
             let nearness =
                 |why: &Rejection| why.nearness() + u8::from(*why == Rejection::WrongLength);
             let nearest = reasons.iter().map(nearness).max();
@@ -483,7 +483,7 @@ fn every_answer_is_what_serde_makes_of_its_parts() {
     );
     let mut text = String::new();
     for _ in 0..TEXTS {
-        // Choose any time from before the first epoch to after the last tick of most formats.
+        // Decode at any time from before the first epoch to after the last tick of most formats.
         let at = decoder.at(UnixNanos::new(random.random_range(0..=u64::MAX)));
         let target = &targets[random.random_range(0..targets.len())];
         target.draw(&mut random, &mut text);

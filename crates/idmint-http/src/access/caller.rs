@@ -54,18 +54,18 @@ struct Found {
     rate: OnceLock<[HeaderValue; 2]>,
     /// The permit of the credential that the caller presented.
     permit: OnceLock<Arc<Permit>>,
-    /// Set if the request is audited whatever its outcome.
+    /// Set if the request is audited regardless of its outcome.
     is_told: OnceLock<()>,
 }
 
 impl CallerNote {
-    /// Marks the request as audited, whatever its outcome.
+    /// Marks the request as audited regardless of its outcome.
     pub(crate) fn is_to_be_told(&self) {
         // Set at most once, because a request has one route.
         let _ = self.0.is_told.set(());
     }
 
-    /// `true` if the request is audited whatever its outcome.
+    /// `true` if the request is audited regardless of its outcome.
     pub(super) fn is_told(&self) -> bool {
         self.0.is_told.get().is_some()
     }

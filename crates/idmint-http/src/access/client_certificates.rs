@@ -77,8 +77,8 @@ impl ClientCertificates {
         .with_crls(revoked.map_err(ClientCertificatesError::NotPem)?)
         .only_check_end_entity_revocation()
         .allow_unknown_revocation_status()
-        // Health and documents are open to anybody. The guard requires a certificate for all other
-        // routes.
+        // Allow callers without a certificate, because the routes for health and documents are open
+        // to everybody. The guard requires a certificate for all other routes.
         .allow_unauthenticated()
         .build()?;
         let permit = |name: &String, scopes: &BTreeSet<Scope>| {

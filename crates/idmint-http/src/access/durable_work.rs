@@ -18,12 +18,13 @@ use idmint_service::Requests;
 /// A future that resolves to a response.
 type Work<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Problem>> + Send>>;
 
-/// The work of one request, from its parsed input to its response.
+/// The work of one request, from its parsed input to its response. It continues if the caller
+/// disconnects.
 ///
-/// If the caller disconnects before the work completes, this value is dropped. The work then
-/// continues in its own task, which audits the outcome. If the work completes first, it is audited
-/// together with its response. A handler must therefore not wait for anything after this work. If
-/// the caller disconnected during that wait, the work would not be audited.
+/// If the caller disconnects before the work completes, this value is dropped. A separate task then
+/// completes the work and audits its outcome. If the work completes first, it is audited together
+/// with its response. A handler must therefore not wait for anything after this work. If the caller
+/// disconnected during that wait, the work would not be audited.
 pub(crate) struct DurableWork<B: Send + 'static> {
     /// `None` once the work has completed.
     work: Option<Work<B>>,

@@ -41,8 +41,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Returns a guard that admits everybody. `event_formats` names the chained formats of the
-    /// service, whose ids belong to ledger events.
+    /// Returns a guard that admits every request. `event_formats` are the names of the service's
+    /// chained formats, whose ids belong to ledger events.
     pub fn new(event_formats: Vec<String>, clock: Arc<Clock>) -> Guard {
         Guard {
             tokens: None,
@@ -113,8 +113,8 @@ impl Guard {
         }
     }
 
-    /// Returns one line for each token or certificate that is refused some requests although its
-    /// scopes cover them. The line lists those requests.
+    /// Returns a warning for each token or certificate that is refused some requests although it
+    /// has the scopes for them. The warning lists these requests.
     pub fn refusals(&self) -> Vec<String> {
         let tokens = self
             .tokens
@@ -169,7 +169,8 @@ impl Guard {
         }
         let permit = permit?;
         self.check(&permit, need, template, request)?;
-        // The permit identifies the sender while the service waits for the request's body.
+        // Attach the permit to the request. While the service waits for the request's body, the
+        // permit identifies the sender.
         let is_asked_later =
             matches!(need, Need::Series | Need::ResumedSeries) || permit.is_asked_later();
         if is_asked_later || !request.body().is_end_stream() {

@@ -155,6 +155,8 @@ impl Permit {
             .collect()
     }
 
+    /// Checks that the bearer has a scope.
+    ///
     /// # Errors
     /// Returns 403 `forbidden` if the bearer does not have the scope.
     pub(crate) fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
@@ -171,6 +173,8 @@ impl Permit {
             .limit(scope.name()))
     }
 
+    /// Checks that the bearer may use a format.
+    ///
     /// # Errors
     /// Returns 403 `forbidden` if the format is not permitted. The error does not reveal whether
     /// the format exists.
@@ -178,6 +182,8 @@ impl Permit {
         self.check("format", self.has_format(name), &name)
     }
 
+    /// Checks that the bearer may use at least one of the formats in `event_formats`.
+    ///
     /// # Errors
     /// Returns 403 `forbidden` if none of the permitted formats is one of `event_formats`.
     pub(super) fn check_events(&self, event_formats: &[String]) -> Result<(), Problem> {
@@ -186,8 +192,10 @@ impl Permit {
         self.check("format", has_one, &"ledgers")
     }
 
+    /// Checks that the permit is not restricted to some formats, ledgers or series.
+    ///
     /// # Errors
-    /// Returns 403 `forbidden` if the permit is restricted to some formats, ledgers or series.
+    /// Returns 403 `forbidden` if the permit has such a restriction.
     pub(super) fn check_everything(&self) -> Result<(), Problem> {
         let what = "all of them";
         self.check("format", self.formats.is_none(), &what)?;
@@ -195,6 +203,8 @@ impl Permit {
         self.check("series", self.series.is_none(), &what)
     }
 
+    /// Checks that the bearer may use a ledger.
+    ///
     /// # Errors
     /// Returns 403 `forbidden` if the ledger is not permitted. The error does not reveal whether
     /// the ledger exists.
@@ -204,6 +214,8 @@ impl Permit {
         self.check("ledger", has_it, &ledger)
     }
 
+    /// Checks that the bearer may use a series of numbers.
+    ///
     /// # Errors
     /// Returns 403 `forbidden` if the series is not permitted. The error does not reveal whether
     /// the series exists.
@@ -211,9 +223,11 @@ impl Permit {
         self.check("series", self.has_series(name), &name)
     }
 
+    /// Checks that the permit is not restricted to some ledgers. `what` names the requested
+    /// resource, which is not a ledger.
+    ///
     /// # Errors
-    /// Returns 403 `forbidden` if the permit is restricted to some ledgers. `what` names the
-    /// requested resource, which is not a ledger.
+    /// Returns 403 `forbidden` if the permit has such a restriction.
     pub(super) fn check_beside_ledgers(&self, what: &str) -> Result<(), Problem> {
         self.check("ledger", self.ledgers.is_none(), &what)
     }

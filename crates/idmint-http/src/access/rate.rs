@@ -38,10 +38,10 @@ struct Peers {
 
 /// The part of a caller's rate that is used up.
 ///
-/// The generic cell rate algorithm needs only one number: the time at which the caller will have
-/// its whole rate again. Each request moves that time forward by one interval, which is 100 ms at a
+/// The generic cell rate algorithm stores a single number: the time at which the caller has its
+/// whole rate again. Each request moves that time forward by one interval, which is 100 ms at a
 /// rate of 10 requests per second. A time in the past counts as now. A request is refused if it
-/// would move the time more than one window ahead of now.
+/// would move the time to more than one window after now.
 #[derive(Debug, Default)]
 pub(super) struct Allowance {
     /// The time at which the rate is whole again, in nanoseconds since the rate began.
@@ -96,8 +96,8 @@ impl Peers {
     /// Returns the allowance of the callers from this address.
     fn of(&mut self, peer: IpAddr, now: Duration) -> &Allowance {
         let is_new = !self.allowances.contains_key(&peer);
-        // The table is scanned at most once per window. A scan for every new address would let an
-        // attacker slow the service down.
+        // Scan the table at most once per window. If every new address caused a scan, an attacker
+        // could slow the service down.
         if is_new && self.allowances.len() >= PEERS_MAX && now >= self.forgot + WINDOW {
             self.forgot = now;
             self.allowances

@@ -73,8 +73,8 @@ impl MediaType {
 /// The header with the id of a request, in requests and responses.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Keeps a browser from interpreting a response as HTML. A response may contain an id that the
-/// caller chose.
+/// The value of the header that prevents a browser from interpreting a response as HTML. A response
+/// may contain an id that the caller chose.
 pub(crate) const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
 pub(crate) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
@@ -104,8 +104,8 @@ static HEADS: LazyLock<[HeaderMap; MINT_MEDIA_TYPES.len()]> = LazyLock::new(|| {
             (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
             (IDMINT_COUNT, HeaderValue::from_static("1")),
             (header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING),
-            // The edge fills in the request id. With this placeholder, the copied map need not
-            // grow.
+            // The edge replaces this placeholder by the request id. Because of the placeholder, the
+            // copied map need not grow.
             (X_REQUEST_ID, HeaderValue::from_static("")),
         ])
     })
@@ -150,7 +150,7 @@ enum Content {
         /// The ids. Ids take at least one byte, so an empty text means that the frame has been
         /// sent.
         text: Bytes,
-        /// The memory reserved for the ids, if there are many.
+        /// The memory that is reserved for the ids, or `None` if there are only a few ids.
         reserved: Option<Box<MemoryReservation>>,
     },
     /// Ids in many frames.
@@ -440,7 +440,7 @@ impl IdEncoder {
         let short_len = |len: usize| u64::try_from(len).expect("a few bytes");
         let ids_len = match self.form {
             Form::Bytes { width } => short_len(width).checked_mul(count)?,
-            // The last row has no comma after it.
+            // Subtract one byte, because the last row has no comma.
             Form::Rows { .. } => ids.rows_len(row_len)?.checked_sub(1)?,
             Form::Text {
                 encoding,
@@ -645,8 +645,8 @@ impl Pieces for IdPieces {
         self.pass.iter_mut().for_each(BulkPass::pause);
     }
 
-    // Another thread writes long responses. On the connections' thread, each of them would block a
-    // single mint for milliseconds.
+    // Write a long response on another thread. On the connection's thread, it would delay requests
+    // for a single id by milliseconds.
     fn thread(&self) -> PieceThread {
         let aside = self.pass.as_ref().and_then(BulkPass::aside);
         aside.map_or(PieceThread::OfConnection, |bulk| {

@@ -55,7 +55,7 @@ fn choose(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Probl
         if quality > best.map_or(0, |(_, quality)| quality) {
             best = Some((media_type, quality));
         }
-        // No later type can be preferred to this one.
+        // Stop here, because no later type can have a higher q-value.
         if quality == QUALITY_MAX {
             break;
         }
@@ -128,7 +128,8 @@ fn not_acceptable(offered: &[MediaType]) -> Problem {
     Problem::new(Slug::NotAcceptable, detail).accepts(types)
 }
 
-/// Returns the q-value of a type, in thousandths. 0 means that the type is not acceptable.
+/// Returns the q-value of a type in thousandths. A q-value of 0 means that the type is not
+/// acceptable.
 fn quality_of(media_type: MediaType, ranges: &[Range<'_>]) -> u16 {
     let covering = ranges
         .iter()

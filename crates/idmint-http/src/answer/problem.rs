@@ -177,7 +177,8 @@ impl Problem {
         if let Some((name, value)) = header_named_by(self.0.slug, &self.0.accepts) {
             headers.insert(name, value);
         }
-        // The problem is kept for `name_instance`, because only the edge knows the request id.
+        // Keep the problem for `name_instance`. Only the edge knows the request id, which it
+        // inserts there.
         response.extensions_mut().insert(self);
         response
     }

@@ -73,8 +73,8 @@ pub(crate) fn file_named(name: &str) -> Option<&'static PageFile> {
     FILES[1..].iter().find(|file| file.name == name)
 }
 
-/// With this policy, the page runs only its own scripts, sends requests only to its own service,
-/// and cannot be framed by another page.
+/// The policy that restricts what the page may do in a browser. The page runs only its own scripts,
+/// sends requests only to its own service, and cannot be framed by another page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 

@@ -92,8 +92,8 @@ async fn collect_paid(
     let mut buffer = BytesMut::new();
     while let Some(piece) = next_piece(&mut body).await? {
         if buffer.is_empty() {
-            // The declared length is allocated at once, because growing in steps would hold the
-            // body twice. The operating system provides the memory only as bytes arrive.
+            // Allocate the declared length now. Growing the buffer in steps would temporarily hold
+            // the body twice. The operating system provides the memory only as bytes arrive.
             buffer = BytesMut::with_capacity(declared_len.max(whole.bytes.len()));
             buffer.extend_from_slice(&std::mem::take(&mut whole.bytes));
         }

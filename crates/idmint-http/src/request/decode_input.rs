@@ -171,7 +171,7 @@ impl fmt::Display for TooLong {
     }
 }
 
-/// A JSON array of [`Text`]s. It is checked and then discarded.
+/// A JSON array of [`Text`]s. It is only checked, and its values are discarded.
 struct Strings;
 
 impl<'de> Deserialize<'de> for Strings {
@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for Strings {
     }
 }
 
-/// A JSON string of acceptable length. It is checked and then discarded.
+/// A JSON string that is not too long. It is only checked, and its value is discarded.
 struct Text;
 
 impl<'de> Deserialize<'de> for Text {

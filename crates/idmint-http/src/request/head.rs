@@ -184,7 +184,7 @@ pub(crate) fn percent_decode(text: &str) -> Result<Cow<'_, str>, Problem> {
             format!("{text:?} is not valid percent-encoded UTF-8"),
         )
     };
-    // The library leaves invalid escapes unchanged. They are refused here instead.
+    // Refuse invalid escapes here, because the library would leave them unchanged.
     let is_escape = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
     let mut behind_percent = text.as_bytes().split(|byte| *byte == b'%').skip(1);
     if !behind_percent.all(|rest| rest.get(..2).is_some_and(is_escape)) {
@@ -279,10 +279,12 @@ pub(crate) fn refuse_count(query: &Query<'_>, item: &str, format: &Format) -> Re
     Ok(())
 }
 
-/// Returns the percent-decoded path parameters of a request, in the order of the route's template.
+/// Returns the percent-decoded path parameters of a request, in the order in which the route's
+/// template contains them.
 ///
-/// `template` is the route's path, such as `/ledgers/{ledger}/ids/{id}`. `{*id}` takes the rest of
-/// the path. If the path does not match the template, the missing parameters are empty.
+/// `template` is the path of the route, such as `/ledgers/{ledger}/ids/{id}`. A parameter of the
+/// form `{*id}` takes the rest of the path. If the path does not match the template, the missing
+/// parameters are empty.
 ///
 /// # Errors
 /// Returns 400 `malformed-request` if the encoding is broken.

@@ -32,7 +32,7 @@ const LIMIT: usize = 10;
 /// The estimated time to search the stored conjunctions.
 const LIST_ESTIMATE: Duration = Duration::from_millis(5);
 
-/// The greatest integer that every JSON parser represents exactly.
+/// The greatest integer that every JSON parser can represent exactly, which is 2^53 - 1.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// The number of decimals in the seconds of a time.

@@ -37,8 +37,8 @@ const EXAMPLE: &str = r#"POST /decode ["175928847299117063","1I9ZC1002"]"#;
 /// The estimated time per byte, in nanoseconds, to read and answer a body that has not arrived yet.
 const NANOS_FOR_A_BYTE: u64 = 120;
 
-/// The estimated times, in nanoseconds, per byte read, per text with a brief result, and per text
-/// with a full result.
+/// The estimated time in nanoseconds to read one byte. The next two constants are the estimated
+/// times for one text with a brief result and for one text with a full result.
 pub(super) const NANOS_TO_READ_A_BYTE: u64 = 5;
 const NANOS_FOR_A_TEXT: u64 = 2_500;
 const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
@@ -55,17 +55,17 @@ const TEXT_BYTE_LEN: usize = 24;
 /// result of a text is not split.
 const PIECE_LEN: usize = 64 * 1024;
 
-/// The maximum number of texts in one chunk, however short their results are.
+/// The maximum number of texts in one chunk. It limits a chunk whose results are very short.
 const PIECE_TEXTS_MAX: usize = 1024;
 
-/// The time after which a chunk of long work ends, so that other peers get their turn.
+/// The time after which a chunk of long work ends, so that other peers can do their work.
 const PIECE_TIME_MAX: Duration = Duration::from_millis(5);
 
 /// The time after which a request that was estimated as short is admitted as long work. A text that
-/// is no id takes several times the estimate.
+/// is not an id takes several times the estimate.
 const SHORT_TIME_MAX: Duration = Duration::from_millis(1);
 
-/// The number of texts between two looks at the clock.
+/// The number of texts that are decoded before the clock is read again.
 const TEXTS_BY_THE_CLOCK: usize = 8;
 
 /// Decodes each text, in the order of the request. Decoding does not use the minters, so it works
@@ -453,7 +453,8 @@ impl Pieces for Answers {
         self.pass.iter_mut().for_each(BulkPass::resume);
     }
 
-    // A caller that does not read its response must not keep other callers from long work.
+    // Give up the permit while the caller does not read. Otherwise such a caller would prevent
+    // other callers from doing long work.
     fn pause(&mut self) {
         self.pass.iter_mut().for_each(BulkPass::pause);
     }
@@ -461,7 +462,8 @@ impl Pieces for Answers {
     fn thread(&self) -> PieceThread {
         match &self.aside {
             Some(bulk) => PieceThread::Aside(bulk.clone()),
-            // A caller that reads fast would otherwise occupy the thread for too long.
+            // Yield after each chunk. Otherwise a caller that reads fast would occupy the thread
+            // for too long.
             None => PieceThread::OfConnectionInTurn,
         }
     }

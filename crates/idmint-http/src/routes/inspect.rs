@@ -66,7 +66,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let reserved_lines = owner.reserve(lines_max * Fingerprint::LEN).await?;
     let pass = bulk.go_on(pass, estimate)?;
     let now = service.clock().now();
-    // The bulk permit is held until the verdict is known.
+    // Hold the bulk permit until the verdict is known.
     let aside = pass.is_some().then_some(&bulk);
     let read = move || DecodeInput::read(body, media_of_body);
     let input = match aside {

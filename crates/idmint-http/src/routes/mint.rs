@@ -194,7 +194,8 @@ fn mint_many(
     }
     let is_long = count > IDS_AT_ONCE_MAX;
     let owner = owner_of(service, &parts.extensions);
-    // A short response does not yield to other requests if memory for it is free.
+    // If memory is free for a short response, the request is handled immediately. It does not wait
+    // behind other requests.
     if !is_long
         && asked.answer_len_max(served.format()) <= SHORT_LEN_MAX
         && let Some(reserved) = owner.reserve_if_free(price)
@@ -218,18 +219,19 @@ fn mint_many(
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
-    // Thousands of requests may wait here at no cost. They are counted as held, and held requests
-    // do not count towards the limit of requests in flight. This request is counted as held before
-    // its future is polled, because an HTTP/2 connection accepts all its requests before it polls
-    // the first future.
+    // Count this request as held before its future is polled. An HTTP/2 connection accepts all of
+    // its requests before it polls the first future.
+    //
+    // Held requests do not count towards the limit of requests in flight. Thousands of requests may
+    // wait here at no cost.
     let held = service.load().requests.hold();
     MaybeReady::pending(async move {
         let reserved = match owner.reserve(price).await {
             Ok(reserved) => reserved,
             Err(shed) => return refuse(&service, &served, shed.into(), None),
         };
-        // Requests that have arrived by now are handled first. They are served if they are short,
-        // and refused if there is too much work.
+        // Let the requests that have already arrived run first. Short requests among them are
+        // served. If there is too much work, long ones are refused.
         tokio::task::yield_now().await;
         drop(held);
         let ids = match &mut pass {

@@ -319,7 +319,7 @@ impl Grouping {
         } = each;
         let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) =
             sent_reports.into_iter().unzip();
-        // Each report was checked before, so grouping refuses none of them.
+        // Grouping refuses none of these reports, because each of them was checked before.
         let found =
             self.group(&sent_reports, &externals)
                 .await

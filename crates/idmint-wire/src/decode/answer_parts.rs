@@ -1,4 +1,4 @@
-//! The parts of a response that are the same for every id of a format. They are prepared once, and
+//! The JSON that is the same in all responses about ids of one format. It is prepared once, and
 //! then copied into each response.
 
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::json_text::JsonText;
 use idmint_core::id::{Field, Format, Layout, Parts, Width};
 
-/// The JSON that all responses about ids of one format share, prepared for each format. Also
-/// includes the names of known domains.
+/// The JSON that all responses about ids of the same format have in common, prepared for each
+/// format. It also includes the names of known domains.
 ///
-/// Names of formats, fields and encodings make up most of a response, so this JSON is prepared in
-/// advance. An `AnswerParts` must be used with a [`Decoder`](idmint_core::id::Decoder) of the same
+/// The names of formats, fields and encodings make up most of a response, so preparing them saves
+/// work. An `AnswerParts` must be used with a [`Decoder`](idmint_core::id::Decoder) of the same
 /// formats.
 #[derive(Debug)]
 pub struct AnswerParts {

@@ -1,4 +1,4 @@
-//! The response of `POST /decode`: the best reading of each text, in brief.
+//! The response of `POST /decode`: the best reading of each text in short form.
 
 use std::fmt;
 
@@ -34,19 +34,21 @@ pub struct BriefReading<'a> {
     in_column: Option<RowReading<'a>>,
 }
 
-/// The reading of a text in a row of a column, as an id of the column's format.
+/// The reading of a text in a row of a column (a list of texts with the same format). The text is
+/// read as an id of the column's format.
 #[derive(Debug)]
 pub enum RowReading<'a> {
-    /// The best reading of the row is an id of the format, even without regard to the column.
+    /// The best reading of the text on its own is already an id of the column's format.
     Own,
-    /// The row is read as this id of the format.
+    /// The text is read as this id of the column's format, although another reading may be
+    /// likelier.
     As(Box<MatchReading<'a>>),
-    /// The row is not an id of the format with a plausible time.
+    /// The text is not an id of the column's format, or its time is not plausible.
     Other,
 }
 
-/// The best match of a text. With lenient reading, it can be the best match of a corrected text,
-/// which the caller probably meant.
+/// The best match of a text. With lenient reading, this can be the best match of a corrected text
+/// that the caller probably meant.
 struct BestMatch<'a> {
     /// The match, and `true` if another match is nearly as likely. `None` if there is no match.
     best: Option<(Match<'a>, bool)>,

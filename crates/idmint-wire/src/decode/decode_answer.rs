@@ -72,8 +72,8 @@ pub struct RejectedFormat<'a> {
     pub reason: &'static str,
 }
 
-/// The maximum length of a text in a request with many texts, in bytes. It is much longer than any
-/// id, and equals the maximum length of a path.
+/// The maximum length in bytes of a text in a request with many texts. It is equal to the maximum
+/// length of a path, and much longer than any id.
 pub const DECODED_LEN_MAX: usize = 8 * 1024;
 
 impl<'a> DecodeAnswer<'a> {

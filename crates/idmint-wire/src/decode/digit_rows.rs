@@ -1,4 +1,5 @@
-//! Draws the digits of an id in one group per field. The name of each field is below its digits.
+//! Draws the digits of an id in groups, with one group for each field. The name of each field is
+//! below its digits.
 
 use super::match_reading::MatchReading;
 use super::style::{COLOURS, INDENT, Style, line};
@@ -90,7 +91,7 @@ fn cells<'a>(reading: &'a MatchReading<'_>) -> Vec<Cell<'a>> {
     cells
 }
 
-/// The digits of a field or a chunk of them, placed at a column of a row.
+/// The digits of a field, or of a chunk of a long field, with their column in a row.
 struct Cell<'a> {
     digits: String,
     name: &'a str,
@@ -172,11 +173,11 @@ pub(super) fn ink_of(layout: &Layout, field: &Field) -> &'static str {
     COLOURS[place.expect("a field of this layout") % COLOURS.len()]
 }
 
-/// Returns the digits of a field's value. The digits are binary if the fields of the layout are
-/// measured in bits. Otherwise they are digits in the base of the layout.
+/// Returns the digits of a field's value. If the layout measures its fields in bits, the digits are
+/// binary. Otherwise they are digits in the base of the layout.
 ///
-/// In a layout with mixed bases, a digit may belong to several fields. The value is then written in
-/// decimal.
+/// In a layout with mixed bases, one digit may contain parts of several fields. The value is then
+/// written in decimal.
 fn digits_of(layout: &Layout, field: &Field, value: u128) -> String {
     match field.width {
         Width::Bits(bits) if is_positional(layout, 2) => pad(value, 2, bits),

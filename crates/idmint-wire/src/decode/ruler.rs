@@ -215,7 +215,7 @@ fn instant(reading: &MatchReading<'_>) -> Option<String> {
 /// Draws one reading in detail.
 struct Drawing<'a> {
     reading: MatchReading<'a>,
-    /// The note that marks the encoding in which the text was read.
+    /// The note that marks one encoding in the drawing: the encoding in which the text was read.
     mark: &'static str,
     style: Style,
 }

@@ -1,13 +1,14 @@
-//! Remembers the texts of ids in one response, so that each id is encoded only once per encoding.
+//! Stores the texts of ids in one response, so that each id is encoded only once in each encoding.
 
 use std::ops::Range;
 
 use super::json_text::{JsonText, is_plain};
 use idmint_core::id::Encoding;
 
-/// The id that this response last wrote in each encoding, indexed by the number of the encoding. If
-/// several formats share an encoding, they write the same text for an id. Then the text is copied
-/// instead of encoded again.
+/// The id that this response wrote last in each encoding, indexed by the number of the encoding.
+///
+/// Several formats may share an encoding, so that they write the same text for an id. That text is
+/// then copied instead of being encoded again.
 #[derive(Debug, Default)]
 pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
 
