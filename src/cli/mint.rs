@@ -1,4 +1,4 @@
-//! `idmint mint`.
+//! The command `idmint mint`, which mints ids.
 
 use std::io::{self, Write};
 

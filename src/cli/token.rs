@@ -1,4 +1,4 @@
-//! `idmint token`.
+//! The command `idmint token`, which makes tokens for the callers of a service.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

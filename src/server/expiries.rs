@@ -112,7 +112,7 @@ fn end_of(der: &[u8]) -> Option<UnixTime> {
 fn to_time(tag: u8, text: &str) -> Option<UnixTime> {
     let (century, text) = match tag {
         GENERALIZED_TIME => text.split_at_checked(2)?,
-        // RFC 5280, section 4.1.2.5.1.
+        // A year with two digits means 2000 to 2049, or 1950 to 1999 (RFC 5280, section 4.1.2.5.1).
         UTC_TIME if text < "50" => ("20", text),
         UTC_TIME => ("19", text),
         _ => return None,
@@ -168,7 +168,8 @@ mod tests {
         (end, at)
     }
 
-    /// RFC 5280 writes the year with two digits until 2049, and with four digits from 2050 on.
+    /// According to RFC 5280, a time has a year with two digits until 2049, and a year with four
+    /// digits from 2050 on. This test has examples of both.
     #[test]
     fn the_end_of_certificates_and_lists_is_read_to_the_second() {
         let authority = Authority::new("an authority");

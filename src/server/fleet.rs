@@ -287,7 +287,8 @@ mod tests {
             quota: 2 << 30,
             founding: Founding::First,
         };
-        // A node that founds a fleet looks for other founders and waits for their responses.
+        // A node that founds a fleet waits a while for the responses of other founders. The clock
+        // of the test must therefore advance during the start.
         let begun = tokio::select! {
             begun = fleet.begin(&service, rule, LISTEN) => begun,
             () = pass_until(hand, || false) => unreachable!("it is never so"),
@@ -371,7 +372,7 @@ mod tests {
         assert_eq!(ids.len(), 3, "no id twice");
     }
 
-    /// Lets a node renew its slot until the slot's horizon is a minute ahead of the clock.
+    /// Lets a node renew its slot, until the horizon of the slot is a minute ahead of the clock.
     async fn reserve_a_minute(store: &MemoryCoordinator, service: &Service, hand: &ManualClock) {
         let keys = FleetKeys::below(Namespace::default().key_prefix());
         let horizon = || {
@@ -394,8 +395,9 @@ mod tests {
         }
     }
 
-    /// A node mints at most 50 s ahead of the last renewal of its slot, but another node can take
-    /// the slot while its horizon is 60 s ahead.
+    /// A node mints at most 50 s ahead of the last renewal of its slot. The slot of this test has a
+    /// horizon that is 60 s ahead of the clock when another node takes it. That node must report
+    /// that it is not ready until it can mint.
     #[tokio::test]
     async fn a_node_whose_slot_was_used_further_ahead_than_it_may_reserve_is_ready_when_it_can_mint()
      {
@@ -417,7 +419,7 @@ mod tests {
                 pass_until(&hand, || service.readiness().slot.is_some()).await;
                 let told = service.readiness().horizon;
                 match (told, mint(&service).await) {
-                    // The node may also have become ready a moment ago.
+                    // The node may have become ready between the two calls.
                     (Ok(_) | Err(Refusal::SlotAhead { .. }), Ok(id)) => break id,
                     (Err(Refusal::SlotAhead { .. }), Err(Refusal::SlotAhead { .. })) => {
                         has_waited = true

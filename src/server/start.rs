@@ -395,15 +395,16 @@ mod tests {
         run_ahead: false,
     };
 
-    /// Returns a service that mints with `dir`. No earlier service is shut down first, as after a
-    /// crash.
+    /// Starts a service with the data folder `dir` and returns it when it mints. An earlier service
+    /// with this folder is not shut down first, as after a crash.
     async fn begun(dir: &Path, hand: &ManualClock) -> Arc<Service> {
         let (service, starting) = beginning(dir, hand);
         starting.await.expect("no panic").expect("a start");
         service
     }
 
-    /// Returns a service that is about to mint with `dir` and may have to wait.
+    /// Starts a service with the data folder `dir`. Returns the service while its start may still
+    /// be waiting, and the task of the start.
     fn beginning(
         dir: &Path,
         hand: &ManualClock,
@@ -414,7 +415,7 @@ mod tests {
         beginning_at(dir, hand, None, RULE)
     }
 
-    /// Returns a service like `beginning`, with a floor from the operator and a different start
+    /// Starts a service like `beginning`, but with a floor from the operator and another start
     /// rule.
     fn beginning_at(
         dir: &Path,
@@ -509,8 +510,8 @@ mod tests {
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
-    /// Another node may have held the slot until now, and minted as far ahead as `max_ahead`
-    /// allows.
+    /// Another node may have had the slot until now, and may have minted as far ahead of its clock
+    /// as `max_ahead` allows. A start without a record therefore waits for that long.
     #[tokio::test]
     async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -603,7 +604,8 @@ mod tests {
         }
         let (count, seconds) = service.counters().clock_regressions();
         assert_eq!(count, 1, "a start that finds it counts it");
-        // The last start reserved a few seconds beyond its clock.
+        // The last start reserved a few seconds beyond its clock, so the clock is that much further
+        // behind.
         let back = seconds - (ten_years.as_secs_f64() - 1.0);
         assert!((0.0..10.0).contains(&back), "{seconds} s");
         starting.abort();
@@ -680,7 +682,7 @@ mod tests {
         summary.head.id.ledger()
     }
 
-    /// Returns the id of a report whose time of closest approach is `second`.
+    /// Groups a report whose time of closest approach is `second`, and returns its id.
     async fn group(service: &Service, second: i64) -> u128 {
         let served = served(service, "conjunction");
         let IdSource::Reports(minter) = served.source() else {
@@ -829,14 +831,14 @@ mod tests {
 
     /// The duration of a sync on the slow disk.
     const SYNC: Duration = Duration::from_millis(40);
-    /// The maximum wait for a mint. It is shorter than a sync, and far shorter than the limit for
-    /// reserving time.
+    /// The configured `mint.wait_max`. It is shorter than a sync, and far shorter than the limit
+    /// for reserving time.
     const WAIT_MAX: Duration = Duration::from_millis(10);
     const NODES: usize = 100;
     const MINTS: usize = 10;
 
-    /// Runs a node on a disk whose syncs take 40 ms, also on the node's clock. The node mints one
-    /// id every five seconds. Returns the number of ids.
+    /// Runs a node that mints one id every five seconds, and returns the number of ids. Each sync
+    /// of its disk takes 40 ms, during which the node's clock advances too.
     async fn mint_now_and_then(config: &Config) -> usize {
         let hand = ManualClock::at(NOON);
         let passing = hand.clone();
@@ -874,7 +876,8 @@ mod tests {
     }
 
     /// A node that mints rarely never has time reserved, so each of its ids waits for two syncs.
-    /// That is longer than `mint.wait_max`, but reserving time has its own limit.
+    /// This wait is longer than `mint.wait_max`, but no id is refused, because reserving time has a
+    /// limit of its own.
     #[test]
     fn a_thousand_lone_ids_are_all_minted_though_each_waits_for_a_slow_disk() {
         let minted: usize = std::thread::scope(|scope| {

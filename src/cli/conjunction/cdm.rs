@@ -1,4 +1,4 @@
-//! `idmint cdm`.
+//! The command `idmint cdm`, which inserts conjunction ids into Conjunction Data Messages.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};

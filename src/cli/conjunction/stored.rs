@@ -1,4 +1,5 @@
-//! `idmint conjunction`.
+//! The command `idmint conjunction`, which exports and imports the conjunctions that a service
+//! stores.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};

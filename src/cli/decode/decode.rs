@@ -1,4 +1,4 @@
-//! `idmint decode`.
+//! The command `idmint decode`, which decodes ids without a service.
 
 use std::convert::Infallible;
 use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, StdoutLock, Write};

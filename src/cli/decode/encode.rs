@@ -1,4 +1,4 @@
-//! `idmint encode`.
+//! The command `idmint encode`, which writes the id that has given field values.
 
 use std::io::{self, IsTerminal};
 

@@ -1,4 +1,4 @@
-//! `idmint formats`.
+//! The command `idmint formats`, which lists the formats or describes one of them.
 
 use std::io::{self, Write};
 

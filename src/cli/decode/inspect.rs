@@ -1,4 +1,4 @@
-//! `idmint inspect`.
+//! The command `idmint inspect`, which finds the common format of the ids in files.
 
 use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};

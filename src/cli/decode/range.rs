@@ -1,4 +1,4 @@
-//! `idmint range`.
+//! The command `idmint range`, which prints the lowest and the highest id of a time span.
 
 use clap::Args;
 

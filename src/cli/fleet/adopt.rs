@@ -1,4 +1,4 @@
-//! `idmint fleet adopt`.
+//! The command `idmint fleet adopt`, which moves the data of a single node into a fleet.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! `idmint fleet fence-restore`.
+//! The command `idmint fleet fence-restore`, which lets a fleet mint again after its etcd lost
+//! data.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `idmint fleet status`.
+//! The command `idmint fleet status`, which prints the state of a fleet.
 
 use std::fmt::Write as _;
 use std::thread;

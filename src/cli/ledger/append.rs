@@ -1,4 +1,4 @@
-//! `idmint ledger append`.
+//! The command `idmint ledger append`, which appends events to a ledger.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `idmint ledger create`.
+//! The command `idmint ledger create`, which creates a ledger and its first event.
 
 use std::path::PathBuf;
 

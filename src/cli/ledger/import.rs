@@ -1,4 +1,4 @@
-//! `idmint ledger import`.
+//! The command `idmint ledger import`, which imports a chain of events with their ids.
 
 use std::path::PathBuf;
 

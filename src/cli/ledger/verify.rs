@@ -1,4 +1,4 @@
-//! `idmint ledger verify`.
+//! The command `idmint ledger verify`, which verifies a chain of events without a service.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `idmint backup`.
+//! The command `idmint backup`, which copies the data of a running node.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Read, Write};
 use std::net::Shutdown;

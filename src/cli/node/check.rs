@@ -1,4 +1,4 @@
-//! `idmint check`.
+//! The command `idmint check`, which checks a configuration and prints its effect.
 
 use std::sync::Arc;
 

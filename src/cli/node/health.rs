@@ -1,4 +1,4 @@
-//! `idmint health`.
+//! The command `idmint health`, which checks if a running service mints.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `idmint serve`.
+//! The command `idmint serve`, which runs the service.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

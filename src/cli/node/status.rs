@@ -1,4 +1,4 @@
-//! `idmint status`.
+//! The command `idmint status`, which shows the problems of a running service and how to fix them.
 
 use std::io::{self, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! `idmint numbers export`.
+//! The command `idmint numbers export`, which prints every number as a line of JSON.
 
 use clap::Args;
 use indicatif::ProgressBar;

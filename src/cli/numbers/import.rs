@@ -1,4 +1,4 @@
-//! `idmint numbers import`.
+//! The command `idmint numbers import`, which continues a series that was kept elsewhere until now.
 
 use clap::Args;
 use indicatif::ProgressBar;

@@ -1,4 +1,4 @@
-//! `idmint numbers list`.
+//! The command `idmint numbers list`, which lists all series, or the numbers of one series.
 
 use clap::Args;
 use indicatif::ProgressBar;

@@ -1,4 +1,4 @@
-//! `idmint numbers next`.
+//! The command `idmint numbers next`, which takes the next number of a series.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! `idmint numbers resume`.
+//! The command `idmint numbers resume`, which lets series continue after a restore.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `idmint numbers void`.
+//! The command `idmint numbers void`, which makes a number void.
 
 use clap::Args;
 use indicatif::ProgressBar;

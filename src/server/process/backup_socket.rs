@@ -44,7 +44,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 /// the client that connected first is disconnected, as soon as its `UNHEARD_MIN` has passed.
 const DETACHED_MAX: usize = 64;
 
-/// The minimum time that each client gets to send its path.
+/// The time that each client has at least for sending its path.
 const UNHEARD_MIN: Duration = Duration::from_millis(100);
 
 const PATH_LEN_MAX: u64 = 4_096;
@@ -175,7 +175,7 @@ impl BackupSocket {
                 self.listener.accept().await
             };
             let ended = tokio::select! {
-                // Clients that have sent their path are handled first, so that they are not
+                // Clients that have sent their path are handled first. Otherwise they could be
                 // disconnected in favour of new clients.
                 biased;
                 Some(heard) = hearing.join_next() => match heard {

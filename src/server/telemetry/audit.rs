@@ -79,7 +79,8 @@ pub(in crate::server) struct Audit {
     requests: Mutex<Option<Output>>,
 }
 
-/// The audit trail cannot be written, so the action must not be done.
+/// The error for an audit trail that cannot be written. The action that it should record must not
+/// be done.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit trail {} cannot be written; actions that it must record are refused", .path.display())]
 pub struct AuditError {

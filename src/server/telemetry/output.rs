@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// A stream whose writes block until the test releases them.
+    /// A stream in which each write waits until the test lets it continue.
     struct Gate {
         entered: Sender<()>,
         opened: Receiver<()>,

@@ -55,7 +55,7 @@ impl<W: Write> WholeLines<W> {
 mod tests {
     use super::*;
 
-    /// A disk that has room for a limited number of bytes.
+    /// A disk on which a limited number of bytes is free.
     #[derive(Default)]
     struct Disk {
         written: Vec<u8>,
