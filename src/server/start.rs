@@ -831,8 +831,8 @@ mod tests {
 
     /// The duration of a sync on the slow disk.
     const SYNC: Duration = Duration::from_millis(40);
-    /// The configured `mint.wait_max`. It is shorter than a sync, and far shorter than the limit
-    /// for reserving time.
+    /// A setting of `mint.wait_max` that some nodes of this test have. It is shorter than a sync,
+    /// and far shorter than the limit for reserving time.
     const WAIT_MAX: Duration = Duration::from_millis(10);
     const NODES: usize = 100;
     const MINTS: usize = 10;

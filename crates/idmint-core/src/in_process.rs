@@ -244,8 +244,7 @@ impl InProcess {
         }
     }
 
-    /// One lane can mint 128 ids in each tick of 10 ms. Minting 300 ids must wait for the next tick
-    /// instead of using the worker number of a second lane.
+    /// Returns the format, which encodes and decodes the ids.
     pub fn format(&self) -> &Format {
         &self.format
     }
@@ -532,7 +531,8 @@ mod tests {
         assert!(last < next(&snowflakes(4)));
     }
 
-    /// 128 ids in 10 ms are more than a single lane can mint without waiting.
+    /// One lane can mint 128 ids in each tick of 10 ms. Minting 300 ids must wait for the next tick
+    /// instead of using the worker number of a second lane.
     #[test]
     fn a_format_with_several_lanes_takes_no_worker_number_of_others() {
         let mut format = preset("js53");

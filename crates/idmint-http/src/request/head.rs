@@ -340,8 +340,8 @@ pub(crate) fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-// Only visible ASCII is accepted. The id goes into logs and JSON, where other characters could
-// forge a line.
+// Accept only visible ASCII characters. Other characters could forge a line in a log or in JSON,
+// because the id is written there.
 fn is_usable(id: &[u8]) -> bool {
     (1..=CALLERS_LEN_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
 }

@@ -118,7 +118,7 @@ pub struct Format {
     ///
     /// Only decoding uses this number.
     pub rarity: u8,
-    /// A description, for people, of what an id reveals to whoever sees it.
+    /// A description, for people, of the information that an id reveals to anyone who sees it.
     pub reveals: String,
     /// `false` if the definition says that the format is decoded and no longer minted. See
     /// [`Format::is_minted`].
