@@ -12,8 +12,7 @@ use serde_json::error::Category;
 
 use crate::answer::{Problem, Slug};
 
-/// Accept only visible ASCII characters. Other characters could forge a line in a log or in JSON,
-/// because the id is written there.
+/// The maximum nesting depth of arrays and objects.
 pub(crate) const JSON_DEPTH_MAX: usize = 64;
 
 /// The maximum number of members of an object. All member names are kept in memory to find
