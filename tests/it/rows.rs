@@ -12,8 +12,8 @@ use idmint_testing::http1::Answer;
 
 const ROWS: &str = "application/vnd.idmint.rows+json";
 
-/// Formats whose rows are easy to compute. In `fine`, an id is equal to the number of ids before
-/// it, because the epoch is the start of the service and each tick has two ids. In `split`, the
+/// Formats whose rows are easy to compute. In `fine`, each tick has two ids, and the epoch is the
+/// start of the service. An id is therefore equal to the number of ids before it. In `split`, the
 /// worker number comes after the sequence, so that neighbouring ids are 8 apart.
 const CUSTOM: &str = r#"
 [formats.payment-wide]

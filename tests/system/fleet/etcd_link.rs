@@ -204,9 +204,9 @@ impl Shared {
 }
 
 impl Shared {
-    /// Closes the connection at an append, and forwards the append, if the condition demands this
-    /// for every second append and it is this append's turn. Returns `true` if the connection was
-    /// closed.
+    /// Cuts the connection at every second append if the current condition demands it. The append
+    /// is forwarded to etcd in this case, but the node gets no response. Returns `true` if the
+    /// connection was cut.
     fn cut_at_append(&self, node: &TcpStream, etcd: &mut TcpStream, piece: &[u8]) -> bool {
         let is_before = self.is(Weather::CutBeforeAppends);
         if !is_before && !self.is(Weather::CutAfterAppends)

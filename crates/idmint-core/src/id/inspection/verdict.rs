@@ -28,9 +28,10 @@ const RARITY_OF_ANY: u8 = 32;
 /// may be something else. A heading does not count.
 const LINES_OF_ONE_OTHER: u64 = 20;
 
-/// The maximum advantage of a rival explanation, in bits for each line, that does not rule out a
-/// format whose ids are clear when each line is read by itself. For comparison, the suffixes of
-/// TypeIDs have the constants of a UUID, so a UUID format saves six bits for each line.
+/// The maximum advantage of a rival explanation, in bits for each line. If each line alone is
+/// clearly an id of a format, a rival with at most this advantage does not rule out the format. For
+/// comparison, the suffixes of TypeIDs have the constants of a UUID, so a UUID format saves six
+/// bits for each line.
 const LOST_BITS_OF_LINE: f64 = 2.0;
 
 /// The minimum number of distinct lines for a finding that relies on lines that are clear by
