@@ -239,7 +239,7 @@ async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_
     known.insert("idmint_expiry_timestamp_seconds".to_owned());
 
     let rules = ["alerts.yml", "slis.yml"]
-        .map(|file| (file.to_owned(), read(&format!("deploy/prometheus/{file}"))));
+        .map(|file| (file.to_owned(), read(format!("deploy/prometheus/{file}"))));
     let texts = documents()
         .into_iter()
         .map(|document| (document.clone(), read(&document)));

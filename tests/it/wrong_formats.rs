@@ -353,7 +353,7 @@ fn error_of(formats: &str) -> Option<String> {
 
 #[test]
 fn each_of_60_mistakes_in_formats_is_reported_with_its_line_and_its_key() {
-    assert_eq!(error_of(&FORMATS), None);
+    assert_eq!(error_of(FORMATS), None);
     let wrong = MISTAKES.iter().filter_map(|(from, to, words)| {
         let text = FORMATS;
         let place = text.find(from).unwrap_or_else(|| panic!("{from}"));

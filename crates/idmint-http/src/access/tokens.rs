@@ -182,7 +182,7 @@ impl TokenEntry {
             formats: self
                 .formats
                 .as_ref()
-                .map(|formats| formats.iter().map(|name| current(name)).collect()),
+                .map(|formats| formats.iter().map(current).collect()),
             ledgers: ledgers.transpose()?,
             series: series.transpose()?,
             expires: expires.transpose()?,
