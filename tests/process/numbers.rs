@@ -413,7 +413,7 @@ fn a_wrong_import_is_corrected_and_the_series_goes_on_through_a_kill() {
         run(idmint(&command)).out
     };
     import(&service, &["12"]).assert(0, &[]);
-    import(&service, &["10"]).assert(1, &["it has begun"]);
+    import(&service, &["10"]).assert(1, &["it has already begun"]);
     for _ in 0..2 {
         let corrected = import(&service, &["10", "--instead-of", "12"]);
         corrected.assert(0, &[]);

@@ -39,7 +39,7 @@ fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_
         ),
         (
             "[formats.twitter]\nepoch = '2024-01-01T00:00:00Z'",
-            "twitter is not the built-in format of that name",
+            "twitter is a configured format, which replaces the built-in format of that name",
         ),
         (
             &format!("[formats.mine]\nlike = 'payment'\n{worker_first}"),

@@ -235,7 +235,7 @@ mod tests {
         };
         assert_eq!(of(&[Some(7), None, Some(7)]), None);
         let problem = of(&[Some(7), None, Some(8)]).expect("two etcds");
-        assert!(problem.what.contains("2 etcds"), "{problem:?}");
+        assert!(problem.what.contains("2 etcd clusters"), "{problem:?}");
     }
 
     #[test]

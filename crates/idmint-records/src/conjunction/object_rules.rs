@@ -172,7 +172,7 @@ mod tests {
             .number_of("48274", Some("LEOLABS"))
             .expect_err("another catalogue");
         assert!(
-            told.contains("\"LEOLABS\" is not one of SATCAT, NORAD"),
+            told.contains("\"LEOLABS\" is not one of the accepted catalogues (SATCAT, NORAD)"),
             "{told}"
         );
         assert_eq!(

@@ -14,7 +14,7 @@ const LEN_MAX: usize = 64;
 ///
 /// assert_eq!(SeriesName::from_text("acme-2026")?.as_str(), "acme-2026");
 /// let error = SeriesName::from_text("acme/2026").expect_err("a slash");
-/// assert_eq!(error.to_string(), "series is \"acme/2026\", but must be 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`");
+/// assert_eq!(error.to_string(), "series is \"acme/2026\", but must have 1 to 64 characters of A-Z, a-z, 0-9, `.`, `_` and `-`");
 /// # Ok::<(), idmint_records::ledger::SeriesNameError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -137,7 +137,7 @@ fn what_an_earlier_version_kept_has_no_encodings_and_the_first_start_records_the
         error.to_string(),
         "encoding \"base36\" of format \"payment\" has changed since its first ids were written, so one text could \
          mean two ids:\n\
-         digest of its texts: kept 5f2a, now 91bc\n\
+         \x20 digest of its texts: kept 5f2a, now 91bc\n\
          give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, salt, prefix or \
          length"
     );
