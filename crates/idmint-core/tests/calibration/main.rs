@@ -165,7 +165,7 @@ fn a_wrong_reading_says_that_it_is_not_certain() {
                 "{name}: {} are listed, {near_of_two} of {of_two} with two formats are near",
                 row.listed
             );
-            if row.listed * 10_000 < texts * 9_999 {
+            if row.listed * 1_000 < texts * 999 {
                 faults.push(format!("{name}: {} are listed", row.listed));
             }
             if near_of_two * 100 < of_two * 99 {

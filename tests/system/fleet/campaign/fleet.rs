@@ -94,7 +94,7 @@ fn configuration(endpoints: &[String]) -> String {
 
 /// `true` if nodes refuse records after this fence, because an adoption is missing.
 fn refuses_records(fenced: &Ended) -> bool {
-    fenced.out.contains("records are refused") || fenced.err.contains("records are refused")
+    fenced.err.contains("the fleet refuses records")
 }
 
 fn is_regressed(node: &Service) -> Option<()> {
