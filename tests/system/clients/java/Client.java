@@ -89,7 +89,7 @@ public class Client {
         ProblemPage page = new OperationApi(client).explainProblem(slug, null);
         boolean isPage = page.getStatus() == 422 && !page.getSafeAction().isEmpty();
         gap("the page of its slug", isPage && unset.contains("no int/Int-argument"), unset);
-        List<FormatInfo> formats = new FormatsApi(client).listFormats(null).getFormats();
+        List<FormatInfo> formats = new FormatsApi(client).listFormats(null, null, null, null).getFormats();
         step("formats", formats.stream().anyMatch(format -> format.getName().equals("snowflake")), formats);
     }
 }

@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let asking = Configuration { client: asking, ..client.clone() };
     let page = operation_api::explain_problem(&asking, slug, None).await?;
     gap("the page of its slug", is_text && page.status == 422 && !page.safe_action.is_empty(), unset);
-    let formats = formats_api::list_formats(client, None).await?.formats;
+    let formats = formats_api::list_formats(client, None, None, None, None).await?.formats;
     step("formats", formats.iter().any(|format| format.name == "snowflake"), formats);
     Ok(())
 }
