@@ -14,7 +14,7 @@ use idmint_testing::service::{Home, Service};
 
 /// The beginnings of commands that this test does not run, each with the place where the command is
 /// tested instead. Each entry must match at least one command.
-const ELSEWHERE: [(&str, &str); 27] = [
+const ELSEWHERE: [(&str, &str); 26] = [
     ("make run", "here: each page has a service"),
     (
         "idmint serve",
@@ -22,7 +22,6 @@ const ELSEWHERE: [(&str, &str); 27] = [
     ),
     ("make fleet", "fleet"),
     ("curl -X POST http://127.0.0.1:8081", "fleet"),
-    ("curl -X POST http://127.0.0.1:8082", "fleet"),
     ("curl -X POST http://127.0.0.1:8083", "fleet"),
     ("curl http://127.0.0.1:8083", "fleet"),
     ("idmint fleet", "fleet"),
