@@ -89,6 +89,11 @@ fn it_copes_with_a_hostile_server() {
     assert_program_copes(python("hostile.py"));
 }
 
+/// Returns the number of children to fork, which `FORKS` sets (`make torture`: 1000).
+fn forks() -> usize {
+    std::env::var("FORKS").map_or(200, |forks| forks.parse().expect("FORKS is a number"))
+}
+
 /// Forks children in every phase of an exchange, of clients with and without TLS. None hangs, and no
 /// id comes twice.
 fn assert_children_share_nothing(way: &str, children: usize) {
@@ -108,19 +113,19 @@ fn assert_children_share_nothing(way: &str, children: usize) {
 }
 
 #[test]
-fn a_thousand_children_are_forked_while_the_stock_is_filled() {
-    assert_children_share_nothing("fork", 1000);
+fn children_are_forked_while_the_stock_is_filled() {
+    assert_children_share_nothing("fork", forks());
 }
 
 #[test]
-fn a_thousand_children_of_a_pool_are_forked_while_the_stock_is_filled() {
-    assert_children_share_nothing("pool", 1000);
+fn children_of_a_pool_are_forked_while_the_stock_is_filled() {
+    assert_children_share_nothing("pool", forks());
 }
 
 /// Fewer children, because gunicorn pauses after each fork.
 #[test]
 fn workers_of_a_preloading_gunicorn_are_forked_while_the_stock_is_filled() {
-    assert_children_share_nothing("gunicorn", 200);
+    assert_children_share_nothing("gunicorn", forks() / 5);
 }
 
 /// Returns a tool that .ci/install-client-tools installs.
