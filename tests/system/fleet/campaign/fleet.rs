@@ -1,6 +1,7 @@
 //! The fleet of the campaign: four nodes, each with its own clock and its own links to etcd. An
 //! operator follows docs/FLEET.md.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ const AHEAD_S: [i64; NODES] = [0, 2, -1, 1];
 
 /// The number of series from which callers take numbers.
 pub(super) const SERIES: usize = 3;
+/// An address at which nobody listens.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+
 /// The pause of a caller between two numbers.
 const NUMBERS_PAUSE: Duration = Duration::from_millis(40);
 
@@ -203,7 +207,11 @@ impl Fleet {
         fleet
     }
 
+    /// Kills a node. Until it runs again, its callers try a port at which nobody listens, because
+    /// another process may get the port of the node.
     pub(super) fn kill(&mut self, node: usize) {
+        self.places[node].move_to(NOWHERE);
+        self.numbers.places.move_place(node, NOWHERE);
         self.nodes[node].service.take().expect("it runs").kill();
     }
 
