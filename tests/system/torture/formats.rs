@@ -1,4 +1,4 @@
-//! The formats that the callers mint: every built-in sequenced format, and six custom formats with
+//! The formats that the callers mint: all built-in sequenced formats but one, and seven custom formats with
 //! other shapes.
 
 use idmint_testing::http1::request;
@@ -69,9 +69,19 @@ pub(crate) const FORMATS: [Tortured; 14] = [
         count_max: FEW,
         ..built_in("payment")
     },
+    // The layout of `payment-wide`, which a new data directory does not mint beside `payment`.
     Tortured {
         count_max: FEW,
-        ..built_in("payment-wide")
+        ..custom(
+            "wide",
+            r#"tick = "1s"
+            fields = [
+                { name = "time", kind = "time", digits = 6, radix = 36, stride = 46656 },
+                { name = "worker", kind = "worker", cardinality = 45 },
+                { name = "sequence", kind = "sequence", cardinality = 1024 },
+            ]"#,
+            1,
+        )
     },
     Tortured {
         count_max: LONG_TICK_COUNT_MAX,
