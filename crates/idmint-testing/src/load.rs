@@ -181,10 +181,14 @@ impl Minted {
                 self.ahead_ms = self.ahead_ms.max(SEQUENCED[format].ahead_ms(last));
             }
         } else {
-            let problem = answer.json()["type"]
-                .as_str()
-                .expect("a refusal is a problem")
-                .to_owned();
+            // A connection that the service turns away gets a refusal without a body.
+            let problem = match answer.body.is_empty() {
+                true => "turned away".to_owned(),
+                false => answer.json()["type"]
+                    .as_str()
+                    .expect("a refusal is a problem")
+                    .to_owned(),
+            };
             *self.refused.entry(problem).or_default() += 1;
         }
         if answer.header("connection") == Some("close") {

@@ -492,11 +492,6 @@ pub(crate) struct Hostile {
     pub(crate) resets: Arc<AtomicUsize>,
 }
 
-/// The length of the response that [`Act::Reset`] cuts.
-pub(crate) fn cut_length() -> usize {
-    good(100, 0).len()
-}
-
 impl Hostile {
     pub(crate) fn start(cases: &[Case]) -> Hostile {
         let acts: HashMap<String, Act> = cases
@@ -538,7 +533,8 @@ fn reset(mut stream: &TcpStream, number: usize) {
     let whole = good(100, 0);
     // A client that gives up resets the connection.
     let _ = stream.peek(&mut [0]);
-    let _ = stream.write_all(&whole[..number % whole.len()]);
+    // Few resets are spread over the whole response, and many come to each byte.
+    let _ = stream.write_all(&whole[..number * 89 % whole.len()]);
 }
 
 fn serve(
