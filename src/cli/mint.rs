@@ -13,14 +13,14 @@ use idmint_client::MintQuery;
 use idmint_records::conjunction::{Report, ReportError};
 use idmint_wire::ReportRequest;
 
-/// Mint ids at a running service, one a line.
+/// Mint ids at a running service, one per line.
 ///
 /// With conjunction.mode = "pure" the id follows from the report alone, and without --server no service is used.
 #[derive(Debug, Args)]
 pub(super) struct Mint {
     /// The format, such as snowflake.
     format: String,
-    /// How many; 1 if absent.
+    /// The number of ids. Default: 1.
     #[arg(short = 'n', long)]
     count: Option<u32>,
     /// The encoding; the canonical one if absent.

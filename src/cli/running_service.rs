@@ -85,7 +85,7 @@ fn damaged(flag: &str, path: &Path, error: &ClientError) -> Failure {
 /// The address of a service, and the credentials for it.
 #[derive(Debug, Args)]
 pub(super) struct ServiceArgs {
-    /// Where the service listens.
+    /// The address of the service.
     #[arg(long, default_value_t = service_url())]
     server: String,
     #[command(flatten)]
@@ -102,12 +102,13 @@ impl ServiceArgs {
     }
 }
 
-/// A service, and how long to retry each request.
+/// A service, and the time for which each request is retried.
 #[derive(Debug, Args)]
 pub(super) struct RetryArgs {
     #[command(flatten)]
     service: ServiceArgs,
-    /// How long to retry each request while the service is unreachable or busy; 0s sends it once.
+    /// The time for which each request is repeated while the service is unreachable or busy. 0s
+    /// sends it once.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_timeout)]
     timeout: Duration,
 }

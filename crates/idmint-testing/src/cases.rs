@@ -26,7 +26,7 @@ pub struct Valid {
     pub of_type: Option<String>,
     /// The first nanosecond of the id's tick, since 1970.
     pub unix_nanos: i128,
-    /// The same time as text. `None` if it is after the year 9999.
+    /// The time as text. `None` if it is after the year 9999.
     pub utc: Option<String>,
     /// The names and values of the fields, most significant first. The time is in ticks.
     pub fields: Vec<(&'static str, u128)>,

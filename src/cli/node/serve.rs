@@ -33,10 +33,10 @@ const TEST_WAIT_MAX: Duration = Duration::from_hours(24);
 pub(in crate::cli) struct Serve {
     #[command(flatten)]
     settings: Settings,
-    /// Where to listen, for http.listen.
+    /// The address to listen on, for http.listen.
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
-    /// Where state is kept, for storage.data_dir.
+    /// The data folder, for storage.data_dir.
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
     /// The PEM file of the service's certificate, for http.tls.certificate.

@@ -12,16 +12,16 @@ use idmint_records::ledger::SeriesName;
 
 /// Take the next number of a series, and print it in its written form.
 ///
-/// The same key always gets the same number, so a repeated command prints the same.
+/// A key always gets the same number, so a repeated command prints that number again.
 #[derive(Debug, Args)]
 pub(super) struct Next {
     /// The series; its first number creates it.
     #[arg(value_parser = SeriesName::from_text)]
     series: SeriesName,
-    /// What the number is for, such as the id of an order: the Idempotency-Key.
+    /// The idempotency key of the number, such as the id of an order.
     #[arg(long, value_parser = parse_key)]
     key: String,
-    /// How many consecutive numbers, one a line.
+    /// The number of consecutive numbers to take. Each is printed on its own line.
     #[arg(long, default_value = "1")]
     count: NonZeroU32,
     /// The response as JSON, on one line.

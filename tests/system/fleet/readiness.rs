@@ -16,7 +16,7 @@ use idmint_testing::service::{Home, Service, idmint, run, until};
 /// A timeout that is longer than a fenced fleet waits before it mints, even on a slow machine.
 const LONG: Duration = Duration::from_secs(240);
 
-/// How often the readiness is read in each state.
+/// The number of times that the readiness is read in each state.
 const POLLS: usize = 200;
 
 /// The responses that a node must give in one state.

@@ -34,8 +34,8 @@ const SEED: u64 = 1;
 const LIVES_MIN: u64 = 54;
 const IDS_OF_LIFE_MAX: u64 = 6_000_000;
 
-/// How often each kind of fault or change must happen while ids are minted. If one of them has
-/// happened less often, the node gets more lives, up to a maximum.
+/// The number of times that each kind of fault or change must happen while ids are minted. If one of
+/// them has happened less often, the node gets more lives, up to a maximum.
 const HAPPENINGS_MIN: u64 = 3;
 const LIVES_MAX: u64 = 4 * LIVES_MIN;
 

@@ -44,11 +44,11 @@ impl Happening {
     ];
 }
 
-/// How often each fault and change has happened.
+/// Counts of each fault and change.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     while_minting: BTreeMap<Happening, u64>,
-    /// How often each has happened while no caller was served. Such a case proves nothing.
+    /// Counts of each while no caller was served. Such a case proves nothing.
     idle: BTreeMap<Happening, u64>,
 }
 

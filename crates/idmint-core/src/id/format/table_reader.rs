@@ -24,7 +24,7 @@ pub(super) fn read_table<'de, T: Deserialize<'de>>(table: &'de Table) -> Result<
 pub(super) struct ReadError {
     /// The path of the key, such as `fields[1].kind`.
     pub(super) key: String,
-    /// The same place for people, such as ``field `time`: kind: ``.
+    /// The place as people read it, such as ``field `time`: kind: ``.
     place: String,
     problem: String,
 }
