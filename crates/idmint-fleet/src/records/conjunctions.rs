@@ -197,6 +197,8 @@ impl ConjunctionStore for FleetRecords {
             });
             for part in parts {
                 let transaction = self.forgetting(part)?;
+                // If another node changed one of these rows first, nothing is removed. The next
+                // sweep tries again.
                 self.store.write_what_may_be_lost(transaction)?;
             }
         }

@@ -42,6 +42,8 @@ pub(super) const NO_ROOM: Obstacle = Obstacle::new(
     "etcd has used three quarters of its quota, and the rest is for slots; compact and defragment etcd, or raise its quota and etcd.quota",
 );
 
+// `DENIED` and `REFUSED` have the kind `Unreachable`, so that the node keeps running. A restart
+// would not help against missing permissions or a request that is too large.
 const DENIED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
     "etcd refuses the credentials of this node; correct etcd.user, etcd.password_file or etcd.certificate",

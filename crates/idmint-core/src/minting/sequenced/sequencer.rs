@@ -590,6 +590,9 @@ impl Moment {
 /// `N` is a power of two, 1 to 2^30. Neighbouring ticks, and ticks at a constant distance (such as
 /// every tenth tick), begin at sequences that are far apart.
 ///
+/// Without a spread, an id that is minted alone always has sequence 0. With 12 sequence bits at the
+/// end of the id, all such ids would be multiples of 4096, and `id % 16` would always be 0.
+///
 /// Source: multiplicative hashing with the golden ratio, D. Knuth, The Art of Computer Programming,
 /// volume 3, section 6.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
