@@ -119,7 +119,8 @@ fn without_domain(service: &Service) -> impl Iterator<Item = &str> {
     formats.map(|format| format.name.as_str())
 }
 
-/// `true` if a built-in format has this name, and its ids or texts are others.
+/// `true` if a built-in format has this name, but different fields, or another tick, epoch, rule or
+/// canonical text. Another first worker number does not count.
 fn differs_from_built_in(format: &Format) -> bool {
     let identity = |format: &Format| {
         let mut identity = format.identity();

@@ -52,7 +52,8 @@ impl Client {
 
     /// Resumes series that issue no numbers because of a restore. `series` is the name of one
     /// series and the number that it issues next. `None` resumes all such series, each at its
-    /// stored number. Repeating the request changes nothing.
+    /// stored number. Repeating the request changes nothing, but fails for a single series that has
+    /// issued more numbers meanwhile.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the request fails.
@@ -69,10 +70,12 @@ impl Client {
         Ok(request.repeatedly().send().await?.json()?.body)
     }
 
-    /// Marks a number as void and records the reason. Repeating the request changes nothing.
+    /// Marks a number as void and records the reason. Repeating the request with the same reason
+    /// changes nothing.
     ///
     /// # Errors
-    /// Returns [`ClientError`] if the request fails.
+    /// Returns [`ClientError`] if the request fails, for example because the number is already void
+    /// for another reason.
     pub async fn make_void(
         &self,
         series: &SeriesName,

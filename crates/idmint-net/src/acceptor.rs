@@ -85,7 +85,8 @@ impl Acceptor {
         }
     }
 
-    /// Accepts all connections that now wait in the kernel's backlog, at most `BACKLOG_MAX`.
+    /// Accepts all connections that wait in the kernel's backlog or arrive meanwhile, at most
+    /// `BACKLOG_MAX`. Stops early if a connection cannot be accepted.
     pub(super) async fn accept_backlog(&mut self) -> Vec<(TcpStream, IpAddr)> {
         let mut waiting = Vec::new();
         while waiting.len() < BACKLOG_MAX

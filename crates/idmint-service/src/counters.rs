@@ -225,8 +225,8 @@ impl ServiceCounters {
         }
     }
 
-    /// Records the free space in bytes on the file system of the data directory, or `None` if it is
-    /// unknown.
+    /// Sets the gauge of the free space, in bytes, on the file system of the data directory. `None`
+    /// (unknown) sets the gauge to NaN.
     pub fn observe_free_space(&self, free: Option<u64>) {
         self.data_dir_free.set(free.map_or(f64::NAN, bytes));
     }

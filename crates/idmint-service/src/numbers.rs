@@ -244,7 +244,9 @@ struct Reserve {
 
 impl Blocks {
     /// Takes consecutive numbers, and returns the first of them. If too few reserved numbers are
-    /// left, reserves more.
+    /// left, reserves more. Reserved numbers that the new ones do not continue are lost. Without a
+    /// session, or if [`SERIES_MAX`] other series have reserved numbers, reserves only as many
+    /// numbers as are requested.
     ///
     /// # Errors
     /// Returns [`RecordError`] if no numbers were taken.

@@ -41,11 +41,13 @@ impl From<Option<UnixNanos>> for StatedFloor {
 }
 
 impl OwnEngine {
-    /// Opens the store and reads the horizon of `slot`, the time up to which it may mint.
+    /// Opens the store and reads the horizon of `slot`, the time up to which it may mint. If the
+    /// horizon is lost or unusable, writes a new one at or above `floor` (see [`StatedFloor`]). A
+    /// store in memory ignores `slot` and `floor`.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the store cannot be opened. [`StoreError::failure_kind`] tells the
-    /// operator what to do.
+    /// Returns [`StoreError`] if the store cannot be opened, or needs a floor and none is stated.
+    /// [`StoreError::failure_kind`] tells the operator what to do.
     pub fn open(&self, slot: u32, floor: impl Into<StatedFloor>) -> Result<Opened, StoreError> {
         match self {
             OwnEngine::Memory => Ok(MemoryEngine::new()?.open()),

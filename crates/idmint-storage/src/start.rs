@@ -52,8 +52,8 @@ pub enum Opened {
 }
 
 impl Opened {
-    /// Returns the first instant for which certainly no id was issued, or `None` if no horizon is
-    /// stored.
+    /// Returns the horizon: certainly no id was issued at or after this instant. Returns `None` if
+    /// no horizon is stored.
     pub fn horizon(&self) -> Option<UnixNanos> {
         match self {
             Opened::First(_) => None,
@@ -134,7 +134,7 @@ pub struct Restart {
 }
 
 impl Restart {
-    /// Returns the first instant for which certainly no id was issued.
+    /// Returns the horizon: certainly no id was issued at or after this instant.
     pub fn horizon(&self) -> UnixNanos {
         self.horizon
     }

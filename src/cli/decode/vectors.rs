@@ -12,7 +12,8 @@ use idmint_wire::EncodeAnswer;
 
 /// Returns the test vectors of a format: the lowest and the highest id, for each field an id with
 /// this field at its maximum and all others at their minimum, and `random` ids whose fields are
-/// generated from `seed`.
+/// generated from `seed`. Constant fields are skipped, and each type of a format has its own
+/// fields. An id that occurs twice is listed once.
 ///
 /// `encoded` returns the encodings of an id, in the form of the response of `GET /encode/{format}`.
 pub(super) fn vectors<'a>(

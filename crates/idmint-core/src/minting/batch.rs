@@ -369,8 +369,9 @@ impl MintCounters {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Returns one number for each lane: how many requests found the sequence of the lane
-    /// exhausted.
+    /// Returns one number for each lane: how many requests waited or were refused because no lane
+    /// had enough free ids at once. Such a request counts for every lane, but if it waits for ids
+    /// of several lanes, it counts only for these.
     pub fn exhausted(&self) -> impl Iterator<Item = u64> {
         self.exhausted
             .iter()

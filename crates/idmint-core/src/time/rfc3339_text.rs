@@ -213,7 +213,8 @@ impl fmt::Display for UnixTime {
     }
 }
 
-/// Fills `out` with the decimal digits of a number, padded with zeros on the left.
+/// Fills `out` with the decimal digits of a number, padded with zeros on the left. If `out` is too
+/// short, the leading digits are left out.
 fn put(out: &mut [u8], number: u32) {
     let mut rest = number;
     for digit in out.iter_mut().rev() {

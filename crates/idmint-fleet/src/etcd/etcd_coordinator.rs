@@ -34,7 +34,8 @@ impl EtcdCoordinator {
     /// Creates a client for the etcd that the settings name, without connecting to it.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if a file that the settings name cannot be read.
+    /// Returns [`StoreError`] if a file that the settings name cannot be read, or if the client's
+    /// runtime cannot be started. Certificates are parsed only when a connection is opened.
     pub(super) fn new(settings: &EtcdSettings) -> Result<EtcdCoordinator, StoreError> {
         let members = Arc::new(Members::new(settings)?);
         let runtime = Builder::new_multi_thread()

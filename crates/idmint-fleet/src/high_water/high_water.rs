@@ -101,10 +101,11 @@ pub(crate) enum Regression {
 }
 
 impl HighWater {
-    /// Parses a text that [`HighWater::to_text`] wrote.
+    /// Parses a text that [`HighWater::to_text`] wrote. The text does not contain the waiting key
+    /// and the election term, because they concern only the process that wrote it.
     ///
     /// # Errors
-    /// Returns [`ValueError`] if the text cannot be parsed.
+    /// Returns [`ValueError`] if the text is empty, damaged or of a later version.
     pub(super) fn from_text(text: &str) -> Result<HighWater, ValueError> {
         value::read(text.as_bytes()).map(Some).map(HighWater)
     }

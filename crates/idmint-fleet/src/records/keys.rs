@@ -84,7 +84,8 @@ impl Keys {
             .filter(|last| last.ledger().to_string() == ledger)
     }
 
-    /// Returns the range of a ledger's rows from the row that contains `event` onwards.
+    /// Returns the range of a ledger's rows from the row that contains `event` onwards. If no row
+    /// contains `event`, the range begins with the first row whose last event is after it.
     pub(super) fn events_from(&self, event: EventId) -> Range {
         Range {
             from: self.event(event),

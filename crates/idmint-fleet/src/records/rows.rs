@@ -74,7 +74,8 @@ pub(super) fn ledger_to_bytes(key: &str, ledger: &LedgerSummary) -> Vec<u8> {
     )
 }
 
-/// Decodes the row of `key` to a ledger. Returns `None` if the row is damaged.
+/// Decodes the row of `key` to a ledger. Returns `None` if the row is damaged or of a later
+/// version.
 pub(super) fn ledger_of_bytes(key: &str, bytes: &[u8]) -> Option<LedgerSummary> {
     let mut content = opened(key, bytes)?;
     let (genesis, id) = (take_id(&mut content)?, take_id(&mut content)?);
@@ -115,7 +116,8 @@ pub(super) fn commit_to_bytes(commit: &Commit) -> Vec<u8> {
     sealed(&commit.head().id.to_string(), bytes)
 }
 
-/// Decodes the commit whose last event is `last`. Returns `None` if the row is damaged.
+/// Decodes the commit whose last event is `last`. Returns `None` if the row is damaged or of a
+/// later version.
 pub(super) fn commit_of_bytes(last: EventId, bytes: &[u8]) -> Option<Commit> {
     let mut rest = opened(&last.to_string(), bytes)?;
     let attempt = Attempt(u128::from_be_bytes(take(&mut rest)?));
@@ -153,7 +155,7 @@ pub(super) fn request_to_bytes(key: &str, done: &DoneRequest) -> Vec<u8> {
 }
 
 /// Decodes the row of `key`, which is the row of the request with this hash. Returns `None` if the
-/// row is damaged.
+/// row is damaged or of a later version.
 pub(super) fn request_of_bytes(key: &str, hash: KeyHash, bytes: &[u8]) -> Option<DoneRequest> {
     let mut content = opened(key, bytes)?;
     let done = DoneRequest {
@@ -175,7 +177,8 @@ pub(super) fn request_list_to_bytes(key: &str, hashes: &[KeyHash]) -> Vec<u8> {
     )
 }
 
-/// Decodes the row of `key` to a list of request keys. Returns `None` if the row is damaged.
+/// Decodes the row of `key` to a list of request keys, which may be empty. Returns `None` if the
+/// row is damaged or of a later version.
 pub(super) fn request_list_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<KeyHash>> {
     let (hashes, []) = opened(key, bytes)?.as_chunks::<16>() else {
         return None;
@@ -198,7 +201,8 @@ pub(super) fn pair_to_bytes(key: &str, attempt: Attempt, anchors: &[Anchor]) -> 
     sealed(key, content)
 }
 
-/// Decodes the row of `key` to the anchors of a pair. Returns `None` if the row is damaged.
+/// Decodes the row of `key` to the anchors of a pair. Returns `None` if the row is damaged or of a
+/// later version.
 pub(super) fn pair_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<Anchor>> {
     let mut content = opened(key, bytes)?;
     let _attempt: [u8; 16] = take(&mut content)?;
@@ -232,7 +236,8 @@ pub(super) fn conjunction_to_bytes(
 }
 
 /// Decodes the row of `key` to the anchor's rank and report count. Returns `None` if the row is
-/// damaged. If only the report count is damaged, returns `None` in its place.
+/// damaged or of a later version. If this is true only of the report count, returns `None` in its
+/// place.
 pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Option<ReportCount>)> {
     let (rank, report_count) = bytes.split_at_checked(1 + 4 + CRC_LEN)?;
     let rank = u32::from_be_bytes(opened(key, rank)?.try_into().ok()?);
@@ -244,7 +249,8 @@ pub(super) fn externals_to_bytes(key: &str, externals: &[ExternalId]) -> Vec<u8>
     sealed(key, externals_row::to_bytes(externals))
 }
 
-/// Decodes the row of `key` to the external ids of an anchor. Returns `None` if the row is damaged.
+/// Decodes the row of `key` to the external ids of an anchor. Returns `None` if the row is damaged
+/// or of a later version.
 pub(super) fn externals_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<ExternalId>> {
     externals_row::from_bytes(opened(key, bytes)?)
 }
@@ -258,7 +264,8 @@ pub(super) fn sealed(key: &str, content: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Returns the content of a row that [`sealed`] made for `key`, or `None` if the row is damaged.
+/// Returns the content of a row that [`sealed`] made for `key`. Returns `None` if the row is
+/// damaged or of a later version of this program. [`is_whole`] tells these two cases apart.
 pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (content, _) = bytes.split_last_chunk::<CRC_LEN>()?;
     content

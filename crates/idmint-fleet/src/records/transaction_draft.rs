@@ -374,7 +374,7 @@ impl<'a> TransactionDraft<'a> {
 }
 
 /// Returns the rows of a transaction that are journalled after the commit: events, anchors, numbers
-/// and void numbers. All other rows can be derived from these.
+/// and void numbers. All other rows can be derived from these. Deletions are not journalled.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,

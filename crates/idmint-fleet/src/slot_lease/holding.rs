@@ -145,9 +145,10 @@ impl Holding {
             .map(|pending| Request::Commit(pending.transaction.clone()))
     }
 
-    /// Plans a transaction that extends the horizon if the slot's key was created at `created`. If
+    /// Plans a transaction that extends the horizon if the slot's key was created at `created`, and
+    /// if neither the agreement nor the horizon has changed. The horizon is never lowered. If
     /// `created` is [`Revision::ABSENT`], the key must not exist, and it is written again under
-    /// `lease`.
+    /// `lease`. In all other cases, `lease` is `None`.
     fn extend(
         &self,
         created: Revision,

@@ -37,8 +37,9 @@ impl SlotLease {
         change
     }
 
-    /// Returns the phase that rewrites this node's own key, on condition that the key has not
-    /// changed since the last read of all slots.
+    /// Returns the phase that rewrites this node's own key, on condition that neither the key nor
+    /// the fleet's agreement has changed since the last read of all slots. If the key did not exist
+    /// then, it must still not exist.
     fn waiting(&mut self, agreed: Agreed, entropy: &mut Entropy) -> Phase {
         let (keys, node) = (&self.rule.keys, &self.rule.node);
         let (key, value) = (keys.waiting(node), entropy.nonce().to_string().into_bytes());

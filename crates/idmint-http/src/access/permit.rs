@@ -32,9 +32,10 @@ pub(crate) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// Returns the permit that a request carries, if any. Three kinds of requests carry their permit:
-/// requests whose permit has restrictions that a handler must check, requests for a series of
-/// numbers, and requests with a body.
+/// Returns the permit that a request carries, if any. Where the service requires a permit, three
+/// kinds of requests carry it: requests whose permit has restrictions that a handler must check
+/// (such as the scope `ledger` without `import`), requests for a series of numbers, and requests
+/// with a body.
 pub(crate) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }

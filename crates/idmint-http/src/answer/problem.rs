@@ -27,8 +27,9 @@ pub(crate) const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
 ///
 /// The response is `application/problem+json` with the members `type`, `title`, `status` and
 /// `detail`. The members `reason`, `limit`, `retry_after_ms`, `accepts` and `example` are present
-/// if they are known. [`Edge`](crate::Edge) adds the request id as the member `instance`, so that
-/// handlers need not know the id.
+/// if they are known. Some kinds of problems have further members, such as `head`.
+/// [`Edge`](crate::Edge) adds the request id as the member `instance`, so that handlers need not
+/// know the id.
 ///
 /// Source: RFC 9457, <https://www.rfc-editor.org/rfc/rfc9457>.
 ///

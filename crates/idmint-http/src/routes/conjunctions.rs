@@ -41,7 +41,8 @@ const TIME_DIGITS: u8 = 6;
 /// Mints ids for reports, like `POST /ids/{format}`.
 ///
 /// # Errors
-/// Returns a [`Problem`] if the request fails. In that case no id was minted.
+/// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, some
+/// conjunctions may have been stored, and a retry returns their ids.
 pub(crate) async fn report(
     State(service): State<Arc<Service>>,
     request: Request,

@@ -24,11 +24,13 @@ pub(crate) const ENCODE_ROUTE: &str = "/encode/{format}";
 /// result for a decimal number takes 9 206 bytes with ten formats.
 const READING_LEN: usize = 12 * 1024;
 
-/// Returns every reading of the text. A reading is a format and an encoding that the text matches.
-/// Decoding does not use the minters, so it works even while the service cannot mint.
+/// Returns every reading of the text: the formats and encodings that it matches, and the series of
+/// which it may be a number. If all matches are unlikely, they are left out unless the request
+/// names a format or encoding. Uses no minter, so it works even while the service cannot mint.
 ///
 /// # Errors
-/// Returns 404 `no-format-matches`, with a reason for each format, if no format matches.
+/// Returns 404 `no-format-matches`, with a reason for each format, if there is no reading. Returns
+/// another [`Problem`] if the format, the media type or a parameter is refused.
 pub(crate) async fn decode(
     State(service): State<Arc<Service>>,
     request: Request,

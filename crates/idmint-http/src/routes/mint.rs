@@ -68,7 +68,8 @@ type Answer = Result<Response<AnswerBody>, Problem>;
 /// Mints the requested number of ids, all of them or none.
 ///
 /// # Errors
-/// Returns a [`Problem`] if the request fails. In that case no id was minted.
+/// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504,
+/// reports and events may have been stored nevertheless.
 #[inline]
 pub(crate) fn mint(service: &Arc<Service>, request: Request) -> MaybeReady<Answer> {
     let served = match format_in(service, request.uri()) {

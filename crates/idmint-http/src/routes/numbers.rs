@@ -443,7 +443,8 @@ fn number_info(rules: &NumberRules, listed: &NumberRecord) -> NumberInfo {
     }
 }
 
-/// `true` if the listed entry is a reserved block of numbers, not a single number.
+/// `true` if the series issues numbers in blocks. The listed entry is then a reserved block, even
+/// if it has only one number.
 fn is_range(rules: &NumberRules, listed: &NumberRecord) -> bool {
     matches!(rules.kind(&listed.given.series), NumberKind::Blocks { .. })
 }

@@ -45,8 +45,9 @@ pub(crate) const PARAMETERS: &[&str] = ALL_PARAMETERS.split_at(1).1;
 /// parameters.
 ///
 /// # Errors
-/// Returns a [`Problem`] if the request fails. In that case no id was minted. `invalid-report`
-/// names the report and its member, such as `[3].primary`, or the line and the keyword.
+/// Returns a [`Problem`] if the request fails. The caller then gets no id. After 503 or 504, some
+/// conjunctions may have been stored, and a retry returns their ids. `invalid-report` names the
+/// report and its member, such as `[3].primary`, or the line and the keyword.
 pub(crate) async fn mint_reports(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
@@ -236,7 +237,8 @@ impl Grouping {
     /// Groups all reports and writes the response. If grouping fails, no report gets an id.
     ///
     /// # Errors
-    /// Returns a [`Problem`] if grouping fails. In that case no id was minted.
+    /// Returns a [`Problem`] if grouping fails. After 503 or 504, some conjunctions may have been
+    /// stored nevertheless.
     async fn answer_all(self, all: AllOrNone) -> Result<Response<AnswerBody>, Problem> {
         let AllOrNone {
             reports,
@@ -306,7 +308,8 @@ impl Grouping {
     /// Assigns each accepted report to its conjunction, and writes the result of every report.
     ///
     /// # Errors
-    /// Returns a [`Problem`] if the assignment fails. In that case no id was minted.
+    /// Returns a [`Problem`] if the assignment fails. No report then gets an id, but after 503 or
+    /// 504 some conjunctions may have been stored.
     async fn answer_each(self, each: OneByOne) -> Result<Response<AnswerBody>, Problem> {
         let OneByOne {
             sorted:

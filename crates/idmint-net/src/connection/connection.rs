@@ -267,7 +267,8 @@ impl<H: Handler, S: Socket> Connection<H, S> {
         self.context.handler(self.handler.clone(), self.dispatch)
     }
 
-    /// Serves HTTP/1. While the connection is idle, it has no buffers:
+    /// Serves HTTP/1. If no memory is free for the buffers, sends a refusal and closes the
+    /// connection. While the connection is idle, it has no buffers:
     ///
     /// ```text
     ///            first byte of a request

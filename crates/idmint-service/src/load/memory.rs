@@ -72,8 +72,9 @@ impl MemoryReservation {
     }
 }
 
-/// The memory of a budget or of one peer, counted in units. The caller that has waited longest for
-/// memory is served first.
+/// The memory of a budget or of one peer, counted in units. Among the callers that wait, the one
+/// that has waited longest is served first. Connections and streams do not wait, and can use memory
+/// that is set aside for them.
 #[derive(Debug)]
 struct Pool {
     units: usize,

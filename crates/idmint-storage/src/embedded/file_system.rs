@@ -37,10 +37,10 @@ pub(crate) trait FileSystem {
     /// Returns any error of the file system.
     fn create_file(&self, path: &Path) -> io::Result<Self::File>;
 
-    /// Appends bytes to the file.
+    /// Appends bytes to the file. They are durable only after [`sync_file`](Self::sync_file).
     ///
     /// # Errors
-    /// Returns any error of the file system.
+    /// Returns any error of the file system. A part of the bytes may then have been appended.
     fn write(&self, file: &mut Self::File, bytes: &[u8]) -> io::Result<()>;
 
     /// Syncs the content of a file, so that it survives a power loss.

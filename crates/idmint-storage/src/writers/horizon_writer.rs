@@ -15,6 +15,7 @@ use idmint_core::minting::Session;
 use idmint_core::time::{Clock, UnixNanos};
 
 /// A handle to the thread that raises the horizon of one minting session when callers request it.
+/// Dropping the handle ends the thread, and blocks until the thread has closed the store.
 #[derive(Debug)]
 pub struct HorizonWriterHandle {
     wanted: Arc<Wanted>,

@@ -189,8 +189,9 @@ impl RecordWriter {
         self.work(jobs)
     }
 
-    /// Replies to the jobs that need no write, and refuses the others. If the store cannot be read
-    /// either, refuses all jobs.
+    /// Replies to the jobs that need no write, and refuses the others. If the refusal is
+    /// [`RecordError::Unknown`], only granted jobs get their outcome. If the store has an obstacle
+    /// other than a full disk, refuses all jobs without reading the store.
     fn answer_without_writing(&self, jobs: Vec<AnyJob>, refusal: &RecordError) {
         let obstacle = self.records.obstacle();
         if obstacle.is_some_and(|obstacle| obstacle.failure_kind() != FailureKind::Full) {

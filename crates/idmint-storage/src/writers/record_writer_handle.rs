@@ -145,7 +145,8 @@ impl RecordWriterHandle {
 
     /// Resumes a series that is on hold since a restore. The series continues with the number in
     /// the request. Returns the numbers that were skipped, or `None` if no number was skipped. The
-    /// change is durable when this method returns. Repeating the request changes nothing.
+    /// change is durable when this method returns. Repeating the request changes nothing, but fails
+    /// once the series has issued more numbers.
     ///
     /// # Errors
     /// Returns [`RecordError`] if the series was possibly not resumed.

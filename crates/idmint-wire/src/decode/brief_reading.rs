@@ -47,8 +47,9 @@ pub enum RowReading<'a> {
     Other,
 }
 
-/// The best match of a text. With lenient reading, this can be the best match of a corrected text
-/// that the caller probably meant.
+/// The best match of a text. If the text has no plausible match, this can be the best match of the
+/// text that the caller probably meant. The two texts differ only in ways that the [`Liberty`] of
+/// the filter permits.
 struct BestMatch<'a> {
     /// The match, and `true` if another match is nearly as likely. `None` if there is no match.
     best: Option<(Match<'a>, bool)>,

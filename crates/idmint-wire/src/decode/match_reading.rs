@@ -32,17 +32,19 @@ pub struct FieldReading<'a> {
     pub label: Option<Label<'a>>,
 }
 
-/// A name that stands for the value of a field, such as the label of a worker number.
+/// A text that explains the value of a field, such as the label of a worker number or the id of a
+/// ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Label<'a> {
-    /// A name that the format or the configuration defines.
+    /// A name that the format or the configuration defines, or `unassigned` for a type without a
+    /// name.
     Known(&'a str),
     /// The id of a ledger, as eight hexadecimal digits.
     Ledger([u8; 8]),
 }
 
 impl Label<'_> {
-    /// Returns the name as text.
+    /// Returns the label as text.
     pub fn as_str(&self) -> &str {
         match self {
             Label::Known(name) => name,
@@ -231,7 +233,7 @@ impl<'a> MatchReading<'a> {
     }
 }
 
-/// Returns the name that stands for a field's value, or `None` if the value has no name.
+/// Returns the label of a field's value, or `None` if the value has no label.
 fn label_of<'a>(
     found: &Match<'a>,
     field: &Field,

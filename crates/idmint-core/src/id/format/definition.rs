@@ -156,13 +156,14 @@ impl FormatDefinition {
         read_table(&table).map_err(|error| FormatError::new(name, Cause::Read(error)))
     }
 
-    /// Replaces each `salt_file` by the salt that `read` loads from that file.
+    /// Replaces the `salt_file` of each Hashids encoding by the salt that `read` loads from that
+    /// file. Other encodings are left unchanged.
     ///
     /// The caller passes `read`, because this crate does not read files itself.
     ///
     /// # Errors
     /// Returns [`FormatError`] if an encoding has both `salt` and `salt_file`, or if `read` fails.
-    /// The error never contains the contents of the file.
+    /// The error quotes the message of `read`, which must not contain the contents of the file.
     pub fn read_salts(
         mut self,
         name: &str,

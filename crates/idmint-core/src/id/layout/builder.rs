@@ -4,7 +4,8 @@
 use super::field::{Field, FieldKind, Width};
 use super::layout::Layout;
 
-/// The reason why fields do not form a layout. The message names the field and the bound.
+/// The reason why fields do not form a layout. The message names the rule that is broken, and the
+/// field unless the number of fields is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// The layout has no fields, or more than 16.

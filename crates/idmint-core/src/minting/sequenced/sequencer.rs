@@ -336,8 +336,9 @@ impl Sequencer {
         Err(Shortage::Ended)
     }
 
-    /// Returns the first stamp that can still be reserved at this moment. Stamps of earlier ticks
-    /// are not reserved anymore.
+    /// Returns the next stamp, or the first stamp of the current tick if that is later, because
+    /// stamps of earlier ticks are not reserved any more. Does not check excluded ticks, the
+    /// ceiling or the end of the format.
     pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
         let floor = self
             .line

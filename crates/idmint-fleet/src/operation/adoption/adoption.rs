@@ -354,9 +354,10 @@ impl Adoption {
         compared.map_err(|error| differs("the fleet", error))
     }
 
-    /// Adds the folder's formats to the fleet, and raises the floor to the folder's horizon, so
+    /// Adds the folder's formats to the fleet, and raises a lower floor to the folder's horizon, so
     /// that no slot is used below it. If the slot `far` alone takes over that horizon, the floor is
-    /// not raised to it.
+    /// not raised to it. If the fleet does not exist, founds it. Returns
+    /// [`AdoptionError::Overtaken`] if other processes keep changing the fleet's agreement.
     fn raise_floor(
         &self,
         folder: &AdoptedFolder,

@@ -57,10 +57,11 @@ impl Hold {
     }
 
     /// `true` if the series is held, which means that `hold` exists and neither row in `ended` ends
-    /// it. [`keys`](Self::keys) returns the keys of these three rows.
+    /// it. A row ends the hold if it contains the same floor, so rows of earlier holds do not.
+    /// [`keys`](Self::keys) returns the keys of these three rows.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if a row is damaged.
+    /// Returns [`StoreError`] if a row that affects the result cannot be decoded.
     pub(super) fn is_in_force(
         hold: Option<&KeyValue>,
         ended: [Option<&KeyValue>; 2],

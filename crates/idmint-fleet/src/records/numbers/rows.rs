@@ -60,7 +60,8 @@ pub(in crate::records) fn series_to_bytes(key: &str, series: &SeriesSummary) -> 
     )
 }
 
-/// Decodes the row of `key`, which is the row of this series. Returns `None` if the row is damaged.
+/// Decodes the row of `key`, which is the row of this series. Returns `None` if the row is damaged
+/// or of a later version.
 pub(super) fn series_of_bytes(
     key: &str,
     series: SeriesName,
@@ -95,7 +96,7 @@ pub(in crate::records) fn commit_to_bytes(key: &str, commit: &GivenCommit) -> Ve
 }
 
 /// Decodes the row of `key`, which has the numbers of this series up to `last`. Returns `None` if
-/// the row is damaged.
+/// the row is damaged or of a later version.
 pub(in crate::records) fn commit_of_bytes(
     key: &str,
     series: &SeriesName,
@@ -151,7 +152,8 @@ pub(in crate::records) fn void_to_bytes(
     )
 }
 
-/// Decodes the row of `key`, which is the row of this number. Returns `None` if the row is damaged.
+/// Decodes the row of `key`, which is the row of this number. Returns `None` if the row is damaged
+/// or of a later version.
 pub(in crate::records) fn void_of_bytes(
     key: &str,
     (series, number): (&SeriesName, u64),

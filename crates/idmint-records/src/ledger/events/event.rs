@@ -13,8 +13,9 @@ use crate::ledger::event_error::EventError;
 /// One event: its content in canonical form, and its time and id if it has them.
 ///
 /// An event is a JSON object with `event` (a string) and `entities` (an object). The members `meta`
-/// (an object or null), `data` (any value), `timestamp` and `eventId` are optional. Any other
-/// member is an error, because no checksum would cover it.
+/// (an object or null), `data` (any value), `timestamp` and `eventId` (strings, not null) are
+/// optional. An absent `meta` or `data` counts as null. Any other member is an error, because no
+/// checksum would cover it.
 ///
 /// ```
 /// use idmint_records::ledger::{Event, EventId, LedgerId};

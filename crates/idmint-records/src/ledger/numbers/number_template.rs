@@ -9,7 +9,7 @@ const LEN_MAX: usize = 128;
 const WIDTH_MAX: usize = 19;
 
 /// A template for the text of a number, with a placeholder for the number and optionally one for
-/// the name of the series.
+/// the name of the series. `{n:05}` pads the number with zeros to at least five digits.
 ///
 /// ```
 /// use idmint_records::ledger::{NumberTemplate, SeriesName};

@@ -26,7 +26,8 @@ pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
     bytes
 }
 
-/// Decodes the row with this name. Returns `None` if the row is damaged.
+/// Decodes the row with this name. The anchor's time comes from the name. Returns `None` if the row
+/// is damaged or of a later version.
 pub(super) fn from_bytes(name: Name<'_>, bytes: &[u8]) -> Option<Anchor> {
     let rank = u32::from_be_bytes(*bytes.get(1..5)?.first_chunk()?);
     (bytes == to_bytes(name, rank)).then_some(Anchor {

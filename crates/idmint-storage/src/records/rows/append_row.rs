@@ -74,29 +74,31 @@ pub(crate) fn rows_of(append: &StoredAppend) -> impl Iterator<Item = (AppendName
     })
 }
 
-/// Decodes a whole append from the row with this name. Returns `None` if the row is damaged or
-/// contains only a chunk.
+/// Decodes a whole append from the row with this name. Returns `None` if the row is damaged or of a
+/// later version, or contains only a chunk.
 pub fn from_bytes(name: AppendName, bytes: &[u8]) -> Option<StoredAppend> {
     let (extent, append) = row_from_bytes(name, bytes)?;
     (extent == Extent::Whole).then_some(append)
 }
 
 /// Decodes the row with this name. If the row is a chunk, the returned append has only the events
-/// of the chunk. Returns `None` if the row is damaged.
+/// of the chunk. Returns `None` if the row is damaged or of a later version.
 pub(crate) fn row_from_bytes(name: AppendName, bytes: &[u8]) -> Option<(Extent, StoredAppend)> {
     let (extent, append, entries) = split(name, bytes)?;
     let entries = entries.iter().map(entry_of).collect::<Option<_>>()?;
     Some((extent, StoredAppend { entries, ..append }))
 }
 
-/// Returns the id of the first event in the row with this name, or `None` if the row is damaged.
+/// Returns the id of the first event in the row with this name, or `None` if the row is damaged or
+/// of a later version.
 pub(crate) fn first_of(name: AppendName, bytes: &[u8]) -> Option<EventId> {
     let (_, _, entries) = split(name, bytes)?;
     Some(entry_of(entries.first()?)?.id)
 }
 
 /// Returns the last event of a ledger, given the name and the bytes of the ledger's last row.
-/// Returns `None` if the row is damaged, or is a chunk that more chunks must follow.
+/// Returns `None` if the row is damaged or of a later version, or is a chunk that more chunks must
+/// follow.
 pub(crate) fn head_of(name: AppendName, bytes: &[u8]) -> Option<Head> {
     let (extent, append, entries) = split(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
@@ -118,7 +120,7 @@ pub(crate) fn is_last(bytes: &[u8]) -> bool {
 }
 
 /// Returns when the append in the row was recorded, and its request if the request has a key.
-/// Returns `None` if the row is damaged.
+/// Returns `None` if the row is damaged or of a later version.
 pub fn request_of(name: AppendName, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
     let (_, StoredAppend { recorded, mark, .. }, _) = split(name, bytes)?;
     let last = EventId::from_value(name.1)?;
@@ -172,7 +174,8 @@ pub(crate) fn is_whole(name: AppendName, bytes: &[u8]) -> bool {
 }
 
 /// Splits the row with this name into its fixed fields and its entries. The fixed fields are
-/// returned as an append without entries. Returns `None` if the row is damaged.
+/// returned as an append without entries. Returns `None` if the row is damaged or of a later
+/// version. [`is_whole`] tells these two cases apart.
 fn split(name: AppendName, bytes: &[u8]) -> Option<(Extent, StoredAppend, &[[u8; ENTRY_LEN]])> {
     let (content, _) = bytes
         .split_last_chunk::<CRC_LEN>()

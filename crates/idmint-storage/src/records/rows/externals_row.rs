@@ -23,7 +23,7 @@ pub fn to_bytes(externals: &[ExternalId]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes a row. Returns `None` if the row is damaged.
+/// Decodes a row. Returns `None` if the row is damaged or of a later version.
 pub fn from_bytes(bytes: &[u8]) -> Option<Vec<ExternalId>> {
     let (content, _) = bytes.split_last_chunk::<4>()?;
     let (&VERSION, mut rest) = content.split_first().filter(|_| is_whole(bytes))? else {

@@ -46,7 +46,8 @@ pub fn given_to_bytes(given: &GivenNumbers) -> Vec<u8> {
     sealed(name_of(given), bytes)
 }
 
-/// Decodes the row for issued numbers with this name. Returns `None` if the row is damaged.
+/// Decodes the row for issued numbers with this name. Returns `None` if the row is damaged or of a
+/// later version.
 pub fn given_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<GivenNumbers> {
     let mut rest = Rest(opened(name, bytes)?);
     let (series, last) = (SeriesName::from_text(name.0).ok()?, name.1);
@@ -76,7 +77,8 @@ pub fn void_to_bytes(void: &VoidedNumber) -> Vec<u8> {
     sealed(name_of_void(void), bytes)
 }
 
-/// Decodes the row for a void number with this name. Returns `None` if the row is damaged.
+/// Decodes the row for a void number with this name. Returns `None` if the row is damaged or of a
+/// later version.
 pub fn void_of_bytes(name: NumberName<'_>, bytes: &[u8]) -> Option<VoidedNumber> {
     let mut rest = Rest(opened(name, bytes)?);
     let (series, number) = (SeriesName::from_text(name.0).ok()?, name.1);
@@ -130,7 +132,7 @@ fn sealed((series, number): NumberName<'_>, mut content: Vec<u8>) -> Vec<u8> {
 }
 
 /// Returns the content of the row with this name, without the version and the checksum. Returns
-/// `None` if the row is damaged.
+/// `None` if the row is damaged or of a later version. [`is_whole`] tells these two cases apart.
 fn opened<'a>((series, number): NumberName<'_>, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (content, _) = bytes.split_last_chunk::<CRC_LEN>()?;
     content

@@ -54,8 +54,9 @@ impl<'a> Endings<'a> {
 
     /// Returns the distance between the endings of neighbouring ids, in entries of `letters`.
     ///
-    /// Returns `None` if fewer than eight consecutive ids share a beginning. Copying would then not
-    /// be faster than writing each text.
+    /// Returns `None` if the distance is 0, or exceeds an eighth of the endings. On average, fewer
+    /// than eight consecutive ids would then share a beginning, and copying would not be faster
+    /// than writing each text.
     fn step(&self, ids: &Progression) -> Option<usize> {
         usize::try_from(ids.step)
             .ok()
