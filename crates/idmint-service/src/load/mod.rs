@@ -2,6 +2,7 @@
 //! Requests beyond the limits are refused.
 
 mod fair_queue;
+mod long_work_threads;
 mod memory;
 mod pending;
 mod requests;

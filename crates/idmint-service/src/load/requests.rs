@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::fair_queue::{FairQueue, Place};
+use super::long_work_threads::LongWorkThreads;
 use super::pending::Sender;
 use super::shed::{Shed, ShedCounts};
 
@@ -36,6 +37,8 @@ pub struct Requests {
     bulk: Mutex<Bulk>,
     /// The queue for cores, with one place for each core that long work may keep busy.
     cores_free: Arc<FairQueue>,
+    /// The threads that do long work, one for each core.
+    threads: LongWorkThreads,
     /// The queue for the largest requests, whose parsed content may need many times the memory of
     /// the body. The queue has one place, so only one such request is processed at a time.
     largest: Arc<FairQueue>,
@@ -114,6 +117,7 @@ impl Requests {
             held: AtomicUsize::new(0),
             bulk: Mutex::default(),
             cores_free: FairQueue::new(cores),
+            threads: LongWorkThreads::new(cores),
             largest: FairQueue::new(1),
             detached: AtomicUsize::new(0),
             all_ended: Notify::new(),
@@ -283,13 +287,13 @@ impl PeerBulk {
         self.requests.largest.enter(&self.peer).await
     }
 
-    /// Runs a part of long work on a thread for blocking work, once a core is free for this peer.
+    /// Runs a part of long work on a thread of lower priority, once a core is free for this peer.
     pub async fn work_aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
         let core = self.requests.cores_free.enter(&self.peer).await;
-        let working = tokio::task::spawn_blocking(move || {
+        let working = self.requests.threads.spawn(move || {
             let done = work();
             drop(core);
             done
@@ -331,7 +335,7 @@ impl BulkPass {
     }
 
     /// If there are more long requests than cores, returns the handle with which the work can run
-    /// on a thread for blocking work. Otherwise returns `None`, because the work can stay on the
+    /// on a thread for long work. Otherwise returns `None`, because the work can stay on the
     /// threads that serve requests.
     pub fn aside(&self) -> Option<&PeerBulk> {
         let requests = &self.of.requests;

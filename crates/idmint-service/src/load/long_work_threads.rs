@@ -1,0 +1,66 @@
+//! Threads for long work, with a lower priority than the threads that serve requests.
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+/// The niceness of the threads. If all cores are busy, such a thread gets about a third of the time
+/// of a thread that serves requests, so long work goes on, but does not delay short requests.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
+
+/// Threads that do long work while other threads serve requests.
+///
+/// The kernel runs a thread that serves requests as soon as it has something to do, even if long
+/// work keeps every core busy. Without the lower priority, a short request waits until the time
+/// slice of the long work ends.
+#[derive(Debug)]
+pub(super) struct LongWorkThreads(Option<Runtime>);
+
+impl LongWorkThreads {
+    /// Creates at most `threads` threads, each when it is first needed.
+    pub(super) fn new(threads: usize) -> LongWorkThreads {
+        let mut runtime = Builder::new_current_thread();
+        runtime.thread_name("long-work").max_blocking_threads(threads);
+        #[cfg(target_os = "linux")]
+        runtime.on_thread_start(|| {
+            // On Linux, niceness belongs to a thread. Any process may raise it. If the kernel
+            // refuses nevertheless, the work runs with the usual priority.
+            let _ = rustix::process::nice(NICENESS);
+        });
+        let runtime = runtime.build().expect("a runtime without drivers needs no resources");
+        LongWorkThreads(Some(runtime))
+    }
+
+    /// Runs `work` on one of the threads. Work waits while all threads are busy.
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let runtime = self.0.as_ref().expect("only dropping takes the runtime");
+        runtime.spawn_blocking(work)
+    }
+}
+
+impl Drop for LongWorkThreads {
+    fn drop(&mut self) {
+        // Dropping the runtime itself would wait for its threads, which async code must not do.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn long_work_has_a_lower_priority_than_the_thread_that_waits_for_it() {
+        let niceness = || rustix::process::getpriority_process(Some(rustix::thread::gettid()));
+        let own = niceness().expect("every thread has one");
+        let threads = LongWorkThreads::new(1);
+        let of_work = threads.spawn(niceness).await.expect("it does not panic");
+        assert_eq!(of_work.expect("every thread has one"), (own + NICENESS).min(19));
+        assert_eq!(niceness().expect("every thread has one"), own);
+    }
+}
