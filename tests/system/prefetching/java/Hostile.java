@@ -56,7 +56,7 @@ class Hostile {
             int mine = at;
             var name = args[at].substring(0, args[at].indexOf('='));
             var url = args[at].substring(name.length() + 1);
-            var thread = new Thread(() -> lines[mine] = call(args[0], url, name, "next", 5, Idmint::next)
+            var thread = new Thread(() -> lines[mine] = call(args[0], url, name, "next", 10, Idmint::next)
                     + call(args[0], url, name, "append", 0, ids -> ids.append("aa77f99c", List.of("{\"event\":\"Paid\",\"entities\":{}}"))));
             thread.start();
             running.add(thread);

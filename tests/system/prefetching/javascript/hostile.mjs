@@ -37,6 +37,6 @@ async function call(url, name, kind, seconds, act) {
 await Promise.all(cases.map(async (one) => {
   const at = one.indexOf("=");
   const [name, url] = [one.slice(0, at), one.slice(at + 1)];
-  await call(url, name, "next", 5, (ids) => ids.next());
+  await call(url, name, "next", 10, (ids) => ids.next());
   await call(url, name, "append", 0, (ids) => ids.append("aa77f99c", [{ event: "Paid", entities: {} }]));
 }));

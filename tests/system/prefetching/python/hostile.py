@@ -40,7 +40,7 @@ def append(ids):
 
 def run(case):
     name, url = case.split("=", 1)
-    call(url, name, "next", 5, lambda ids: ids.next())
+    call(url, name, "next", 10, lambda ids: ids.next())
     call(url, name, "append", 0, append)
 
 

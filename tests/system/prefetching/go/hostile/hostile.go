@@ -82,7 +82,7 @@ func main() {
 		running.Add(1)
 		go func() {
 			defer running.Done()
-			lines[at] = call(os.Args[1], url, name, "next", 5, func(ids *idmint.Ids) (string, error) {
+			lines[at] = call(os.Args[1], url, name, "next", 10, func(ids *idmint.Ids) (string, error) {
 				id, err := ids.Next(context.Background())
 				return fmt.Sprint(id), err
 			}) + call(os.Args[1], url, name, "append", 0, func(ids *idmint.Ids) (string, error) {
