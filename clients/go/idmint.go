@@ -64,10 +64,10 @@ var remedies = map[int]string{
 
 // The kinds of an Error, for errors.Is.
 var (
-	ErrRefused     = errors.New("idmint: the service would refuse the request again")
+	ErrRefused     = errors.New("idmint: the service refused the request, and would refuse it again")
 	ErrUnavailable = errors.New("idmint: the same call may succeed later")
-	ErrBadResponse = errors.New("idmint: the response is not one of an idmint service")
-	ErrClosed      = errors.New("idmint: the Ids is closed")
+	ErrBadResponse = errors.New("idmint: the response is not one of an idmint service; check the address")
+	ErrClosed      = errors.New("idmint: this Ids is closed; create another one")
 )
 
 // Options of New. A zero value stands for the default beside it.
@@ -112,7 +112,7 @@ func (e *Error) again(outcomeUnknown bool) *Error {
 	return &again
 }
 
-func closed() *Error { return &Error{Kind: ErrClosed, message: "this Ids is closed"} }
+func closed() *Error { return &Error{Kind: ErrClosed, message: "this Ids is closed; create another one"} }
 
 // Ids are ids of one format.
 type Ids struct {
@@ -208,11 +208,11 @@ func (ids *Ids) mintedTexts(ctx context.Context, r request, count int) ([]string
 		}
 		for _, text := range answer.Ids {
 			if text == "" {
-				return errors.New("an id is empty")
+				return errors.New("the response has an empty id")
 			}
 		}
 		if texts = answer.Ids; len(texts) != count {
-			return fmt.Errorf("%d ids, not %d", len(texts), count)
+			return fmt.Errorf("the response has %d ids, but %d were requested", len(texts), count)
 		}
 		return nil
 	}
@@ -230,7 +230,7 @@ func (ids *Ids) Decode(ctx context.Context, text string) (map[string]any, error)
 			return err
 		}
 		if answer == nil {
-			return errors.New("no object")
+			return errors.New("the response is not a JSON object")
 		}
 		return nil
 	}})
@@ -255,7 +255,7 @@ func (ids *Ids) Append(ctx context.Context, ledger string, events []any) ([]stri
 // Number returns the next number of a series without gaps, and its text. The same key always gets the same number.
 func (ids *Ids) Number(ctx context.Context, series, key string) (number uint64, text string, err error) {
 	if !visible.MatchString(key) {
-		return 0, "", errors.New("a key must be visible ASCII characters, at least one")
+		return 0, "", errors.New("a key must be one or more visible ASCII characters")
 	}
 	headers := map[string]string{"Idempotency-Key": key}
 	err = ids.asking.send(ctx, request{method: "POST", target: "/numbers/" + url.PathEscape(series), headers: headers, parse: func(body []byte) (err error) {
@@ -264,7 +264,7 @@ func (ids *Ids) Number(ctx context.Context, series, key string) (number uint64, 
 			return err
 		}
 		if text = answer.Text; text == "" {
-			return errors.New("no text")
+			return errors.New("the response has a member that is not a string")
 		}
 		number, err = strconv.ParseUint(answer.Number, 10, 64)
 		return err
@@ -309,13 +309,13 @@ func (ids *Ids) fetchRows(count int) (pieces []*piece, err error) {
 			}
 			high, span := bits.Mul64(step, row.Count)
 			if err != nil || errOfStep != nil || row.Count == 0 || row.Count > left || (step == 0 && row.Count > 1) || high != 0 || first+span < first {
-				return errors.New("no row of ids")
+				return errors.New("the response has no row of ids")
 			}
 			left -= row.Count
 			pieces[at] = &piece{first: first, step: step, count: row.Count}
 		}
 		if left != 0 {
-			return errors.New("not as many ids as were asked for")
+			return errors.New("the response has another number of ids than requested")
 		}
 		return nil
 	}
@@ -354,7 +354,7 @@ func (ids *Ids) learn(ctx context.Context) (*numberText, error) {
 			return err
 		}
 		if len(format.Encodings) == 0 {
-			return errors.New("no format")
+			return errors.New("the response describes no format")
 		}
 		return nil
 	}})
@@ -469,9 +469,9 @@ func (s *stock) advance(ctx context.Context, used *piece) error {
 		select {
 		case <-filling:
 		case <-late:
-			return &Error{Kind: ErrUnavailable, message: fmt.Sprintf("no ids within %v", s.timeout)}
+			return &Error{Kind: ErrUnavailable, message: fmt.Sprintf("the service sent no ids within %v", s.timeout)}
 		case <-ctx.Done():
-			return &Error{Kind: ErrUnavailable, message: "the call ended: " + ctx.Err().Error(), cause: ctx.Err()}
+			return &Error{Kind: ErrUnavailable, message: "the context of the call ended: " + ctx.Err().Error(), cause: ctx.Err()}
 		}
 	}
 }
@@ -641,11 +641,11 @@ var credentials = regexp.MustCompile("(?s)^.*@")
 
 func newAsking(urls []string, options Options) (*asking, error) {
 	if len(urls) == 0 {
-		return nil, errors.New("urls has no address")
+		return nil, errors.New("urls must have at least one address")
 	}
 	a := &asking{token: strings.TrimSpace(options.Token), timeout: options.Timeout}
 	if options.Token != "" && !visible.MatchString(a.token) {
-		return nil, errors.New("Options.Token must be visible ASCII characters, at least one")
+		return nil, errors.New("Options.Token must be one or more visible ASCII characters")
 	}
 	for _, given := range urls {
 		whole := given
@@ -655,10 +655,10 @@ func newAsking(urls []string, options Options) (*asking, error) {
 		shown := credentials.ReplaceAllString(given, "…@")
 		parsed, err := url.Parse(whole)
 		if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" || !visible.MatchString(whole) {
-			return nil, fmt.Errorf("%q is no http or https address", shown)
+			return nil, fmt.Errorf("%q is not the address of an idmint service, such as http://127.0.0.1:8080", shown)
 		}
 		if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-			return nil, fmt.Errorf("%q has a user name, a query or a fragment, which an address of idmint does not have", shown)
+			return nil, fmt.Errorf("%q has a user name, a query or a fragment, which the address of an idmint service must not have", shown)
 		}
 		a.addresses = append(a.addresses, address{url: strings.TrimRight(whole, "/")})
 	}
@@ -670,7 +670,7 @@ func newAsking(urls []string, options Options) (*asking, error) {
 		}
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", options.CAFile)
+			return nil, fmt.Errorf("%s has no certificate in PEM format", options.CAFile)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
@@ -759,7 +759,7 @@ func (a *asking) endOf(ctx context.Context, outcomeUnknown bool) error {
 		return closed().again(outcomeUnknown)
 	}
 	if err := ctx.Err(); err != nil {
-		return &Error{Kind: ErrUnavailable, message: "the call ended: " + err.Error(), cause: err, OutcomeUnknown: outcomeUnknown}
+		return &Error{Kind: ErrUnavailable, message: "the context of the call ended: " + err.Error(), cause: err, OutcomeUnknown: outcomeUnknown}
 	}
 	return nil
 }
@@ -837,7 +837,7 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 		var invalid x509.CertificateInvalidError
 		if errors.As(err, &unknown) || errors.As(err, &otherHost) || errors.As(err, &invalid) {
 			err = a.withoutToken(err)
-			message := address + " is not trusted; set Options.CAFile to the certificate of its authority: " + err.Error()
+			message := "the certificate of " + address + " is not trusted; set Options.CAFile to the certificate of its authority: " + err.Error()
 			return &Error{Kind: ErrRefused, message: message, cause: err}
 		}
 		var ofURL *url.Error
@@ -845,7 +845,7 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 			err = ofURL.Err
 		}
 		err = a.withoutToken(err)
-		return &Error{Kind: ErrUnavailable, message: fmt.Sprintf("%s does not answer: %v", address, err), cause: err, OutcomeUnknown: isSent}
+		return &Error{Kind: ErrUnavailable, message: fmt.Sprintf("%s does not respond: %v", address, err), cause: err, OutcomeUnknown: isSent}
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.share(deadline))
 	defer cancel()
@@ -868,7 +868,7 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, bodyMax+1))
 	if err == nil && len(body) > bodyMax {
-		err = errors.New("the body is too long")
+		err = errors.New("the response body is too long")
 	}
 	if err != nil {
 		return unavailable(err)
@@ -881,7 +881,7 @@ func (a *asking) attempt(ctx context.Context, at int, r request, deadline time.T
 		if errors.As(err, &wide) {
 			return wide
 		}
-		message := "the server at " + address + " is not an idmint service"
+		message := "the server at " + address + " is not an idmint service; check the address"
 		return &Error{Kind: ErrBadResponse, message: message, Status: response.StatusCode, cause: a.withoutToken(err), OutcomeUnknown: true}
 	}
 	return nil

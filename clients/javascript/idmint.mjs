@@ -142,7 +142,7 @@ export class Ids {
   /** Returns the next number of a series without gaps, in decimal digits, and its text. The same key always gets the same number. */
   async number(series, key, options) {
     if (!VISIBLE_ASCII.test(key)) {
-      throw new TypeError("a key must be visible ASCII characters, at least one");
+      throw new TypeError("a key must be one or more visible ASCII characters");
     }
     const parse = ({ number, text }) => ({ number: String(decimal(number)), text: textOf(text) });
     const target = `/numbers/${encodeURIComponent(series)}`;
@@ -190,28 +190,28 @@ export class Ids {
 
 function objectOf(answer) {
   if (typeof answer !== "object" || answer === null || Array.isArray(answer)) {
-    throw new TypeError("no object");
+    throw new TypeError("the response is not a JSON object");
   }
   return answer;
 }
 
 function textOf(value) {
   if (typeof value !== "string" || value === "") {
-    throw new TypeError("no text");
+    throw new TypeError("the response has a member that is not a string");
   }
   return value;
 }
 
 function decimal(text) {
   if (typeof text !== "string" || !/^[0-9]{1,39}$/.test(text)) {
-    throw new TypeError("no decimal number");
+    throw new TypeError("the response has an id that is not a decimal number");
   }
   return BigInt(text);
 }
 
 const textsOf = (count) => ({ ids }) => {
   if (!Array.isArray(ids) || ids.length !== count) {
-    throw new TypeError("not as many ids as were asked for");
+    throw new TypeError("the response has another number of ids than requested");
   }
   return ids.map(textOf);
 };
@@ -220,12 +220,12 @@ const rowsOf = (count) => (answer) => {
   const rows = answer.rows.map((row) => {
     const [first, step] = [decimal(row.first), decimal(row.step)];
     if (!Number.isSafeInteger(row.count) || row.count < 1 || (step === 0n && row.count > 1) || (first + step * BigInt(row.count)) >> 128n) {
-      throw new TypeError("no row of ids");
+      throw new TypeError("the response has no row of ids");
     }
     return new Row(first, step, row.count);
   });
   if (rows.reduce((sum, row) => sum + row.count, 0) !== count) {
-    throw new TypeError("not as many ids as were asked for");
+    throw new TypeError("the response has another number of ids than requested");
   }
   return rows;
 };
@@ -460,13 +460,13 @@ class Asking {
 
   constructor(urls, token, timeoutMs) {
     if (urls.length === 0) {
-      throw new RangeError("urls has no address");
+      throw new RangeError("urls must have at least one address");
     }
     this.#addresses = urls.map((url) => ({ url: addressOf(url), failures: 0, notBefore: -Infinity, failure: undefined }));
     if (token) {
       this.#token = token.trim();
       if (!VISIBLE_ASCII.test(this.#token)) {
-        throw new TypeError("token must be visible ASCII characters, at least one");
+        throw new TypeError("token must be one or more visible ASCII characters");
       }
       this.#headers.authorization = `Bearer ${this.#token}`;
     }
@@ -537,7 +537,7 @@ class Asking {
     const share = Math.max(50, Math.min(this.#timeoutMs / (this.#addresses.length + 1), deadline - now()));
     address.notBefore = now() + share;
     const attempt = new AbortController();
-    const timer = setTimeout(() => attempt.abort(new Error(`no answer within ${Math.round(share)} ms`)), share);
+    const timer = setTimeout(() => attempt.abort(new Error(`no response within ${Math.round(share)} ms`)), share);
     const end = () => attempt.abort();
     const signals = signal ? [signal, this.#ended.signal] : [this.#ended.signal];
     signals.forEach((one) => one.addEventListener("abort", end));
@@ -549,7 +549,7 @@ class Asking {
     } catch (failure) {
       attempt.abort();
       const { message: why, code } = failure.cause ?? failure;
-      const message = this.#withoutToken(`${address.url} does not answer: ${why}`);
+      const message = this.#withoutToken(`${address.url} does not respond: ${why}`);
       // A copy, because the error of Node has the response, in which the server may repeat the token.
       const cause = Object.assign(new Error(this.#withoutToken(String(why))), { code });
       if (/CERT|ISSUER|LEAF_SIGNATURE/.test(code)) {
@@ -569,7 +569,7 @@ class Asking {
       return parse(JSON.parse(text));
     } catch (cause) {
       const details = { status: response.status, outcomeUnknown: true, cause };
-      throw new IdmintError("bad-response", `the server at ${address.url} is not an idmint service`, details);
+      throw new IdmintError("bad-response", `the server at ${address.url} is not an idmint service; check the address`, details);
     }
   }
 
@@ -602,10 +602,10 @@ function addressOf(given) {
     // Reported below.
   }
   if (!/^https?:$/.test(parsed?.protocol ?? "") || !VISIBLE_ASCII.test(url)) {
-    throw new RangeError(`${shown} is no http or https address`);
+    throw new RangeError(`${shown} is not the address of an idmint service, such as http://127.0.0.1:8080`);
   }
   if (given.includes("@") || parsed.search || parsed.hash) {
-    throw new RangeError(`${shown} has a user name, a query or a fragment, which an address of idmint does not have`);
+    throw new RangeError(`${shown} has a user name, a query or a fragment, which the address of an idmint service must not have`);
   }
   return url.replace(/\/+$/, "");
 }
@@ -617,7 +617,7 @@ async function bodyOf(response) {
   for (let part = await reader?.read(); part && !part.done; part = await reader.read()) {
     size += part.value.length;
     if (size > BODY_MAX) {
-      throw new Error("the body is too long");
+      throw new Error("the response body is too long");
     }
     parts.push(decoder.decode(part.value, { stream: true }));
   }
@@ -650,13 +650,13 @@ function refusal(url, response, text, token) {
 }
 
 function closed(outcomeUnknown = false) {
-  return new IdmintError("closed", "this Ids is closed", { outcomeUnknown });
+  return new IdmintError("closed", "this Ids is closed; create another one", { outcomeUnknown });
 }
 
 /** Waits for a promise until the signal is aborted or the time is up. */
 function until(promise, signal, ms) {
   return new Promise((resolve, reject) => {
-    const timer = ms === undefined ? undefined : setTimeout(end, ms, new IdmintError("unavailable", "no ids within the timeout"));
+    const timer = ms === undefined ? undefined : setTimeout(end, ms, new IdmintError("unavailable", "the service sent no ids within the timeout"));
     const abort = () => end(signal.reason);
     function end(failure) {
       clearTimeout(timer);

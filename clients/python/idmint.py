@@ -304,7 +304,7 @@ class _Stock(Generic[T]):
                 while self._filler is filler:
                     left = deadline - _now()
                     if left <= 0:
-                        raise Unavailable(f"no ids within {self._timeout:g} s")
+                        raise Unavailable(f"the service sent no ids within {self._timeout:g} s")
                     self._changed.wait(left)
 
     async def anext(self) -> T:
@@ -322,7 +322,7 @@ class _Stock(Generic[T]):
             try:
                 await asyncio.wait_for(is_filled, deadline - _now())
             except asyncio.TimeoutError:
-                raise Unavailable(f"no ids within {self._timeout:g} s") from None
+                raise Unavailable(f"the service sent no ids within {self._timeout:g} s") from None
 
     def close(self) -> None:
         with self._lock:
@@ -425,11 +425,11 @@ class _Address:
             parts = urllib.parse.urlsplit(given)
             self.port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError:
-            raise ValueError(f"{shown!r} is no http or https address") from None
+            raise ValueError(f"{shown!r} is not the address of an idmint service, such as http://127.0.0.1:8080") from None
         if parts.scheme not in ("http", "https") or not parts.hostname or not _VISIBLE_ASCII.fullmatch(given):
-            raise ValueError(f"{shown!r} is no http or https address")
+            raise ValueError(f"{shown!r} is not the address of an idmint service, such as http://127.0.0.1:8080")
         if "@" in parts.netloc or parts.query or parts.fragment:
-            raise ValueError(f"{shown!r} has a user name, a query or a fragment, which an address of idmint does not have")
+            raise ValueError(f"{shown!r} has a user name, a query or a fragment, which the address of an idmint service must not have")
         self.url, self.is_secure, self.host, self.path = given.rstrip("/"), parts.scheme == "https", parts.hostname, parts.path.rstrip("/")
         self.restart()
 
@@ -452,12 +452,12 @@ class _Http:
     def __init__(self, urls: list[str], token: Optional[str], timeout: float, ca_file: Union[str, os.PathLike[str], None]) -> None:
         self._addresses = [_Address(url) for url in urls]
         if not urls:
-            raise ValueError("urls has no address")
+            raise ValueError("urls must have at least one address")
         self._headers, self._secret, self._timeout = {"User-Agent": f"idmint-python/{__version__}"}, "", timeout
         if token:
             token = token.strip()
             if not _VISIBLE_ASCII.fullmatch(token):
-                raise ValueError("token must be visible ASCII characters, at least one")
+                raise ValueError("token must be one or more visible ASCII characters")
             self._headers["Authorization"], self._secret = f"Bearer {token}", token
         is_secure = any(address.is_secure for address in self._addresses)
         self._context = ssl.create_default_context(cafile=ca_file) if is_secure else None
@@ -541,7 +541,7 @@ class _Http:
                 return parse(json.loads(answer))
             except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as failure:
                 # The error of a decoder contains the whole text, in which the server may repeat the token.
-                raise BadResponse(f"the server at {address.url} is not an idmint service", response.status,
+                raise BadResponse(f"the server at {address.url} is not an idmint service; check the address", response.status,
                                   outcome_unknown=True) from None if isinstance(failure, UnicodeError) else failure
         raise _error(address.url, response.status, response.getheader("Retry-After"), answer, self._secret)
 
@@ -563,7 +563,7 @@ class _Http:
                 answer = _body(response)
             except ssl.SSLCertVerificationError as failure:
                 self._drop(connection)
-                raise Refused(f"{address.url} is not trusted: {failure.verify_message}; "
+                raise Refused(f"the certificate of {address.url} is not trusted: {failure.verify_message}; "
                               + "set ca_file= to the certificate of its authority") from failure
             except (OSError, ValueError, http.client.HTTPException) as failure:
                 self._drop(connection)
@@ -574,9 +574,9 @@ class _Http:
                     was_idle = False
                     continue
                 if isinstance(failure, OSError):
-                    raise Unavailable(f"{address.url} does not answer: {failure}", outcome_unknown=is_sent) from failure
+                    raise Unavailable(f"{address.url} does not respond: {failure}", outcome_unknown=is_sent) from failure
                 # Other errors quote the response, in which the server may repeat the token.
-                raise Unavailable(f"{address.url} does not answer: {type(failure).__name__}", outcome_unknown=is_sent) from None
+                raise Unavailable(f"{address.url} does not respond: {type(failure).__name__}", outcome_unknown=is_sent) from None
             with self._lock:
                 keeps = not response.will_close and not self._is_closed.is_set()
                 if keeps:
@@ -657,7 +657,7 @@ class _Reader(io.RawIOBase):
 
 
 def _closed(outcome_unknown: bool = False) -> Closed:
-    return Closed("this Ids is closed", outcome_unknown=outcome_unknown)
+    return Closed("this Ids is closed; create another one", outcome_unknown=outcome_unknown)
 
 
 def _left(until: float) -> float:
@@ -676,7 +676,7 @@ def _body(response: http.client.HTTPResponse) -> bytes:
         part = response.read(65536)
         body += part
         if len(body) > _BODY_MAX:
-            raise http.client.HTTPException("the body is too long")
+            raise http.client.HTTPException("the response body is too long")
         if not part:
             break
     if response.length:
@@ -709,26 +709,26 @@ def _error(url: str, status: int, header: Optional[str], answer: bytes, secret: 
 
 def _object(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
-        raise TypeError("no object")
+        raise TypeError("the response is not a JSON object")
     return cast("dict[str, Any]", answer)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise TypeError("no text")
+        raise TypeError("the response has a member that is not a string")
     return value
 
 
 def _decimal(value: Any) -> int:
     if not re.fullmatch("[0-9]{1,39}", value):
-        raise ValueError("no decimal number")
+        raise ValueError("the response has an id that is not a decimal number")
     return int(value)
 
 
 def _texts(count: int, answer: Any) -> list[str]:
     texts = [_text(text) for text in answer["ids"]]
     if len(texts) != count or not isinstance(answer["ids"], list):
-        raise ValueError("not as many ids as were asked for")
+        raise ValueError("the response has another number of ids than requested")
     return texts
 
 
@@ -737,16 +737,16 @@ def _ranges(count: int, answer: Any) -> list[range]:
     for row in answer["rows"]:
         first, step, length = _decimal(row["first"]), _decimal(row["step"]), row["count"]
         if type(length) is not int or not 1 <= length <= count or (step == 0 and length > 1) or first + step * length >> 128:
-            raise ValueError("no row of ids")
+            raise ValueError("the response has no row of ids")
         ranges.append(range(first, first + max(1, step) * length, max(1, step)))
     if sum(map(len, ranges)) != count:
-        raise ValueError("not as many ids as were asked for")
+        raise ValueError("the response has another number of ids than requested")
     return ranges
 
 
 def _checked_key(key: str) -> str:
     if not _VISIBLE_ASCII.fullmatch(key):
-        raise ValueError("a key must be visible ASCII characters, at least one")
+        raise ValueError("a key must be one or more visible ASCII characters")
     return key
 
 

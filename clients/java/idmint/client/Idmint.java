@@ -380,7 +380,7 @@ public final class Idmint implements AutoCloseable {
     /** Returns the next number of a series without gaps. The same key always gets the same number. */
     public SeriesNumber number(String series, String key) {
         if (!VISIBLE_ASCII.matcher(key).matches()) {
-            throw new IllegalArgumentException("a key must be visible ASCII characters, at least one");
+            throw new IllegalArgumentException("a key must be one or more visible ASCII characters");
         }
         return requests.send("POST", "/numbers/" + encoded(series), Map.of("Idempotency-Key", key), null, 1,
                 answer -> new SeriesNumber(decimal(answer.get("number")), text(answer.get("text"))));
@@ -411,13 +411,13 @@ public final class Idmint implements AutoCloseable {
                 double length = (Double) members.get("count");
                 Math.addExact(first, Math.multiplyExact(step, (long) length));
                 if (!(length >= 1 && length <= left) || length != Math.rint(length) || (step == 0 && length > 1)) {
-                    throw new IllegalArgumentException("no row of ids");
+                    throw new IllegalArgumentException("the response has no row of ids");
                 }
                 left -= (long) length;
                 pieces.add(new Piece(first, step, null, (long) length));
             }
             if (left != 0) {
-                throw new IllegalArgumentException("not as many ids as were asked for");
+                throw new IllegalArgumentException("the response has another number of ids than requested");
             }
             return pieces;
         });
@@ -430,14 +430,14 @@ public final class Idmint implements AutoCloseable {
     private static List<String> texts(Map<String, Object> answer, int count) {
         var texts = ((List<?>) answer.get("ids")).stream().map(Idmint::text).toList();
         if (texts.size() != count) {
-            throw new IllegalArgumentException("not as many ids as were asked for");
+            throw new IllegalArgumentException("the response has another number of ids than requested");
         }
         return texts;
     }
 
     private static String text(Object value) {
         if (((String) value).isEmpty()) {
-            throw new IllegalArgumentException("no text");
+            throw new IllegalArgumentException("the response has a member that is not a string");
         }
         return (String) value;
     }
@@ -445,7 +445,7 @@ public final class Idmint implements AutoCloseable {
     private static long decimal(Object value) {
         var digits = (String) value;
         if (!digits.matches("[0-9]{1,39}")) {
-            throw new IllegalArgumentException("no decimal number");
+            throw new IllegalArgumentException("the response has an id that is not a decimal number");
         }
         try {
             return Long.parseLong(digits);
@@ -512,7 +512,7 @@ public final class Idmint implements AutoCloseable {
                 for (var waitedFor = filler; filler == waitedFor; ) {
                     long left = deadline - System.nanoTime();
                     if (left <= 0) {
-                        throw new Failure(Kind.UNAVAILABLE, "no ids within " + Duration.ofNanos(timeout), false, null);
+                        throw new Failure(Kind.UNAVAILABLE, "the service sent no ids within " + Duration.ofNanos(timeout), false, null);
                     }
                     try {
                         wait(left / 1_000_000 + 1);
@@ -673,11 +673,11 @@ public final class Idmint implements AutoCloseable {
                 parsed = URI.create("");
             }
             if (!List.of("http", "https").contains(String.valueOf(parsed.getScheme())) || parsed.getHost() == null) {
-                throw new IllegalArgumentException("\"" + shown + "\" is no http or https address");
+                throw new IllegalArgumentException("\"" + shown + "\" is not the address of an idmint service, such as http://127.0.0.1:8080");
             }
             if (given.contains("@") || parsed.getQuery() != null || parsed.getFragment() != null) {
                 throw new IllegalArgumentException(
-                        "\"" + shown + "\" has a user name, a query or a fragment, which an address of idmint does not have");
+                        "\"" + shown + "\" has a user name, a query or a fragment, which the address of an idmint service must not have");
             }
             url = whole.replaceAll("/+$", "");
         }
@@ -725,12 +725,12 @@ public final class Idmint implements AutoCloseable {
 
         Requests(List<String> urls, Options options) {
             if (urls.isEmpty()) {
-                throw new IllegalArgumentException("urls has no address");
+                throw new IllegalArgumentException("urls must have at least one address");
             }
             addresses = urls.stream().map(Address::new).toList();
             token = options.token == null || options.token.isEmpty() ? null : options.token.strip();
             if (token != null && !VISIBLE_ASCII.matcher(token).matches()) {
-                throw new IllegalArgumentException("token must be visible ASCII characters, at least one");
+                throw new IllegalArgumentException("token must be one or more visible ASCII characters");
             }
             timeoutNanos = options.timeout.toNanos();
             // HttpClient follows no redirects by default.
@@ -771,7 +771,7 @@ public final class Idmint implements AutoCloseable {
                 context.init(null, trust.getTrustManagers(), null);
                 return context;
             } catch (IOException | GeneralSecurityException unreadable) {
-                throw new IllegalArgumentException(caFile + " has no certificate in PEM", unreadable);
+                throw new IllegalArgumentException(caFile + " has no certificate in PEM format", unreadable);
             }
         }
 
@@ -858,7 +858,7 @@ public final class Idmint implements AutoCloseable {
             } catch (ExecutionException failed) {
                 var cause = failed.getCause();
                 if (cause instanceof SSLHandshakeException) {
-                    var message = url + " is not trusted; set Options.caFile to the certificate of its authority";
+                    var message = "the certificate of " + url + " is not trusted; set Options.caFile to the certificate of its authority";
                     throw new Failure(Kind.REFUSED, message, false, quotesToken(cause) ? null : cause);
                 }
                 if (hasEnded(cause)) {
@@ -866,9 +866,9 @@ public final class Idmint implements AutoCloseable {
                     throw new Failure(Kind.UNAVAILABLE, "no thread can be started", true, cause);
                 }
                 boolean isSent = !(cause instanceof ConnectException || cause.getCause() instanceof UnresolvedAddressException);
-                throw new Failure(Kind.UNAVAILABLE, withoutToken(url + " does not answer: " + cause), isSent, quotesToken(cause) ? null : cause);
+                throw new Failure(Kind.UNAVAILABLE, withoutToken(url + " does not respond: " + cause), isSent, quotesToken(cause) ? null : cause);
             } catch (TimeoutException late) {
-                throw new Failure(Kind.UNAVAILABLE, url + " does not answer within " + Duration.ofNanos(share), true, late);
+                throw new Failure(Kind.UNAVAILABLE, url + " does not respond within " + Duration.ofNanos(share), true, late);
             } catch (OutOfMemoryError | RejectedExecutionException none) {
                 http = null;
                 throw new Failure(Kind.UNAVAILABLE, "no thread can be started", false, none);
@@ -884,7 +884,7 @@ public final class Idmint implements AutoCloseable {
             } catch (Failure wide) {
                 throw wide;
             } catch (RuntimeException other) {
-                var message = "the server at " + url + " is not an idmint service";
+                var message = "the server at " + url + " is not an idmint service; check the address";
                 throw new Failure(Kind.BAD_RESPONSE, message, response.statusCode(), Map.of(), 0, true, other);
             }
         }
@@ -943,7 +943,7 @@ public final class Idmint implements AutoCloseable {
             left -= parts.stream().mapToLong(ByteBuffer::remaining).sum();
             if (left < 0) {
                 subscription.cancel();
-                onError(new IOException("the body is too long"));
+                onError(new IOException("the response body is too long"));
             } else {
                 whole.onNext(parts);
             }
@@ -976,7 +976,7 @@ public final class Idmint implements AutoCloseable {
         @SuppressWarnings("unchecked")
         Map<String, Object> object() {
             if (!(value() instanceof Map<?, ?> members) || !text.substring(at).isBlank()) {
-                throw new IllegalArgumentException("no object");
+                throw new IllegalArgumentException("the response is not a JSON object");
             }
             return Collections.unmodifiableMap((Map<String, Object>) members);
         }
@@ -1002,7 +1002,7 @@ public final class Idmint implements AutoCloseable {
 
         private Object value() {
             if (++depth > 64) {
-                throw new IllegalArgumentException("too deep");
+                throw new IllegalArgumentException("the JSON of the response is nested too deeply");
             }
             var value = valueAtDepth();
             depth--;
@@ -1019,7 +1019,7 @@ public final class Idmint implements AutoCloseable {
                         expect(':');
                         members.put(name, value());
                         if (!takes(',') && next() != '}') {
-                            throw new IllegalArgumentException("no comma at " + at);
+                            throw new IllegalArgumentException("the JSON of the response has no comma at " + at);
                         }
                     }
                     return members;
@@ -1030,7 +1030,7 @@ public final class Idmint implements AutoCloseable {
                     while (!takes(']')) {
                         items.add(value());
                         if (!takes(',') && next() != ']') {
-                            throw new IllegalArgumentException("no comma at " + at);
+                            throw new IllegalArgumentException("the JSON of the response has no comma at " + at);
                         }
                     }
                     return items;
