@@ -131,7 +131,7 @@ impl RetryArgs {
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {
     parse_duration(text)
-        .ok_or_else(|| "a whole number and a unit are needed, such as 90s or 5m".to_owned())
+        .ok_or_else(|| "a duration must be a whole number and a unit, such as 90s or 5m".to_owned())
 }
 
 /// Sends one request to a service, without retries.
@@ -189,7 +189,7 @@ pub(super) fn parse_key(text: &str) -> Result<String, String> {
         || !text.bytes().all(|byte| byte.is_ascii_graphic())
     {
         return Err(format!(
-            "1 to {KEY_LEN_MAX} visible ASCII characters are needed"
+            "an idempotency key must be 1 to {KEY_LEN_MAX} visible ASCII characters"
         ));
     }
     Ok(text.to_owned())

@@ -73,7 +73,7 @@ impl Token {
         let failed = |error| {
             Failure::new(
                 Exit::Io,
-                format!("the operating system returned no random bytes: {error}"),
+                format!("the operating system returned no random bytes for the token: {error}"),
             )
         };
         let token = TokenText::random().map_err(failed)?;
@@ -156,6 +156,5 @@ fn print(text: &str) -> Result<(), Failure> {
     let printed = io::stdout()
         .write_all(text.as_bytes())
         .and_then(|()| io::stdout().flush());
-    printed
-        .map_err(|error| Failure::new(Exit::Io, format!("the token could not be printed: {error}")))
+    printed.map_err(|error| Failure::new(Exit::Io, format!("the token cannot be printed: {error}")))
 }

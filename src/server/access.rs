@@ -121,14 +121,17 @@ impl Access {
                 Ok(tokens) => {
                     info!(
                         tokens = tokens.count(),
-                        "{} tokens of {} are accepted now",
+                        "{} tokens were reloaded from {}",
                         tokens.count(),
                         path.display()
                     );
                     service.set_expiries("http.tokens", tokens.expiries().to_vec());
                     guard.accept_tokens(tokens);
                 }
-                Err(error) => error!("the tokens are unchanged: {}", WithCauses(&error)),
+                Err(error) => error!(
+                    "the tokens cannot be reloaded, so the earlier ones stay valid: {}",
+                    WithCauses(&error)
+                ),
             }
         }
         if let Some(tls) = &self.tls {
@@ -137,7 +140,10 @@ impl Access {
                     service.set_expiries("http.tls", files.expiries.clone());
                     self.speak(tls, files);
                 }),
-                Err(error) => error!("the certificates are unchanged: {}", WithCauses(&error)),
+                Err(error) => error!(
+                    "the certificates cannot be reloaded, so the earlier ones stay in use: {}",
+                    WithCauses(&error)
+                ),
             }
         }
     }
@@ -150,7 +156,7 @@ impl Access {
         }
         info!(
             names,
-            "the certificates are reloaded, {names} client names are accepted now"
+            "the certificates were reloaded, and {names} client names are accepted"
         );
     }
 }
@@ -240,7 +246,7 @@ pub enum TlsError {
         cause: rustls::Error,
     },
     /// The certificate authorities for clients cannot be used.
-    #[error("http.tls.client_ca: {} cannot be used", .path.display())]
+    #[error("http.tls.client_ca: the certificates in {} cannot be used", .path.display())]
     Clients {
         /// The file.
         path: PathBuf,

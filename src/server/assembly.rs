@@ -58,8 +58,8 @@ pub enum AssemblyError {
     /// After a crash, the horizon could be further ahead of the clock than a start accepts. Every
     /// format would then wait for the clock.
     #[error(
-        "{what} is above clock.max_ahead = {}: after a kill every format would wait until the clock has caught up; set \
-         clock.max_ahead = \"{needed}\" at least, or {advice}", format_duration(*.max_ahead)
+        "{what} is above clock.max_ahead = {}, so after a crash every format would wait until the clock has \
+         caught up; set clock.max_ahead to at least \"{needed}\", or {advice}", format_duration(*.max_ahead)
     )]
     BeyondMaxAhead {
         /// The setting and its value.
@@ -83,7 +83,7 @@ pub enum AssemblyError {
         formats: Vec<String>,
     },
     /// Two formats can write the same text, and the data directory is new.
-    #[error("{pair}; a new data directory begins with only one of them")]
+    #[error("{pair}; a new data directory must begin with only one of them")]
     EqualTexts {
         /// The two formats, and the settings to change.
         pair: String,

@@ -66,7 +66,7 @@ pub fn formats_table(service: &Service) -> String {
         };
         let rate = match most_lanes {
             Some(lanes) => ids_per_second(format, lanes).to_string(),
-            None if is_stored => "as the disk".to_owned(),
+            None if is_stored => "disk-bound".to_owned(),
             None => "unlimited".to_owned(),
         };
         let end = format.end().map_or("never".to_owned(), |end| {

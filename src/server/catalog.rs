@@ -57,7 +57,9 @@ pub enum CatalogError {
         known: Vec<String>,
     },
     /// A format is based on itself through a chain of `like`.
-    #[error("{}format `{format}`: its `like` refers back to itself", prefix(.place))]
+    #[error(
+        "{}format `{format}`: its `like` refers back to itself; base it on another format", prefix(.place)
+    )]
     LikeCircle {
         /// The place of `like`.
         place: Option<Origin>,
@@ -362,11 +364,11 @@ fn resolved(
 /// Reads a salt from a file that has one line.
 fn read_salt(path: &Path) -> Result<Salt, String> {
     let bytes = fs::read(path).map_err(|cause| cause.to_string())?;
-    let text = String::from_utf8(bytes).map_err(|_| "must be ASCII".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| "the file must be ASCII".to_owned())?;
     let mut lines = text.lines();
     match (lines.next().filter(|line| !line.is_empty()), lines.next()) {
         (Some(salt), None) => Ok(salt.into()),
-        _ => Err("must have one line, the salt".to_owned()),
+        _ => Err("the file must have exactly one line, the salt".to_owned()),
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) async fn exclude_ids(
             ids = ticks.ids(),
             ticks = ticks.ticks(),
             skipped = ticks.skipped(),
-            "ids of another generator are excluded"
+            "the ids of another generator (exclude) were read, and will not be minted"
         );
         minter.exclude(ticks);
     }
@@ -129,7 +129,7 @@ pub fn other_generators(
         .filter_map(|format| {
             let (id, starts) = (&format.start_after.as_ref()?.id, format.starts_at()?);
             Some(format!(
-                "{} mints nothing at or below {id}: its ids begin at {starts}",
+                "{} mints no id at or below {id}: its ids begin at {starts}",
                 format.name
             ))
         });
@@ -142,7 +142,7 @@ pub fn other_generators(
             .as_ref()
             .map_or_else(String::new, |path| path.display().to_string());
         lines.push(format!(
-            "{} leaves out the {} ids of {path}: {} ticks of its worker numbers from now on",
+            "{} does not mint the {} ids of {path}, so its worker numbers skip {} ticks from now on",
             format.name,
             ticks.ids(),
             ticks.ticks()
@@ -150,7 +150,7 @@ pub fn other_generators(
         let skipped = ticks.skipped();
         lines.extend((skipped > 0).then(|| {
             format!(
-                "{} can never have the ids in {skipped} lines of {path}, which are skipped",
+                "{skipped} lines of {path} are ignored, because {} can never mint their ids",
                 format.name
             )
         }));

@@ -84,7 +84,7 @@ pub enum RunError {
         cause: io::Error,
     },
     /// The signals for a shutdown cannot be received.
-    #[error("cannot wait for signals")]
+    #[error("cannot install the handlers of SIGTERM, SIGINT and SIGHUP")]
     Signals(#[source] io::Error),
     /// Minting did not begin.
     #[error(transparent)]
@@ -188,7 +188,7 @@ pub async fn run(
         outcome = running.serve(config, async { _ = told.await }) => outcome,
         () = reloading => Ok(()),
         name = told_twice => {
-            warn!("{name} again: stopping at once, incomplete responses are cut");
+            warn!("received {name} again: stopping at once, without completing responses");
             Ok(())
         }
     };
@@ -384,8 +384,12 @@ impl Running {
         // on.
         service.release_slot().await;
         match drained.connections_closed_by_force {
-            0 => info!("every request was answered"),
-            cut => warn!(cut, "{cut} connections had to be cut after {DRAIN_MAX:?}"),
+            0 => info!("stopped: every request got its response"),
+            cut => warn!(
+                cut,
+                "stopped: {cut} connections were closed, because they did not end within \
+                 {DRAIN_MAX:?}"
+            ),
         }
         outcome
     }

@@ -214,8 +214,10 @@ pub fn check_data_dir(config: &Config, service: &Service) -> Result<Option<Strin
     let data_dir = data_dir.display();
     Ok(Some(match next {
         NextStart::First => format!("{data_dir}, no ids were minted yet"),
-        NextStart::Again(horizon) => format!("{data_dir}, agrees, reserved until {horizon}"),
-        NextStart::Unreadable => format!("{data_dir}, not compared: this user may not read it"),
+        NextStart::Again(horizon) => {
+            format!("{data_dir}, matches the configuration, reserved until {horizon}")
+        }
+        NextStart::Unreadable => format!("{data_dir}, not checked: this user may not read it"),
     }))
 }
 
@@ -285,7 +287,7 @@ pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Op
         };
         if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal))
         {
-            warn!("not minting yet: {refusal}");
+            warn!("this node does not mint yet: {refusal}");
             if let (Refusal::ClockBehind { .. }, Some(horizon)) = (&refusal, found) {
                 service
                     .counters()
@@ -344,7 +346,8 @@ async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
         "in"
     };
     warn!(
-        "no record of earlier ids: a first start, or a lost data directory; minting begins {begin} {wait:?}"
+        "the data directory has no record of earlier ids, so this is a first start, or the directory was \
+         lost; minting begins {begin} {wait:?}"
     );
     if !clock.is_standing() {
         service.wait_for(Refusal::NoRecord { retry_after: wait });

@@ -184,11 +184,11 @@ fn of_time(format: &Format, now: UnixTime, soon: UnixTime) -> Option<String> {
     let successor = "such as the same layout with a later epoch";
     match format.end() {
         _ if format.epoch > now => Some(format!(
-            "{name} begins at {}, and mints nothing before",
+            "{name} begins at {}, and mints no ids before",
             format.epoch
         )),
         Some(end) if end <= now => Some(format!(
-            "{name} ended at {end}, and mints nothing: configure its successor, {successor}"
+            "{name} ended at {end}, and mints no more ids: configure its successor, {successor}"
         )),
         Some(end) if end < soon => Some(format!(
             "{name} ends at {end}: plan its successor, {successor}"

@@ -352,7 +352,7 @@ async fn a_time_span_that_has_no_range_of_ids_is_refused() {
             invalid(
                 "flax",
                 "from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z",
-                &["is not before"],
+                &["must be before to"],
             ),
             invalid(
                 "flax",
@@ -629,7 +629,7 @@ async fn a_format_out_of_its_time_is_refused_without_a_retry() {
     let service = Service::start(OUT_OF_TIME).await;
     for (format, named) in [
         ("ended", "ended at 2015-01-01T00:00:00.256Z"),
-        ("unborn", "begins at 2050-01-01T00:00:00"),
+        ("unborn", "its epoch, 2050-01-01T00:00:00"),
     ] {
         let answer = service.post(&format!("/ids/{format}")).await;
         let wrong = wrong(format.to_owned(), 503, "epoch-ended", &[]);

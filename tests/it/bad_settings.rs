@@ -81,7 +81,7 @@ async fn a_tick_or_a_window_that_would_hold_back_every_format_after_a_kill_is_re
                 "`mine`",
                 "tick = 6s",
                 "clock.max_ahead = 5s",
-                "clock.max_ahead = \"6s\"",
+                "clock.max_ahead to at least \"6s\"",
             ] as &[_],
         ),
         (

@@ -88,7 +88,7 @@ async fn a_custom_format_is_described_like_a_built_in_one() {
     assert_eq!(
         postgresql["sql"]["select_range"],
         Value::Null,
-        "its ids carry no time"
+        "ids of this format carry no time"
     );
 }
 

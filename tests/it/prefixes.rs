@@ -139,7 +139,7 @@ async fn what_is_no_type_or_not_minted_is_refused_with_the_list() {
             (reason.as_str(), limit.as_str()),
             (
                 "type",
-                "0 to 63 of a-z and _, beginning and ending with a letter"
+                "0 to 63 characters from a-z and _ that begin and end with a letter"
             )
         );
         assert!(detail.contains(wrong), "{detail}");

@@ -82,7 +82,7 @@ const MISTAKES: [Mistake; 60] = [
     (
         "[formats.order]",
         "[formats.Order]",
-        "format `Order`: a name is",
+        "format `Order`: the name must be",
     ),
     (
         "\"Order: 53 bits for JavaScript\"",
@@ -299,7 +299,7 @@ const MISTAKES: [Mistake; 60] = [
     (
         "bits = 48",
         "bits = 49",
-        "field `instant` makes the layout wider than 128 bits",
+        "field `instant` makes ids longer than 128 bits",
     ),
     (
         "bits = 48",

@@ -150,18 +150,20 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
     assert!(
         ended
             .out
-            .starts_with("not-an-id\nan id of no format\n\n  conjunction "),
+            .starts_with("not-an-id\nno format reads this text\n\n  conjunction "),
         "{}",
         ended.out
     );
     let near = run_idmint(&["decode", "--strict", "--text", "1i9zc1002"]);
     near.assert(1, &["1 of 1"]);
     assert!(
-        near.out.starts_with("1i9zc1002\nan id of no format\n"),
+        near.out
+            .starts_with("1i9zc1002\nno format reads this text\n"),
         "{}",
         near.out
     );
-    let drawing = "\nnot as written\n1I9ZC1002\npayment (base36)  2026-11-21T03:36:01Z";
+    let drawing =
+        "\na similar text that is an id\n1I9ZC1002\npayment (base36)  2026-11-21T03:36:01Z";
     assert!(
         near.out.contains(drawing) && near.out.contains("└─ sequence"),
         "{}",

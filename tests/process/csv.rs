@@ -184,7 +184,12 @@ fn what_is_no_csv_or_has_no_such_column_is_refused() {
     (0..200_000).for_each(|at| writeln!(open_quote, "{at}").unwrap());
     for (text, column, code, words) in [
         ("id,b\n1,2\n", "c", 64, "no column \"c\", there is id, b"),
-        ("id,b\n1,2\n", "3", 64, "no column 3, records have 2"),
+        (
+            "id,b\n1,2\n",
+            "3",
+            64,
+            "column 3 does not exist: the first record has 2",
+        ),
         ("id,b\n1,2\n1,2,3\n", "id", 65, "line: 3"),
         (open_quote.as_str(), "id", 65, "a quote is not closed"),
     ] {

@@ -108,7 +108,7 @@ fn several_files_are_one_column_and_people_get_lines() {
     .unwrap();
     let numbers = numbers.to_str().unwrap();
     let untold = run(idmint(&["inspect", "--text", "--column", "1", numbers]));
-    untold.assert(1, &["the format of these is unknown"]);
+    untold.assert(1, &["the format of these lines could not be determined"]);
     assert!(
         untold.out.starts_with("format      unknown: "),
         "{}",

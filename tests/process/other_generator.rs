@@ -126,7 +126,7 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
     for (lines, named) in [
         (
             "1I9ZC1000\n1I9ZC0ZZZ\n",
-            "line 2: `1I9ZC0ZZZ` is a smaller id than that of the line before",
+            "line 2: `1I9ZC0ZZZ` is smaller than the id on the line before",
         ),
         (
             "1I9ZC1000\r\n1I9ZC1001\r\n1I9ZC_1002\r\n",
@@ -153,22 +153,24 @@ fn a_file_of_excluded_ids_is_refused_with_the_line_that_is_wrong() {
     .unwrap();
     let service = Service::start(home.serve_with(&settings));
     service.wait_until_ready();
-    service.log_once_it_says("ids of another generator are excluded");
+    service.log_once_it_says("the ids of another generator (exclude) were read");
     assert_eq!(service.mint("payment?count=3").len(), 3);
     let config = home.path("idmint.toml");
     let told = run(idmint(&["check", "--config", config.to_str().unwrap()]));
     told.assert(0, &[]);
     assert!(
-        told.out
-            .contains(&format!("payment leaves out the 3 ids of {path}: 0 ticks")),
+        told.out.contains(&format!(
+            "payment does not mint the 3 ids of {path}, so its worker numbers skip 0 ticks"
+        )),
         "{}",
         told.out
     );
-    let skipped = format!("payment can never have the ids in 2 lines of {path}");
+    let skipped =
+        format!("2 lines of {path} are ignored, because payment can never mint their ids");
     assert!(told.out.contains(&skipped), "{}", told.out);
     fs::write(&config, "[formats.payment]\nstart_after = '1I9ZC1000'\n").unwrap();
     let told = run(idmint(&["check", "--config", config.to_str().unwrap()]));
     let expected =
-        "payment mints nothing at or below 1I9ZC1000: its ids begin at 2026-11-21T03:36:02.000Z";
+        "payment mints no id at or below 1I9ZC1000: its ids begin at 2026-11-21T03:36:02.000Z";
     assert!(told.out.contains(expected), "{}", told.out);
 }

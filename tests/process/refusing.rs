@@ -75,7 +75,7 @@ fn a_built_in_format_that_is_changed_exits_78() {
     run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
         .assert(78, &["\"payment\"", "epoch: kept"]);
     run(home.serve_with("formats.payment.first_worker = 3"))
-        .assert(78, &["\"payment\"", "first_worker: kept 0, now 3"]);
+        .assert(78, &["\"payment\"", "first_worker: stored 0, configured 3"]);
 }
 
 #[test]
@@ -126,7 +126,8 @@ fn a_name_whose_rule_was_changed_exits_78_and_mints_on_once_it_is_changed_back()
         &random,
         &random.replace("\"random\"\ntick", "\"decode-only\"\ntick"),
     ] {
-        run(home.serve_with(changed)).assert(78, &["\"invoice\"", "rule: kept sequenced, now"]);
+        run(home.serve_with(changed))
+            .assert(78, &["\"invoice\"", "rule: stored sequenced, configured"]);
     }
     ids.extend(mint(&sequenced));
     assert!(ids.is_sorted_by(|a, b| a < b), "no id twice");
@@ -216,7 +217,10 @@ fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_
 fn another_number_of_slots_exits_78() {
     let home = Home::new();
     mint_once_with(&home, "");
-    run(home.serve_with("worker.slots = 4")).assert(78, &["worker.slots was 1 and is 4"]);
+    run(home.serve_with("worker.slots = 4")).assert(
+        78,
+        &["worker.slots is 4, but earlier ids were minted with 1"],
+    );
 }
 
 #[test]
@@ -237,7 +241,7 @@ fn a_configuration_that_is_wrong_exits_78_and_names_the_setting() {
     let home = Home::new();
     run(home.serve_with("mint.nonesuch = 1")).assert(78, &["mint.nonesuch", "line 1"]);
     run(home.serve_with("mint.batch_max = 0")).assert(78, &["mint.batch_max"]);
-    run(home.serve_with("mint =")).assert(78, &["not TOML"]);
+    run(home.serve_with("mint =")).assert(78, &["not valid TOML"]);
     let mut by_variable = home.serve();
     by_variable.env("IDMINT_NONESUCH", "1");
     run(by_variable).assert(78, &["IDMINT_NONESUCH"]);

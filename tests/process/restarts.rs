@@ -151,7 +151,9 @@ fn a_restart_on_an_inherited_socket_refuses_no_connect_and_loses_no_answer() {
     for _ in 0..3 {
         thread::sleep(Duration::from_millis(400));
         service.send(Signal::TERM);
-        service.wait().assert(0, &["every request was answered"]);
+        service
+            .wait()
+            .assert(0, &["every request got its response"]);
         service = start();
     }
     thread::sleep(Duration::from_millis(400));
@@ -188,7 +190,7 @@ fn a_restart_behind_drain_delay_refuses_no_connect_and_loses_no_answer() {
     );
     callers.turn_to(new.address());
     old.wait()
-        .assert(0, &["SIGTERM: draining", "every request was answered"]);
+        .assert(0, &["SIGTERM: draining", "every request got its response"]);
     thread::sleep(Duration::from_millis(300));
     assert_nothing_was_lost(callers.stop());
 }
@@ -209,7 +211,7 @@ fn a_second_sigterm_ends_the_service_at_once() {
     });
     thread::sleep(Duration::from_millis(500));
     assert!(
-        !service.log().contains("every request was answered"),
+        !service.log().contains("every request got its response"),
         "the answer holds it: {}",
         service.log()
     );
@@ -310,7 +312,10 @@ fn a_umask_that_takes_rights_from_the_owner_ends_the_start() {
         let ended = run(run_by(shell, &home.serve()));
         ended.assert(
             74,
-            &["the umask of this process gave it mode", "chmod 0700"],
+            &[
+                "the umask of this process gave the new file or folder mode",
+                "chmod 0700",
+            ],
         );
     }
 }

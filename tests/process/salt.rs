@@ -203,7 +203,7 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
         (of_file("missing"), "No such file"),
         (
             from_file.replace("salt_file", &format!("salt = '{SALT}', salt_file")),
-            "there is a salt, too",
+            "the encoding also has a salt",
         ),
         (
             from_file.replace("hashids", "decimal"),
@@ -218,14 +218,14 @@ fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
             "a salt must be a text",
         ),
         (salted(&format!("salt = '{SALT}ü'")), "ASCII"),
-        (salted(&format!("salt = '{SALT}")), "not TOML"),
+        (salted(&format!("salt = '{SALT}")), "not valid TOML"),
         (
             format!("formats.ticket.encodings = \"[{{ salt = '{SALT}' }}]\""),
             "must be a list",
         ),
         (
             format!("formats.snowflake.encodings = [\"{{ salt = '{SALT}' }}\"]"),
-            "an encoding is a name",
+            "must be the name of an encoding",
         ),
         (format!("formats.ticket = \"{SALT}\""), "must be a table"),
         (format!("formats = \"{SALT}\""), "must be a table"),

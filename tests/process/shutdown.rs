@@ -25,7 +25,7 @@ fn no_answer_is_lost(signal: Signal, farewell: &str) {
     let minted = load.join();
     service
         .wait()
-        .assert(0, &[farewell, "every request was answered"]);
+        .assert(0, &[farewell, "every request got its response"]);
     assert_only_exhaustion_was_seen(&minted);
     for caller in &minted {
         assert_eq!(
@@ -71,7 +71,7 @@ fn a_service_that_waits_for_its_clock_ends_when_told() {
     let service = Service::start(command);
     assert_eq!(service.get("/health/ready").status, 503);
     service.send(Signal::TERM);
-    service.wait().assert(0, &["not minting yet"]);
+    service.wait().assert(0, &["this node does not mint yet"]);
 }
 
 #[test]
@@ -91,7 +91,9 @@ fn an_answer_that_is_being_read_slowly_is_finished() {
     let answer = slow.receive();
     assert_eq!(answer.text().lines().count(), 100_000);
     drop(slow);
-    service.wait().assert(0, &["every request was answered"]);
+    service
+        .wait()
+        .assert(0, &["every request got its response"]);
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() 
     ended.assert(
         74,
         &[
-            "the horizon cannot be raised any more",
+            "the horizon can no longer be raised",
             "File too large",
             "the store failed while running",
         ],

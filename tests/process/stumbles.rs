@@ -134,7 +134,10 @@ encodings = [{ kind = 'radix', name = 'code', alphabet = '346789BCDFGHJKMPQRTW',
             "'346789BCDFGHJKMPQRTW'",
             "'346789BCD'",
             12,
-            ["check = mod97", "must have at least 10 letters, got 9"],
+            [
+                "check = mod97",
+                "needs an alphabet of at least 10 letters, got 9",
+            ],
         ),
         ("tick      = '1s'", "", 2, ["tick", "order"]),
     ] {
@@ -162,8 +165,9 @@ fn a_variable_that_goes_over_the_file_is_told() {
         .env("IDMINT_MINT__BATCH_MAX", "9")
         .env("IDMINT_MINT__WAIT_MAX", "1s");
     let service = Service::start(command);
-    let log = service
-        .log_once_it_says("IDMINT_MINT__BATCH_MAX in the environment overrides mint.batch_max of");
+    let log = service.log_once_it_says(
+        "the environment variable IDMINT_MINT__BATCH_MAX overrides mint.batch_max of",
+    );
     assert!(
         !log.contains("IDMINT_MINT__WAIT_MAX"),
         "the same value goes over nothing: {log}"
@@ -288,19 +292,21 @@ fn check_finds_what_would_end_the_next_start_and_leaves_the_running_node_alone()
         let agrees = check(&home, &right);
         agrees.assert(0, &[]);
         assert!(
-            agrees.out.contains("agrees, reserved until"),
+            agrees
+                .out
+                .contains("matches the configuration, reserved until"),
             "{}",
             agrees.out
         );
         for (wrong, words) in [
             (
                 format!("{data_dir}{format}tick = '2s'\n{numbers}"),
-                ["\"mine\" has changed", "tick: kept 1s, now 2s"],
+                ["\"mine\" has changed", "tick: stored 1s, configured 2s"],
             ),
             (format!("{right}kind = 'blocks'\n"), ["inv-1", "blocks"]),
             (
                 format!("{right}[worker]\nslots = 2\nslot = 0\nexclusive = true\n"),
-                ["worker.slots was 1", "is 2"],
+                ["worker.slots is 2", "minted with 1"],
             ),
         ] {
             check(&home, &wrong).assert(78, &words);

@@ -152,7 +152,9 @@ async fn https_mints_by_both_protocols_and_both_versions() {
             .contains(&format!("curl -X POST https://{address}/ids/"))
     );
     service.send(Signal::TERM);
-    service.wait().assert(0, &["every request was answered"]);
+    service
+        .wait()
+        .assert(0, &["every request got its response"]);
 }
 
 #[tokio::test]
@@ -439,7 +441,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
             .await
             .is_err()
     );
-    reload(1, "the certificates are reloaded");
+    reload(1, "the certificates were reloaded");
     assert_eq!(
         secured
             .client(&service, Some(&newcomer))
@@ -460,7 +462,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
         reload(
             1,
             &format!(
-                "the certificates are unchanged: http.tls.{}",
+                "the certificates cannot be reloaded, so the earlier ones stay in use: http.tls.{}",
                 match file {
                     "service.crt" => "certificate",
                     "service.key" => "key",
@@ -479,7 +481,10 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
         &secured.authority.sign(&["localhost"]).key,
     )
     .unwrap();
-    reload(1, "the certificates are unchanged: http.tls: ");
+    reload(
+        1,
+        "the certificates cannot be reloaded, so the earlier ones stay in use: http.tls: ",
+    );
     callers.go_on().await;
     fs::write(secured.home.path("service.key"), good).unwrap();
     let minted = callers.minted.load(Ordering::Relaxed);
@@ -488,7 +493,7 @@ async fn certificates_are_rotated_under_load_without_a_failed_request() {
 
     // Finally, use a certificate of another authority, which is valid.
     renewed.sign(&["localhost"]).write(&secured.home, "service");
-    reload(2, "the certificates are reloaded");
+    reload(2, "the certificates were reloaded");
     assert!(
         secured
             .client(&service, Some(&billing))
@@ -522,7 +527,7 @@ async fn what_is_withdrawn_is_refused_on_connections_that_are_open() {
     let mut reload = || {
         times += 1;
         service.send(Signal::HUP);
-        let said = "the certificates are reloaded";
+        let said = "the certificates were reloaded";
         idmint_testing::service::until(said, || {
             (service.log().matches(said).count() == times).then_some(())
         });
@@ -588,15 +593,15 @@ async fn with_client_certificates_other_machines_may_be_served_and_wrong_setting
     for (settings, said) in [
         (
             "http.tls.key = 'k'".to_owned(),
-            "tls.key needs tls.certificate",
+            "tls.key is set without tls.certificate",
         ),
         (
             "http.tls.certificate = 'c'".to_owned(),
-            "tls.certificate needs tls.key",
+            "tls.certificate is set without tls.key",
         ),
         (
             "http.tls.client_ca = 'c'".to_owned(),
-            "tls.client_ca needs tls.certificate",
+            "tls.client_ca is set without tls.certificate",
         ),
         (
             "http.tls = { certificate = '/nonexistent/c', key = 'k' }".to_owned(),
@@ -604,7 +609,7 @@ async fn with_client_certificates_other_machines_may_be_served_and_wrong_setting
         ),
         (
             secured.client_settings(""),
-            "tls.client_ca needs tls.client_scopes",
+            "tls.client_ca is set without tls.client_scopes",
         ),
         (
             secured.client_settings("'a.example' = []"),
@@ -616,7 +621,7 @@ async fn with_client_certificates_other_machines_may_be_served_and_wrong_setting
         ),
         (
             secured.settings() + "http.tls.client_scopes = { 'a.example' = ['mint'] }",
-            "tls.client_scopes needs tls.client_ca",
+            "tls.client_scopes is set without tls.client_ca",
         ),
         (
             "http.rate = 0".to_owned(),

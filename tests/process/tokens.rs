@@ -140,20 +140,20 @@ fn a_token_is_rotated_under_load_without_a_failed_request() {
     let new = guarded.token(&["--scopes", "mint"]);
     assert_eq!(mint(&service, &new), 401, "the service was not told yet");
     service.send(Signal::HUP);
-    service.log_once_it_says("2 tokens of ");
+    service.log_once_it_says("2 tokens were reloaded from ");
     assert_eq!(mint(&service, &old), 200, "both work while they overlap");
     callers.use_token(&new);
     callers.go_on();
 
     remove_first_entry(&guarded.file());
     service.send(Signal::HUP);
-    service.log_once_it_says("1 tokens of ");
+    service.log_once_it_says("1 tokens were reloaded from ");
     callers.go_on();
     assert_eq!(mint(&service, &old), 401, "it was withdrawn");
 
     fs::write(guarded.file(), "[[token]]\nname = 'broken'\n").unwrap();
     service.send(Signal::HUP);
-    service.log_once_it_says("the tokens are unchanged");
+    service.log_once_it_says("the tokens cannot be reloaded");
     callers.go_on();
     let minted = callers.minted.load(Ordering::Relaxed);
     assert_eq!(callers.stop(), Vec::<String>::new());
@@ -330,8 +330,8 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
     }
     fs::write(guarded.file(), good).unwrap();
     service.send(Signal::HUP);
-    let log = service.log_once_it_says("1 tokens of ");
-    assert!(log.contains("the tokens are unchanged"), "{log}");
+    let log = service.log_once_it_says("1 tokens were reloaded from ");
+    assert!(log.contains("the tokens cannot be reloaded"), "{log}");
     assert!(!log.contains(secret) && !log.contains("hunter2"), "{log}");
     assert_eq!(mint(&service, &token), 200);
 }

@@ -384,7 +384,7 @@ fn check_names_the_breaking_changes_of_a_configuration_that_no_longer_starts() {
         (
             "clock.max_ahead = '5s'\n[formats.slow]\nlike = 'payment'\ntick = '10s'",
             78,
-            "set clock.max_ahead = \"10s\"",
+            "set clock.max_ahead to at least \"10s\"",
         ),
         (
             "[numbers.inv]\npattern = 'inv-*'\ntext = 'INV-{n:05}'",

@@ -66,7 +66,10 @@ fn a_start_before_1970_answers_clock_jumped_and_mints_once_the_clock_is_right() 
     wall.set(WallClock::before_1970());
     let mut service = wall.start(home.serve());
     until("the start has found its clock wrong", || {
-        service.log().contains("not minting yet").then_some(())
+        service
+            .log()
+            .contains("this node does not mint yet")
+            .then_some(())
     });
     assert_refuses_every_new_connection(&service);
     std::thread::sleep(A_WHILE);

@@ -108,7 +108,10 @@ fn a_wall_clock_an_hour_back_at_a_start_is_waited_for_and_the_start_goes_on_by_i
     wall.set(-HOUR_S);
     let service = wall.start(home.serve());
     until("the start has found its clock behind", || {
-        service.log().contains("not minting yet").then_some(())
+        service
+            .log()
+            .contains("this node does not mint yet")
+            .then_some(())
     });
     assert_waits_for_its_clock(&service, "clock-behind");
     sleep(A_WHILE);
@@ -152,7 +155,10 @@ fn a_wall_clock_that_was_never_set_is_waited_for_without_an_exit() {
     wall.set(WallClock::in_1970());
     let mut service = wall.start(home.serve());
     until("the start has found its clock wrong", || {
-        service.log().contains("not minting yet").then_some(())
+        service
+            .log()
+            .contains("this node does not mint yet")
+            .then_some(())
     });
     assert_waits_for_its_clock(&service, "clock-jumped");
     sleep(A_WHILE);

@@ -143,7 +143,7 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
         service
             .log()
             .lines()
-            .find(|line| line.contains("only in the log"))
+            .find(|line| line.contains("of the log to the database"))
             .unwrap_or_default()
     );
     let mut client = Client::connect(service.address());

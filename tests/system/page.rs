@@ -209,7 +209,7 @@ fn a_node_that_cannot_mint_says_so_and_reads_all_the_same() {
     let mut command = home.serve();
     command.args(["--floor", "2200-01-01T00:00:00Z"]);
     let service = Service::start(command);
-    service.log_once_it_says("not minting yet");
+    service.log_once_it_says("this node does not mint yet");
     use_page("cannot_mint", &[&address_of(&service)]);
     assert!(
         service.metric("idmint_ids_minted_total{format=\"snowflake\"}") < 1.0,

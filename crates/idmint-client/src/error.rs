@@ -32,7 +32,7 @@ pub enum ClientError {
     },
     /// The certificate of the service is not valid, or no trusted authority has signed it. Nothing
     /// was sent.
-    #[error("{url} is not trusted")]
+    #[error("the certificate of {url} is not trusted")]
     Untrusted {
         /// The URL of the request.
         url: String,
@@ -42,11 +42,12 @@ pub enum ClientError {
     },
     /// The body of the response is not JSON that an idmint service would send. The source quotes no
     /// value of the body, because the body may repeat the bearer token.
-    #[error("the server is not an idmint service")]
+    #[error("the server is not an idmint service; check its address")]
     NotIdmint(#[source] serde_json::Error),
     /// The response lacks the details of the events or reports in the request.
     #[error(
-        "the response does not say what became of the events or reports; send the request again with the same key"
+        "the response does not say what happened to the events or reports; send the request again with the \
+         same key"
     )]
     EventsMissing,
     /// The token cannot be sent, because it is empty or contains bytes other than visible ASCII.
@@ -54,7 +55,7 @@ pub enum ClientError {
     NoToken,
     /// The idempotency key cannot be sent, because it is empty or contains bytes other than visible
     /// ASCII.
-    #[error("a request key must be one or more visible ASCII characters")]
+    #[error("an idempotency key must be one or more visible ASCII characters")]
     NoKey,
     /// The PEM text lacks the named item.
     #[error("the file has no valid {0} in PEM format")]

@@ -192,7 +192,7 @@ impl<'a> Request<'a> {
             return Err(ClientError::NotAnAddress(url));
         }
         if error.is_timeout() {
-            let cause = format!("not within {:?}", self.timeout).into();
+            let cause = format!("no complete response within {:?}", self.timeout).into();
             return Err(ClientError::Unreachable { url, cause });
         }
         let transport = TransportError(error);
@@ -343,7 +343,7 @@ mod tests {
                 panic!("{error}")
             };
             assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-            assert_eq!(cause.to_string(), "not within 50ms");
+            assert_eq!(cause.to_string(), "no complete response within 50ms");
         }
     }
 

@@ -84,7 +84,9 @@ pub struct InProcess {
 #[derive(Debug, thiserror::Error)]
 pub enum InProcessError {
     /// The format is not sequenced: its ids are not made from time, worker number and sequence.
-    #[error("format `{format}` is not sequenced: its ids need no worker number")]
+    #[error(
+        "format `{format}` is not sequenced, so its ids need no worker number; mint it with `idmint serve`"
+    )]
     NotSequenced {
         /// The name of the format.
         format: String,
@@ -106,7 +108,9 @@ pub enum InProcessError {
         what: &'static str,
     },
     /// The format does not have the requested worker number.
-    #[error("format `{format}` has workers {first} to {last}, got {worker}")]
+    #[error(
+        "format `{format}` has the worker numbers {first} to {last}, but worker {worker} was requested"
+    )]
     NoSuchWorker {
         /// The name of the format.
         format: String,
@@ -585,7 +589,7 @@ mod tests {
         };
         assert_eq!(
             refused(preset("uuid7"), 0),
-            "format `uuid7` is not sequenced: its ids need no worker number"
+            "format `uuid7` is not sequenced, so its ids need no worker number; mint it with `idmint serve`"
         );
         assert_eq!(
             refused(preset("siq"), 0),
@@ -597,13 +601,18 @@ mod tests {
             "format `snowflake` has `exclude`, which minting inside a program does not support; mint it with `idmint \
              serve`"
         );
-        let beyond = |worker| format!("format `snowflake` has workers 0 to 31, got {worker}");
+        let beyond = |worker| {
+            format!(
+                "format `snowflake` has the worker numbers 0 to 31, but worker {worker} \
+            was requested"
+            )
+        };
         assert_eq!(refused(preset("snowflake"), 32), beyond(32));
         assert_eq!(refused(preset("snowflake"), u32::MAX), beyond(u32::MAX));
         let ranged = changed(|format| (format.first_worker, format.last_worker) = (20, Some(29)));
         assert_eq!(
             refused(ranged, 19),
-            "format `snowflake` has workers 20 to 29, got 19"
+            "format `snowflake` has the worker numbers 20 to 29, but worker 19 was requested"
         );
         let hourly = changed(|format| format.tick = Some("3600s".parse().expect("a tick")));
         let refused =

@@ -260,7 +260,7 @@ mod tests {
         );
         let text = refused.expect_err("another tick").to_string();
         assert!(
-            text.contains("format \"a\"") && text.contains("tick: kept 1ms, now 1s"),
+            text.contains("format \"a\"") && text.contains("tick: stored 1ms, configured 1s"),
             "{text}"
         );
         let refused = join(&store, &layout(9, &[]));

@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Nonce {
             .then(|| u128::from_str_radix(&text, 16).ok())
             .flatten();
         bits.map(Nonce)
-            .ok_or_else(|| D::Error::custom("not 32 hexadecimal digits"))
+            .ok_or_else(|| D::Error::custom("must be 32 hexadecimal digits"))
     }
 }
 

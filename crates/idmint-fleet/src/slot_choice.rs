@@ -108,7 +108,7 @@ fn free_slot(
         Err(error) => {
             warn!(
                 slot,
-                "slot {slot} is not used because its horizon at {} cannot be trusted: {error}",
+                "slot {slot} is not used, because its horizon in the etcd key {} cannot be read: {error}",
                 entry.key
             );
             None

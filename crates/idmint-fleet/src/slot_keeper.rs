@@ -334,10 +334,10 @@ impl Worker {
             Event::Acquired(slot) => {
                 self.lack_log.clear();
                 match self.slots.refusal() {
-                    None => info!(slot, "this node has slot {slot} and mints"),
+                    None => info!(slot, "this node holds slot {slot} and mints"),
                     Some(refusal) => info!(
                         slot,
-                        "this node has slot {slot}, and does not mint yet: {refusal}"
+                        "this node holds slot {slot}, but does not mint yet: {refusal}"
                     ),
                 }
             }
@@ -364,7 +364,9 @@ impl Worker {
                 }
             }
             Event::Disagrees(problem) => {
-                error!("this node may not mint in its fleet: {problem}");
+                error!(
+                    "this node ends, because its configuration does not agree with its fleet: {problem}"
+                );
                 *self
                     .shared
                     .disagreement
@@ -381,9 +383,11 @@ impl Worker {
         let is_answered = !matches!(reply, Reply::Failed(_));
         match reply {
             Reply::Failed(error) if self.is_answered => {
-                warn!("{error}; retrying; minting continues while time is reserved");
+                warn!(
+                    "{error}; the request is retried, and minting continues while reserved time is left"
+                );
             }
-            _ if is_answered && !self.is_answered => info!("the coordinator answers again"),
+            _ if is_answered && !self.is_answered => info!("the coordinator (etcd) responds again"),
             _ => {}
         }
         self.is_answered = is_answered;
@@ -426,10 +430,12 @@ impl Worker {
         let refusal = self.slots.clock_refusal();
         match &refusal {
             Some(refusal) if self.is_clock_right => {
-                warn!("{refusal}; no sequenced id is minted until the wrong clock is corrected");
+                warn!(
+                    "{refusal}; this node mints no sequenced ids until the wrong clock is corrected"
+                );
             }
             None if !self.is_clock_right => {
-                info!("the clock agrees with the clocks of the fleet again")
+                info!("the clock of this node agrees with the clocks of the fleet again")
             }
             _ => {}
         }

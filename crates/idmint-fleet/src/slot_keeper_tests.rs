@@ -440,7 +440,10 @@ async fn a_node_that_mints_otherwise_than_its_fleet_never_begins() {
         (2, vec![format("1s")]),
     );
     let problem = other.keeper.disagrees().await.to_string();
-    assert!(problem.contains("tick: kept 1ms, now 1s"), "{problem}");
+    assert!(
+        problem.contains("tick: stored 1ms, configured 1s"),
+        "{problem}"
+    );
     assert!(other.mint().await.is_err());
     one.mint().await.expect("it is not concerned");
 }

@@ -74,7 +74,7 @@ impl Acceptor {
                 continue;
             }
             if !std::mem::replace(&mut self.is_short, true) {
-                warn!("cannot accept connections: {error}");
+                warn!("cannot accept connections, but keeps trying: {error}");
             }
             if is_out_of_descriptors(&error)
                 && let Some(refused) = self.refuse_with_spare().await

@@ -235,7 +235,7 @@ impl<H: Handler> Door<H> {
         let tasks = &mut self.tasks;
         info!(
             connections = tasks.len(),
-            "draining: {} connections are open",
+            "shutting down: {} connections are open",
             tasks.len()
         );
         let all_ended = async {
@@ -248,7 +248,7 @@ impl<H: Handler> Door<H> {
         if connections_closed_by_force > 0 {
             warn!(
                 connections_closed_by_force,
-                "cutting off {connections_closed_by_force} connections after {drain_max:?}"
+                "closing {connections_closed_by_force} connections that did not end within {drain_max:?}"
             );
         }
         tasks.shutdown().await;
@@ -275,6 +275,6 @@ fn turn_away(stream: TcpStream, answer: Bytes, refusals: &Arc<Semaphore>) {
 
 fn log_panic(ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
-        error!("a connection panicked; its caller got no response");
+        error!("the task of a connection panicked, so its client got no response; this is a bug");
     }
 }

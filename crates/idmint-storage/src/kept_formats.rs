@@ -80,7 +80,7 @@ impl fmt::Display for Difference {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "(nothing)".to_owned());
         write!(
             f,
-            "{}: kept {}, now {}",
+            "{}: stored {}, configured {}",
             self.key,
             text(&self.kept),
             text(&self.now)
@@ -103,7 +103,8 @@ pub enum FormatsError {
     /// The configured number of slots differs from the stored one. With another number of slots,
     /// the nodes would get other worker numbers. Nothing was written.
     #[error(
-        "worker.slots was {kept} and is {now}; set worker.slots = {kept}; docs/OPERATIONS.md says how to change it"
+        "worker.slots is {now}, but earlier ids were minted with {kept}; set worker.slots = {kept}; \
+         docs/OPERATIONS.md says how to change it"
     )]
     SlotsChanged {
         /// The stored number of slots.

@@ -122,7 +122,7 @@ impl Serialize for SlotRange {
 impl<'de> Deserialize<'de> for SlotRange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SlotRange, D::Error> {
         let text = String::deserialize(deserializer)?;
-        SlotRange::parse(&text).ok_or_else(|| D::Error::custom("no range of slots"))
+        SlotRange::parse(&text).ok_or_else(|| D::Error::custom("not a range of slots such as 0-15"))
     }
 }
 

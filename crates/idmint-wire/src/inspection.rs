@@ -169,7 +169,7 @@ impl fmt::Display for InspectAnswer<'_> {
             }
             _ => {
                 let why = match self.why {
-                    Some("no_format") => "no format reads 19 of 20 lines",
+                    Some("no_format") => "no format reads at least 19 of 20 lines",
                     Some("several_formats") => "several formats fit the lines equally well",
                     Some("mixed_formats") => "the lines are ids of several formats",
                     _ => "no built-in format fits the lines better than random text",

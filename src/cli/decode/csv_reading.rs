@@ -96,7 +96,7 @@ impl Column {
         match self {
             Column::Number(number) if *number <= first.len() => Ok(number - 1),
             Column::Number(number) => Err(CsvError::NoColumn(format!(
-                "there is no column {number}, records have {}",
+                "column {number} does not exist: the first record has {} columns",
                 first.len()
             ))),
             Column::Name(name) => first
@@ -105,7 +105,7 @@ impl Column {
                 .ok_or_else(|| {
                     let names: Vec<_> = first.iter().map(String::from_utf8_lossy).collect();
                     CsvError::NoColumn(format!(
-                        "there is no column {name:?}, there is {}",
+                        "column {name:?} does not exist; the columns are {}",
                         names.join(", ")
                     ))
                 }),

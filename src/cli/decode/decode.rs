@@ -198,7 +198,7 @@ fn check_all_matched(unmatched: u64, of: u64) -> Result<(), Failure> {
     }
     Err(Failure::new(
         Exit::No,
-        format!("{unmatched} of {of} are not ids of any format"),
+        format!("{unmatched} of {of} texts are not ids of any format"),
     ))
 }
 

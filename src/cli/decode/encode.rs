@@ -93,7 +93,7 @@ impl Encode {
 
     fn given(&self) -> Result<Vec<(&str, &str)>, Failure> {
         let split = |field: &'_ str| {
-            format!("{field:?} is not a field: write NAME=VALUE, such as worker=3")
+            format!("{field:?} is not a field and its value: write NAME=VALUE, such as worker=3")
         };
         let pairs = self
             .fields

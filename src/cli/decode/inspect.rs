@@ -107,7 +107,10 @@ impl Inspect {
         if verdict.is_told() {
             Ok(())
         } else {
-            Err(Failure::new(Exit::No, "the format of these is unknown"))
+            Err(Failure::new(
+                Exit::No,
+                "the format of these lines could not be determined",
+            ))
         }
     }
 }

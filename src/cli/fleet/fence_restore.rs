@@ -120,7 +120,7 @@ impl FenceRestore {
             if high_water == HighWater::default() {
                 return Err(Failure::new(
                     Exit::Io,
-                    format!("{}: there is no such file", path.display()),
+                    format!("{}: the file does not exist", path.display()),
                 ));
             }
             high_waters.push(high_water);

@@ -53,10 +53,10 @@ impl Status {
         }
         match problems {
             0 => Ok(()),
-            1 => Err(Failure::new(Exit::No, "one thing is wrong with this fleet")),
+            1 => Err(Failure::new(Exit::No, "this fleet has 1 problem")),
             count => Err(Failure::new(
                 Exit::No,
-                format!("{count} things are wrong with this fleet"),
+                format!("this fleet has {count} problems"),
             )),
         }
     }
@@ -117,7 +117,7 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     let state = match &member.state {
         Ok(state) => state,
         Err(error) => {
-            let advice = "etcd works while more than half of its members do: restore this one";
+            let advice = "restore this member; etcd works while more than half of its members do";
             return Some(FleetProblem::new(
                 format!("the member of etcd at {at} does not answer: {error}"),
                 advice,
@@ -131,7 +131,8 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
         );
         return Some(FleetProblem::new(
             what,
-            "etcdctl alarm list; without space: compact, defragment, then etcdctl alarm disarm",
+            "run etcdctl alarm list; if it reports NOSPACE, compact and defragment etcd, then run etcdctl \
+             alarm disarm",
         ));
     }
     let space = Space::of(state, etcd.quota);
@@ -162,7 +163,7 @@ fn problem_with(
         );
         Some(FleetProblem::new(
             what,
-            "retry when it answers; until then start no node there with other slots",
+            "retry when it responds; until then start no node there with other slots",
         ))
     };
     match look_once(&there) {
@@ -203,12 +204,12 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
         });
         match &slot.state {
             SlotState::Free => continue,
-            SlotState::Resting => line(format!("slot {:<5} rests {horizon}", slot.slot)),
+            SlotState::Resting => line(format!("slot {:<5} unused, {horizon}", slot.slot)),
             SlotState::Unreadable => line(format!("slot {:<5} cannot be read", slot.slot)),
             SlotState::Held(holder) => {
                 let clock = holder
                     .clock
-                    .map_or("not renewed while it was watched".to_owned(), as_words);
+                    .map_or("not renewed during this check".to_owned(), as_words);
                 let (node, addr, since) = (&holder.node, &holder.addr, holder.since);
                 line(format!(
                     "slot {:<5} {node} {addr} since {since}, {horizon}, {clock}",
@@ -241,7 +242,7 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
         line(format!("\nwrong   {what}\n   do   {advice}"));
     }
     if status.problems.is_empty() {
-        line("all is well".to_owned());
+        line("no problem found".to_owned());
     }
     text
 }

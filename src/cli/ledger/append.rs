@@ -131,13 +131,13 @@ fn look_through(file: &mut EventFile) -> Result<(u64, [u8; 32]), Failure> {
         digest.update(b"\n");
         read.map_err(|error| {
             Failure::of(Exit::Damaged, &error).and(format!(
-                "the invalid event is in line {}; nothing was sent",
+                "the event in line {} is invalid; nothing was sent",
                 lines.number()
             ))
         })?;
     }
     match lines.number() {
-        0 => Err(Failure::new(Exit::Damaged, "there is no event")),
+        0 => Err(Failure::new(Exit::Damaged, "the input has no event")),
         events => Ok((events, digest.finalize().into())),
     }
 }

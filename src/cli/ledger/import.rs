@@ -86,7 +86,7 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
         checker.check(line).map_err(|error| {
             let place = error.index + 1;
             let said = format!(
-                "not valid: line {place}: {}: {}; nothing was sent",
+                "line {place} is not valid: {}: {}; nothing was sent",
                 error.reason, error.detail
             );
             Failure::new(Exit::Damaged, said)
@@ -98,7 +98,7 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
             head,
             events: checker.events(),
         }),
-        _ => Err(Failure::new(Exit::Damaged, "there is no event")),
+        _ => Err(Failure::new(Exit::Damaged, "the file has no event")),
     }
 }
 
@@ -150,7 +150,7 @@ async fn import(
             })
         }
         None => {
-            let said = format!("ledger {} is gone from the service", chain.ledger);
+            let said = format!("ledger {} no longer exists in the service", chain.ledger);
             Err(Failure::new(Exit::No, said))
         }
     }

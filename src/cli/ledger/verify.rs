@@ -81,7 +81,7 @@ impl Verify {
         read(input, &mut lines, &progress).map_err(failed)?;
         let verdict = lines.end();
         if verdict.events == 0 {
-            return Err(Failure::new(Exit::Damaged, "there is no event"));
+            return Err(Failure::new(Exit::Damaged, "the input has no event"));
         }
         self.print(verdict)
     }

@@ -60,7 +60,10 @@ impl Backup {
             ),
             _ => Failure::new(
                 Exit::Io,
-                format!("cannot ask for a backup at {}: {error}", socket.display()),
+                format!(
+                    "cannot request a backup through the socket {}: {error}",
+                    socket.display()
+                ),
             ),
         })?;
         let mut line = String::new();
@@ -92,12 +95,13 @@ impl Backup {
                 );
                 Ok(())
             }
-            Some(BackupReply::Refused(why)) => {
-                Err(Failure::new(Exit::Io, format!("no backup: {why}")))
-            }
+            Some(BackupReply::Refused(why)) => Err(Failure::new(
+                Exit::Io,
+                format!("the node made no backup: {why}"),
+            )),
             None => Err(Failure::new(
                 Exit::Io,
-                "the node ended before the copy was complete: do not use it",
+                "the node ended before the copy was complete: delete the copy, and back up again",
             )),
         }
     }
@@ -109,9 +113,9 @@ fn write(database: &mut impl Read, len: u64) -> Result<(), Failure> {
     write_archive(database, len, &mut out).map_err(|error| match error.kind() {
         ErrorKind::UnexpectedEof => Failure::new(
             Exit::Io,
-            "the node ended before the archive was complete: do not use it",
+            "the node ended before the archive was complete: delete the archive, and back up again",
         ),
-        _ => Failure::io("standard output", error).and("do not use the archive"),
+        _ => Failure::io("standard output", error).and("delete the archive, and back up again"),
     })?;
     // If standard output is a file, the archive must be durable as a copy in a folder is.
     match rustix::fs::fsync(&out) {
@@ -134,11 +138,12 @@ pub(super) fn data_dir(given: Option<&Path>, settings: &Settings) -> Result<Path
         EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Ok(data_dir),
         EngineChoice::Etcd(_) => Err(Failure::new(
             Exit::Config,
-            "storage.engine is \"etcd\": this node stores nothing; use etcd snapshots (docs/OPERATIONS.md)",
+            "storage.engine is \"etcd\", so this node stores nothing; back up with etcd snapshots \
+             (docs/OPERATIONS.md)",
         )),
         EngineChoice::Own(OwnEngine::Memory) => Err(Failure::new(
             Exit::Config,
-            "storage.engine is \"memory\": nothing is stored",
+            "storage.engine is \"memory\", so there is nothing to back up",
         )),
     }
 }

@@ -32,7 +32,7 @@ impl Health {
                     .map_or(String::new(), |slot| format!(", slot {slot}"));
                 let records = match readiness.records.as_str() {
                     "ready" => String::new(),
-                    _ => format!(", but records {}", records_of(&readiness)),
+                    _ => format!(", but not for records: {}", records_of(&readiness)),
                 };
                 print(format_args!("ready{slot}{records}\n"))
             }

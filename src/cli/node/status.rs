@@ -46,13 +46,13 @@ const ADVICE: [Advice; 7] = [
     },
     Advice {
         reason: "no-worker-slot",
-        safe_action: "look at `idmint fleet status`; restore the quorum of etcd; if etcd was restored, or the fleet begins too late, \
-                      start no node and run `idmint fleet fence-restore`",
+        safe_action: "run `idmint fleet status`; restore the quorum of etcd; if etcd was restored, or the \
+            fleet begins too late, start no node and run `idmint fleet fence-restore`",
         heading: "The etcd of a fleet",
     },
     Advice {
         reason: "draining",
-        safe_action: "nothing: the process was asked to stop; its supervisor starts the next one",
+        safe_action: "do nothing: the process was asked to stop, and its supervisor starts the next one",
         heading: "Start and stop",
     },
     Advice {
@@ -205,9 +205,9 @@ fn advise(reason: &str, what: &str, detail: Option<&str>) -> Failure {
             ..
         }) => {
             let safe_action = detail.unwrap_or(safe_action);
-            format!("it {what}: {safe_action}; see docs/OPERATIONS.md, \"{heading}\"")
+            format!("the node {what}: {safe_action}; see docs/OPERATIONS.md, \"{heading}\"")
         }
-        None => format!("it {what}: see GET /problems/{reason}"),
+        None => format!("the node {what}: see GET /problems/{reason}"),
     };
     Failure::new(Exit::No, message)
 }

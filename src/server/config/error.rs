@@ -9,7 +9,7 @@ use std::{fmt, io};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file is missing or cannot be read.
-    #[error("cannot read the configuration {}", .path.display())]
+    #[error("cannot read the configuration file {}", .path.display())]
     Unreadable {
         /// The path that the caller gave.
         path: PathBuf,
@@ -18,7 +18,7 @@ pub enum ConfigError {
         cause: io::Error,
     },
     /// The file is not TOML. No setting was checked.
-    #[error("{}, line {line}: not TOML: {problem}", .path.display())]
+    #[error("{}, line {line}: the file is not valid TOML: {problem}", .path.display())]
     NotToml {
         /// The path that the caller gave.
         path: PathBuf,

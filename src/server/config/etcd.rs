@@ -85,14 +85,18 @@ impl EtcdConfig {
                 user: user.clone(),
                 password_file: password_file.clone(),
             }),
-            (Some(_), None) => return Err(("etcd.password_file", "is needed with etcd.user")),
-            (None, Some(_)) => return Err(("etcd.user", "is needed with etcd.password_file")),
+            (Some(_), None) => {
+                return Err(("etcd.password_file", "must be set if etcd.user is set"));
+            }
+            (None, Some(_)) => {
+                return Err(("etcd.user", "must be set if etcd.password_file is set"));
+            }
         };
         let identity = match (&self.certificate, &self.key) {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
-            (Some(_), None) => return Err(("etcd.key", "is needed with etcd.certificate")),
-            (None, Some(_)) => return Err(("etcd.certificate", "is needed with etcd.key")),
+            (Some(_), None) => return Err(("etcd.key", "must be set if etcd.certificate is set")),
+            (None, Some(_)) => return Err(("etcd.certificate", "must be set if etcd.key is set")),
         };
         let tls = match (&self.ca, identity) {
             (None, None) => None,
@@ -100,10 +104,11 @@ impl EtcdConfig {
                 ca: ca.clone(),
                 identity,
             }),
-            (None, Some(_)) => return Err(("etcd.ca", "is needed with etcd.certificate")),
+            (None, Some(_)) => return Err(("etcd.ca", "must be set if etcd.certificate is set")),
         };
         if self.endpoints.is_empty() {
-            let missing = "names no member of etcd: storage.engine = \"etcd\" needs one such as \"http://127.0.0.1:2379\"";
+            let missing = "must have at least one member of etcd, such as \"http://127.0.0.1:2379\", if \
+                storage.engine = \"etcd\"";
             return if is_fleet {
                 Err(("etcd.endpoints", missing))
             } else {
@@ -149,7 +154,7 @@ impl ClusterConfig {
             return Ok(());
         };
         if !is_fleet {
-            return Err("needs storage.engine = \"etcd\": set that, or leave it out".to_owned());
+            return Err("is only for storage.engine = \"etcd\": set that engine, or leave cluster.slots out".to_owned());
         }
         match NonZeroU32::new(slots).and_then(|slots| SlotShare::part(slots, range)) {
             Some(_) => Ok(()),

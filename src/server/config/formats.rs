@@ -178,8 +178,7 @@ struct TypeName(String);
 
 impl<'de> Deserialize<'de> for TypeName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected =
-            "a type such as \"user\": 0 to 63 of a-z and _, beginning and ending with a letter";
+        let expected = "a type such as \"user\": 0 to 63 characters from a-z and _ that begin and end with a letter";
         value::read_text(deserializer, expected, |text| {
             is_type(text).then(|| Self(text.to_owned()))
         })

@@ -101,24 +101,28 @@ impl TlsConfig {
     /// Checks that the TLS settings are complete. The error names the setting, and the reason.
     pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         match (&self.certificate, &self.key, &self.client_ca) {
-            (Some(_), None, _) => {
-                Err(("http.tls", "tls.certificate needs tls.key, its private key"))
-            }
+            (Some(_), None, _) => Err((
+                "http.tls",
+                "tls.certificate is set without tls.key; set tls.key to the private key of \
+                    the certificate",
+            )),
             (None, Some(_), _) => Err((
                 "http.tls",
-                "tls.key needs tls.certificate, the certificate that it is of",
+                "tls.key is set without tls.certificate; set tls.certificate to the certificate of the key",
             )),
             (None, None, Some(_)) => Err((
                 "http.tls",
-                "tls.client_ca needs tls.certificate and tls.key",
+                "tls.client_ca is set without tls.certificate and tls.key; set both",
             )),
             (.., None) if !self.client_scopes.is_empty() => Err((
                 "http.tls",
-                "tls.client_scopes needs tls.client_ca, whose certificates have these names",
+                "tls.client_scopes is set without tls.client_ca; set tls.client_ca to the authority of the \
+                 client certificates",
             )),
             (.., Some(_)) if self.client_scopes.is_empty() => Err((
                 "http.tls",
-                "tls.client_ca needs tls.client_scopes: no certificate is good for anything without",
+                "tls.client_ca is set without tls.client_scopes, so no certificate would permit anything; \
+                 list the names of clients there",
             )),
             _ => Ok(()),
         }

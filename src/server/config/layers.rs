@@ -135,7 +135,7 @@ impl Layers {
         });
         let told = |(name, (key, _)): (&String, (Vec<&str>, _))| {
             format!(
-                "{name} in the environment overrides {} of {}",
+                "the environment variable {name} overrides {} of {}",
                 key.join("."),
                 path.display()
             )

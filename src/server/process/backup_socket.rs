@@ -181,7 +181,7 @@ impl BackupSocket {
                 Some(heard) = hearing.join_next() => match heard {
                     Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
                     Ok(Err(error)) => Err(error),
-                    Err(_) => Err(io::Error::other("the client sent nothing while other clients waited")),
+                    Err(_) => Err(io::Error::other("the client sent no request while other clients waited")),
                 },
                 accepted = next => match accepted {
                     Ok((stream, _)) => {
@@ -254,7 +254,7 @@ impl BackupSocket {
                     .and_then(|()| io::copy(&mut &database, &mut stream));
                 match sent {
                     Ok(_) => info!(len, "a backup was sent"),
-                    Err(error) => warn!("a backup was not sent: {error}"),
+                    Err(error) => warn!("the backup was not sent completely: {error}"),
                 }
             });
             Ok(())
@@ -373,12 +373,12 @@ async fn copy_records<T: Send + 'static>(
     let copied = tokio::task::spawn_blocking(move || {
         let writer = service
             .record_writer_handle()
-            .ok_or_else(|| "the records are not open yet".to_owned())?;
+            .ok_or_else(|| "the node is still starting; try again in a few seconds".to_owned())?;
         copy(writer.records())
     });
     let copied = copied.await.unwrap_or_else(|panic| Err(panic.to_string()));
     if let Err(why) = &copied {
-        warn!(folder = %folder.display(), "no backup in {}: {why}", folder.display());
+        warn!(folder = %folder.display(), "no backup was written to {}: {why}", folder.display());
     }
     copied
 }

@@ -107,7 +107,7 @@ fn log_panics() {
         let place = panic
             .location()
             .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        error!("a thread panicked at {place}: {message}");
+        error!("a thread panicked at {place}, which is a bug: {message}");
     }));
 }
 

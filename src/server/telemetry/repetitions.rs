@@ -48,19 +48,19 @@ impl Repetitions {
             let message = text.message;
             match level {
                 Level::ERROR => {
-                    error!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                    error!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
                 }
                 Level::WARN => {
-                    warn!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                    warn!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
                 }
                 Level::INFO => {
-                    info!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                    info!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
                 }
                 Level::DEBUG => {
-                    debug!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                    debug!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
                 }
                 Level::TRACE => {
-                    trace!(target: SUMMARY, times, "{times} more times within a second: {message}")
+                    trace!(target: SUMMARY, times, "repeated {times} times within a second: {message}")
                 }
             }
         }
@@ -181,7 +181,7 @@ mod tests {
                 "WARN no room caller=0",
                 "WARN another caller=0",
                 "WARN no room caller=7",
-                "WARN 999 more times within a second: no room times=999",
+                "WARN repeated 999 times within a second: no room times=999",
                 "WARN no room caller=0",
             ]
         );

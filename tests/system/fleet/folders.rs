@@ -96,7 +96,7 @@ fn two_processes_of_fleets_have_a_folder_each() {
     fs::write(without.data_dir(), "").unwrap();
     let node = node(&without, &etcd, SLOTS);
     assert!(
-        node.log().contains("going on without a lock"),
+        node.log().contains("continuing without a lock"),
         "{}",
         node.log()
     );

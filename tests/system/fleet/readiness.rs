@@ -149,7 +149,7 @@ fn while_etcd_is_at_its_quota_each_answer_says_so() {
     );
     assert_refused(&node, 2, "storage-unavailable", detail);
     let ended = run(idmint(&["status", "--server", &node.url()]));
-    ended.assert(1, &["it stores no events", detail]);
+    ended.assert(1, &["the node stores no events", detail]);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn an_etcd_without_space_is_bridged_for_forty_seconds_then_told_and_nodes_go_on_
     );
     assert!(service.metric("idmint_coordinator_requests_total{outcome=\"full\"}") > 0.0);
     assert!(
-        service.log().contains("the coordinator is full"),
+        service.log().contains("the coordinator (etcd) is full"),
         "{}",
         service.log()
     );

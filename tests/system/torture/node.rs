@@ -84,7 +84,10 @@ impl Node {
             .wall
             .start(self.home.serve_with(&configuration.to_toml()));
         until("the start has found its clock behind", || {
-            service.log().contains("not minting yet").then_some(())
+            service
+                .log()
+                .contains("this node does not mint yet")
+                .then_some(())
         });
         let refused = service.post("/ids/snowflake");
         assert_eq!(

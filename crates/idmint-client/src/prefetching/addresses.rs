@@ -77,7 +77,7 @@ struct Health {
 impl Addresses {
     pub(super) fn new(urls: &[String], options: &IdsOptions) -> Result<Addresses, IdsError> {
         if urls.is_empty() {
-            return Err(IdsError::Options("there is no service address"));
+            return Err(IdsError::Options("at least one service address is needed"));
         }
         let address = |url: &String| {
             let client =

@@ -95,7 +95,7 @@ impl IdsError {
 }
 
 pub(super) fn ended() -> IdsError {
-    IdsError::NotStarted(Arc::new(std::io::Error::other("it has ended")))
+    IdsError::NotStarted(Arc::new(std::io::Error::other("the thread has ended")))
 }
 
 impl fmt::Display for IdsError {
@@ -105,7 +105,7 @@ impl fmt::Display for IdsError {
             IdsError::NotStarted(_) => {
                 return out.write_str("cannot start the prefetching thread");
             }
-            IdsError::Late => return out.write_str("no ids within the timeout"),
+            IdsError::Late => return out.write_str("the service sent no ids within the timeout"),
             IdsError::Unanswered { url, cause, .. } => (url, cause),
         };
         if let ClientError::Untrusted { .. } = **cause {

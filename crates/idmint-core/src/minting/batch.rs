@@ -26,7 +26,7 @@ pub struct BatchRequest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The caller gave no type, but the format needs one.
-    #[error("`type` is missing; use one of {}", .types.join(", "))]
+    #[error("the parameter `type` is missing; use one of {}", .types.join(", "))]
     TypeMissing {
         /// The types of the format.
         types: Vec<String>,
@@ -40,7 +40,7 @@ pub enum RequestError {
         types: Vec<String>,
     },
     /// The caller gave a type, but the format has no types.
-    #[error("`{format}` has no types, so `type` = `{given}` is invalid")]
+    #[error("`{format}` has no types, so `type` = `{given}` is invalid; leave `type` out")]
     NoTypes {
         /// The name of the format.
         format: String,

@@ -9,7 +9,9 @@ use crate::time::{UnixNanos, UnixTime, format_seconds};
 pub enum Refusal {
     /// The sequence of every lane (worker number) is used up, and the next free ids are due later
     /// than the caller may wait.
-    #[error("every sequence of `{format}` is used up for the next {} ms", .retry_after.as_millis())]
+    #[error(
+        "`{format}` has no free ids for the next {} ms, because all its sequences are used up; retry then", .retry_after.as_millis()
+    )]
     SequenceExhausted {
         /// The name of the format.
         format: String,
@@ -30,7 +32,9 @@ pub enum Refusal {
     },
     /// The ids would be above the horizon, up to which the node may mint. The horizon could not be
     /// raised in time.
-    #[error("the store did not confirm a new time reservation (horizon) of this node in time")]
+    #[error(
+        "the store did not confirm a new time reservation (horizon) of this node in time; retry"
+    )]
     HorizonReached {
         /// The time after which the caller should try again.
         retry_after: Duration,
@@ -71,33 +75,41 @@ pub enum Refusal {
         retry_after: Duration,
     },
     /// Writing to disk failed, and the process is about to exit.
-    #[error("the store of this node failed; the node is restarting")]
+    #[error("the store of this node failed, so the node is restarting; see its log")]
     StorageFailed,
     /// The process is shutting down.
-    #[error("this node is shutting down")]
+    #[error("this node is shutting down; send the request to another node")]
     Draining,
     /// The clock is behind the times of ids that were minted before the process started.
-    #[error("the clock is {} behind ids that were minted before", format_seconds(*.behind))]
+    #[error(
+        "the clock of this node is {} behind ids that were minted before; check the clock (chronyc tracking)", format_seconds(*.behind)
+    )]
     ClockBehind {
         /// The time by which the clock is behind these ids.
         behind: Duration,
     },
     /// The clock of this node is behind the clocks of the other nodes in the fleet, most of which
     /// agree with each other.
-    #[error("the clock is at least {:.1} s behind the median of the clocks of the fleet", .behind.as_secs_f64())]
+    #[error(
+        "the clock of this node is at least {:.1} s behind the median clock of the fleet; check the clock \
+         (chronyc tracking)", .behind.as_secs_f64()
+    )]
     ClockBehindFleet {
         /// The minimum time by which the clock is behind the median of the fleet.
         behind: Duration,
     },
     /// The clock of this node is ahead of the clocks of the other nodes in the fleet, most of which
     /// agree with each other.
-    #[error("the clock is at least {:.1} s ahead of the median of the clocks of the fleet", .ahead.as_secs_f64())]
+    #[error(
+        "the clock of this node is at least {:.1} s ahead of the median clock of the fleet; check the clock \
+         (chronyc tracking)", .ahead.as_secs_f64()
+    )]
     ClockAheadOfFleet {
         /// The minimum time by which the clock is ahead of the median of the fleet.
         ahead: Duration,
     },
     /// The clock shows a time before this program was built, which cannot be right.
-    #[error("the clock shows {shown}, which is before this program was built")]
+    #[error("the clock shows {shown}, which is before this program was built; correct the clock")]
     ClockJumped {
         /// The time that the clock shows.
         shown: UnixTime,
@@ -121,7 +133,7 @@ pub enum Refusal {
         retry_after: Duration,
     },
     /// The current time is before the format's epoch.
-    #[error("`{format}` begins at {begins}, and mints nothing before")]
+    #[error("`{format}` mints nothing before its epoch, {begins}")]
     BeforeEpoch {
         /// The name of the format.
         format: String,
@@ -154,7 +166,7 @@ impl Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SlotLack {
     /// The node has requested a slot, but has not received one yet.
-    #[error("the node is requesting one")]
+    #[error("the node has requested a slot and waits for the response")]
     Asking,
     /// No fleet exists yet, and this node is about to create it.
     #[error("there is no fleet yet, and this node is about to found it")]
@@ -179,7 +191,10 @@ pub enum SlotLack {
         floor: UnixNanos,
     },
     /// Every slot is held by a node, or may still be in use by the last node that held it.
-    #[error("all slots are held by nodes, or may still be in use")]
+    #[error(
+        "all slots are held by nodes, or may still be in use; stop a spare node, or wait until an unused slot \
+         is free again"
+    )]
     NoneFree,
     /// Another node now holds the slot that this node had.
     #[error("the node lost its slot and is requesting another one")]
@@ -198,6 +213,6 @@ pub enum SlotLack {
     )]
     Regressed,
     /// The node released the slot because it is shutting down.
-    #[error("the slot was released because this node is shutting down")]
+    #[error("the node released its slot because it is shutting down")]
     Released,
 }

@@ -63,20 +63,20 @@ pub trait Coordinator: Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CoordinatorError {
     /// No response arrived in time. The request may have been done, or may still be done later.
-    #[error("no answer from the coordinator: {0}")]
+    #[error("the coordinator (etcd) did not respond: {0}")]
     NoAnswer(String),
     /// The request was not sent to any member, or no quorum was available. The request was
     /// certainly not done.
-    #[error("the coordinator cannot be reached: {0}")]
+    #[error("the coordinator (etcd) cannot be reached: {0}")]
     NotSent(String),
     /// The request was refused and not done, because no space is left.
-    #[error("the coordinator is full: {0}")]
+    #[error("the coordinator (etcd) is full: {0}")]
     Full(String),
     /// The request was refused and not done, because of its size or content.
-    #[error("the coordinator refuses the request: {0}")]
+    #[error("the coordinator (etcd) refused the request: {0}")]
     Refused(String),
     /// The request was refused and not done, because of the user, the password or missing
     /// permissions.
-    #[error("the coordinator refuses the credentials: {0}")]
+    #[error("the coordinator (etcd) refused the credentials of this node: {0}")]
     Denied(String),
 }

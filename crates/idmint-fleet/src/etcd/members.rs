@@ -89,7 +89,8 @@ impl Members {
     {
         let until = Instant::now() + REQUEST_MAX;
         let first = self.preferred.load(Ordering::Relaxed);
-        let mut last = CoordinatorError::NotSent("no member was asked in time".to_owned());
+        let mut last =
+            CoordinatorError::NotSent("no member could be tried within the time limit".to_owned());
         for place in (first..first + self.members.len()).map(|place| place % self.members.len()) {
             let now = Instant::now();
             if now >= until {
@@ -153,18 +154,20 @@ impl Members {
     {
         let not_sent = |why: String| CoordinatorError::NotSent(why);
         let client = match timeout_at(until, self.client(place)).await {
-            Err(_) => return Err(not_sent("no connection in time".to_owned())),
+            Err(_) => return Err(not_sent("no connection within the time limit".to_owned())),
             // Authentication got no response, so the request itself was never sent.
             Ok(Err(CoordinatorError::NoAnswer(why))) => return Err(not_sent(why)),
             Ok(Err(error)) => return Err(error),
             Ok(Ok(client)) => client,
         };
         match timeout_at(until, request(client)).await {
-            Err(_) => Err(CoordinatorError::NoAnswer("no answer in time".to_owned())),
+            Err(_) => Err(CoordinatorError::NoAnswer(
+                "no response within the time limit".to_owned(),
+            )),
             // If this process was suspended, the response may be much older than it seems, and etcd
             // may have been restored in the meantime.
             Ok(_) if Instant::now() > until => Err(CoordinatorError::NoAnswer(
-                "its answer was read too late".to_owned(),
+                "the response was read after the time limit".to_owned(),
             )),
             Ok(Err(error)) => Err(outcome_of(&error)),
             Ok(Ok(answer)) => Ok(answer),

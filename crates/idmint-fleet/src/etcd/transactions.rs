@@ -139,5 +139,5 @@ fn to_etcd(revision: Revision) -> i64 {
 }
 
 fn strange(what: &str) -> Error {
-    Error::Internal(format!("an answer of etcd with {what}"))
+    Error::Internal(format!("the response of etcd has {what}"))
 }

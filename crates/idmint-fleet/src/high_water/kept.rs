@@ -98,7 +98,8 @@ impl KeptHighWater {
     pub(crate) fn begin(&mut self) -> HighWater {
         self.written = self.read().unwrap_or_else(|error| {
             warn!(
-                "{error}; this start cannot detect whether etcd was restored or wiped while this node was down"
+                "{error}; this start cannot detect whether etcd was restored or wiped while this node was \
+                 down; if so, run `idmint fleet fence-restore`"
             );
             HighWater::default()
         });
@@ -139,8 +140,8 @@ impl KeptHighWater {
                 self.has_failed = true;
                 let path = file.path().display();
                 warn!(
-                    "{path} cannot be written ({error}); retrying every {} s: after a restart this node may not \
-                     notice that etcd was restored or wiped",
+                    "{path} cannot be written ({error}), so after a restart this node may not notice that \
+                     etcd was restored or wiped; check the disk; retrying every {} s",
                     WRITE_EVERY.as_secs()
                 );
             }

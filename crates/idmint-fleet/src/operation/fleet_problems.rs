@@ -112,7 +112,7 @@ pub(super) fn problem_of_all(slots: &[&Slot]) -> Option<FleetProblem> {
         (renewing, silent) if silent > 1 || (silent, renewing) == (1, 0) => {
             Some(FleetProblem::new(
                 format!(
-                    "of {} nodes that hold a slot {silent} do not renew it",
+                    "{silent} of the {} nodes that hold a slot do not renew it",
                     renewing + silent
                 ),
                 "if /health/ready of a running node says that etcd was restored from a backup, run idmint fleet \

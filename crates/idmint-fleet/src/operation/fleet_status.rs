@@ -147,8 +147,8 @@ impl FleetWatch {
         if !slots.is_empty() && slots.iter().all(|slot| slot.state != SlotState::Free) {
             problems.push(FleetProblem::new(
                 "no slot is free: a new node has to wait",
-                "stop spare nodes, or wait until unused slots become free again; for a lasting fix, use a fleet with \
-                 more slots (docs/FLEET.md)",
+                "stop spare nodes, or wait until unused slots are free again; for a lasting fix, set up a \
+                 fleet with more slots (docs/FLEET.md)",
             ));
         }
         FleetStatus {

@@ -328,7 +328,7 @@ impl Found {
                 .ok_or_else(|| FenceError::Unreadable {
                     kind: FailureKind::Damaged,
                     key: entry.key.clone(),
-                    why: "it names no slot".to_owned(),
+                    why: "the key does not end in a slot number".to_owned(),
                 })?;
             readings.push((record.clock, format!("the last renewal of slot {slot}")));
             stored.insert(

@@ -51,7 +51,7 @@ const DENIED: Obstacle = Obstacle::new(
 
 const REFUSED: Obstacle = Obstacle::new(
     FailureKind::Unreachable,
-    "etcd refused the request; see the log",
+    "etcd refused the request; the log of the node has the reason",
 );
 
 const AGREEMENT_CHANGED: Obstacle = Obstacle::new(
@@ -310,7 +310,7 @@ impl SharedStore {
                 Err(error) => return Err(NotWritten::Refused(self.note_failure(&error))),
             }
         }
-        let error = CoordinatorError::NoAnswer(format!("{SENT_MAX} times in a row"));
+        let error = CoordinatorError::NoAnswer(format!("{SENT_MAX} requests in a row failed"));
         Err(NotWritten::Unknown(self.note_failure(&error)))
     }
 

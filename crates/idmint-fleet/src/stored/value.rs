@@ -22,7 +22,7 @@ pub(crate) enum ValueError {
     )]
     Later(u32, u32),
     /// The value does not have the form that this program writes.
-    #[error("its content is invalid: {0}")]
+    #[error("the value is invalid: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 

@@ -211,7 +211,7 @@ impl Guard {
             (Some(tokens), ..) => self.permit_of_token(&tokens.load(), request.headers()),
             (None, ..) => Err(refuse(
                 "missing_certificate",
-                "no client certificate; present one in the handshake",
+                "the connection has no client certificate; present one in the TLS handshake",
             )),
         }
     }
@@ -223,8 +223,12 @@ impl Guard {
     ) -> Result<Arc<Permit>, Problem> {
         let token = bearer(headers)?;
         let permit = tokens.permit(&TokenDigest::of(token));
-        let permit = permit
-            .ok_or_else(|| refuse("invalid_token", "the token is unknown, or was withdrawn"))?;
+        let permit = permit.ok_or_else(|| {
+            refuse(
+                "invalid_token",
+                "the token is unknown, or was revoked; use one that http.tokens lists",
+            )
+        })?;
         match permit.expires {
             Some(expires) if UnixTime::from(self.clock.now()) >= expires => Err(refuse(
                 "expired_token",
@@ -308,7 +312,7 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], Problem> {
     let Some(given) = given else {
         return Err(refuse(
             "missing_token",
-            "no token: send `Authorization: Bearer <token>`",
+            "the request has no token; send `Authorization: Bearer <token>`",
         ));
     };
     let malformed = || {

@@ -83,7 +83,7 @@ problems! {
             second appends them twice.";
     Unauthorized = 401 "unauthorized": "A valid token or certificate is required",
         cause: "The request has no token and its connection no client certificate, or one that is unknown, expired or \
-            withdrawn.",
+            revoked.",
         safe_action: "Send `Authorization: Bearer <token>`, or present a certificate of http.tls.client_ca. If it was \
             rotated, use the new one; both work while they overlap.",
         dangerous_action: "Running without tokens and certificates to avoid the error: anyone who reaches the port \
@@ -252,7 +252,7 @@ problems! {
             idmint_horizon_extensions_total.",
         dangerous_action: "Giving the node an empty data directory: it then does not know which ids exist.";
     NoWorkerSlot = 503 "no-worker-slot": "This node holds no worker slot",
-        cause: "All slots are taken or cooling down, or this node lost its own, or its etcd was restored from a \
+        cause: "All slots are held or may still be in use, or this node lost its own, or its etcd was restored from a \
             backup; `detail` has the reason. The node keeps trying.",
         safe_action: "Send requests to other nodes. If it lasts, compare the number of nodes with worker.slots, and \
             look for crash loops. After a restore of etcd, run idmint fleet fence-restore.",

@@ -530,7 +530,7 @@ impl Context {
                     return Ending::Closed;
                 }
                 Event::TimedOut(state @ (State::ReadingHead | State::Answering)) => {
-                    debug!("a connection is cut off: {state:?} took too long");
+                    debug!("closing a connection: {state:?} took longer than its timeout");
                     return Ending::CutOff;
                 }
             }

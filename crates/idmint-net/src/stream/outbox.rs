@@ -170,7 +170,7 @@ impl<S: Socket> Contents<S> {
     fn check(&self) -> io::Result<()> {
         if self.is_given_up {
             Err(io::Error::other(
-                "too little memory for data its caller does not read",
+                "the connection was closed, because memory is short and its client does not read the response",
             ))
         } else {
             Ok(())

@@ -49,7 +49,7 @@ impl AsyncRead for TlsWire {
             let came = buf.filled().len() - filled_before;
             *left = left
                 .checked_sub(came)
-                .ok_or_else(|| io::Error::other("the handshake is too long"))?;
+                .ok_or_else(|| io::Error::other("the TLS handshake is too long"))?;
         }
         Poll::Ready(Ok(()))
     }

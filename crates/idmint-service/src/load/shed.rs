@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Shed {
     /// The memory of `http.memory_max`, or the peer's share of it.
-    #[error("all memory for requests is in use")]
+    #[error("all memory for requests (http.memory_max) is in use")]
     Memory,
     /// The limit `http.in_flight_max` on the number of requests in flight.
-    #[error("too many requests are in flight")]
+    #[error("too many requests are in flight (http.in_flight_max)")]
     InFlight,
     /// The places for pending requests whose bodies have not arrived. Their number is limited by
     /// `http.in_flight_max`, too.
@@ -20,16 +20,16 @@ pub enum Shed {
     #[error("too many long requests are in progress")]
     Bulk,
     /// The limit `http.connections_max` on connections.
-    #[error("too many connections are open")]
+    #[error("too many connections are open (http.connections_max)")]
     Connections,
     /// The limit `http.connections_per_peer` on the connections of one peer.
-    #[error("this peer has too many connections open")]
+    #[error("this peer has too many connections open (http.connections_per_peer)")]
     Peer,
     /// The client sent too many HTTP/2 frames that belong to no request.
-    #[error("too many frames came without a request")]
+    #[error("this peer sent too many HTTP/2 frames that belong to no request")]
     Frames,
     /// The TLS handshake failed, or took longer than `http.header_timeout`.
-    #[error("a TLS handshake failed")]
+    #[error("the TLS handshake failed, or took longer than http.header_timeout")]
     Handshake,
 }
 

@@ -161,7 +161,7 @@ fn a_changed_format_is_refused_and_a_new_one_joins() {
         };
         assert_eq!(
             (name.as_str(), differences[0].to_string().as_str()),
-            ("a", "tick: kept 1ms, now 2ms")
+            ("a", "tick: stored 1ms, configured 2ms")
         );
         agree(&[format("c", "7s")]).expect("a refusal keeps nothing");
     });

@@ -77,7 +77,7 @@ impl NoteUnreadable {
 fn advice(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::Unsupported => "start the version that wrote it, or a later one",
-        _ => "restore a good copy",
+        _ => "restore a good copy of the file",
     }
 }
 

@@ -119,12 +119,16 @@ pub(super) fn read_archive(
     read_zeros(archive, padding(len))?;
     let wanted = sums(digest);
     if read_header(archive, SUMS_NAME)? != wanted.len() as u64 {
-        return Err(ArchiveError::Damaged("SHA256SUMS has another length"));
+        return Err(ArchiveError::Damaged(
+            "the file SHA256SUMS has a wrong length",
+        ));
     }
     let mut found = vec![0; wanted.len()];
     read_exact(archive, &mut found)?;
     if found != wanted.as_bytes() {
-        return Err(ArchiveError::Damaged("SHA-256 does not match"));
+        return Err(ArchiveError::Damaged(
+            "the SHA-256 of the database does not match SHA256SUMS",
+        ));
     }
     read_zeros(archive, padding(wanted.len() as u64) + 2 * BLOCK)?;
     // A program that writes tapes fills the last record with zeros.
@@ -133,7 +137,11 @@ pub(super) fn read_archive(
         match archive.read(&mut rest) {
             Ok(0) => return Ok(()),
             Ok(len) if rest[..len].iter().all(|byte| *byte == 0) => {}
-            Ok(_) => return Err(ArchiveError::Damaged("there are bytes after its end")),
+            Ok(_) => {
+                return Err(ArchiveError::Damaged(
+                    "other bytes follow the end of the archive",
+                ));
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(ArchiveError::NotRead(error)),
         }
@@ -196,7 +204,7 @@ fn read_header(archive: &mut impl Read, wanted: &'static str) -> Result<u64, Arc
     let mut header = [0; BLOCK];
     read_exact(archive, &mut header)?;
     let no_header = ArchiveError::NotABackup {
-        found: "no tar header".to_owned(),
+        found: "bytes that are no tar header".to_owned(),
         wanted,
     };
     if !header[MAGIC].starts_with(b"ustar") {
@@ -204,7 +212,7 @@ fn read_header(archive: &mut impl Read, wanted: &'static str) -> Result<u64, Arc
     }
     if octal(&header[CHECKSUM]) != Some(u64::from(checksum(&header))) {
         return Err(ArchiveError::Damaged(
-            "the checksum of a header does not match",
+            "the checksum of a tar header does not match",
         ));
     }
     let name = String::from_utf8_lossy(until_zero(&header[NAME])).into_owned();
@@ -228,7 +236,9 @@ fn read_header(archive: &mut impl Read, wanted: &'static str) -> Result<u64, Arc
             .then(|| u64::from_be_bytes(std::array::from_fn(|at| size[SIZE.len() - 8 + at]))),
         _ => octal(size),
     };
-    len.ok_or(ArchiveError::Damaged("a size is not a number"))
+    len.ok_or(ArchiveError::Damaged(
+        "the size in a tar header is not a number",
+    ))
 }
 
 fn until_zero(field: &[u8]) -> &[u8] {
@@ -245,7 +255,9 @@ fn read_zeros(archive: &mut impl Read, len: usize) -> Result<(), ArchiveError> {
     read_exact(archive, &mut bytes)?;
     match bytes.iter().all(|byte| *byte == 0) {
         true => Ok(()),
-        false => Err(ArchiveError::Damaged("its padding is not empty")),
+        false => Err(ArchiveError::Damaged(
+            "the padding after a file is not zero",
+        )),
     }
 }
 

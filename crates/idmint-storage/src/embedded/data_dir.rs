@@ -107,7 +107,8 @@ impl DataDir {
         match probe(path) {
             Ok(()) => Ok(data_dir),
             Err(cause) if FailureKind::of_io(&cause) == FailureKind::Full && has_horizon => {
-                warn!(path = %path.display(), "the disk under {} is full: {cause}", path.display());
+                warn!(path = %path.display(), "the disk under {} is full ({cause}); free space outside the \
+                    folder, and delete nothing in it", path.display());
                 Ok(data_dir)
             }
             Err(cause) => Err(refused("write and sync a file in")(cause)),
@@ -190,8 +191,8 @@ fn check_owner(made: &Metadata, mode: u32) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "the umask of this process gave it mode {left:04o} instead of {mode:04o}; run chmod {mode:04o}, and start with \
-         another umask, such as 0077"
+        "the umask of this process gave the new file or folder mode {left:04o} instead of {mode:04o}; run \
+         chmod {mode:04o}, and start with another umask, such as 0077"
     )))
 }
 

@@ -91,7 +91,7 @@ fn lock(path: &Path) -> Result<Option<Arc<FolderLock>>, StoreError> {
         Err(held @ FolderLockError::Held { .. }) => Err(StoreError::new(FailureKind::Locked, held)),
         Err(error @ FolderLockError::NotLocked { .. }) => {
             warn!(
-                "{}; going on without a lock: nothing keeps another process out of storage.data_dir",
+                "{}; continuing without a lock, so nothing keeps another process out of storage.data_dir",
                 WithCauses(&error)
             );
             Ok(None)

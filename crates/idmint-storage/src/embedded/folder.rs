@@ -216,7 +216,7 @@ impl Folder {
             (Err(OpenError::Database(error @ DatabaseError::EndLost { .. })), Some(floor)) => {
                 warn!(
                     floor_unix_ns = floor.get(),
-                    "starting above the stated floor: {error}"
+                    "starting above the stated floor (--floor), because of this error: {error}"
                 );
                 let horizon = written_anew(&data_dir, files, slot, floor, Some(horizon.horizon()))?;
                 (open(&horizon)?, horizon)
@@ -364,7 +364,8 @@ fn open_horizon(
                 if let Some(floor) = floor {
                     warn!(
                         floor_unix_ns = floor.get(),
-                        "the stated floor is not needed, because the horizon is intact; start without --floor next time"
+                        "the stated floor (--floor) is ignored, because the horizon is intact; start without \
+                         --floor next time"
                     );
                 }
                 if let Some(damage) = &damage {
@@ -373,7 +374,8 @@ fn open_horizon(
                 Ok(Some(file))
             }
             (Err(error), Some(floor)) if yields_to_a_floor(&error) => {
-                warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: {error}");
+                warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor \
+                    (--floor), because of this error: {error}");
                 Ok(Some(written_anew(floor, highest_readable(&path))?))
             }
             (Err(error), _) => Err(error.into()),

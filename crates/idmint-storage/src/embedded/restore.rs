@@ -248,7 +248,7 @@ impl RestoreNote {
         };
         if files.has_horizon() {
             if let StatedFloor::OfARestore(floor) = stated {
-                info!(%floor, "IDMINT_FLOOR is not needed: the folder has a horizon");
+                info!(%floor, "IDMINT_FLOOR is ignored, because the folder has a horizon");
             }
             return Ok(for_this_start);
         }
@@ -314,7 +314,7 @@ impl RestoreNote {
     fn read(&self) -> Result<UnixNanos, RestoreError> {
         let line = self.file.read().and_then(|line| {
             let floor = line.and_then(|line| line.parse().ok());
-            floor.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it has no floor"))
+            floor.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "the note has no floor"))
         });
         line.map(UnixNanos::new)
             .map_err(|cause| self.error("read", cause))

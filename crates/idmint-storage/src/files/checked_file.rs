@@ -47,7 +47,12 @@ impl CheckedFile {
             .split_once('\n')
             .map(|(line, _)| line)
             .filter(|line| with_checksum(line) == text);
-        let damaged = || io::Error::new(ErrorKind::InvalidData, "it is corrupted");
+        let damaged = || {
+            io::Error::new(
+                ErrorKind::InvalidData,
+                "the checksum of the file does not match",
+            )
+        };
         Ok(Some(line.ok_or_else(damaged)?.to_owned()))
     }
 

@@ -20,7 +20,7 @@ pub struct FolderLock {
 pub(crate) enum FolderLockError {
     /// Another process holds the lock. Nothing was changed.
     #[error(
-        "{} is in use by {}; stop it, or give this one another storage.data_dir",
+        "{} is in use by {}; stop that process, or give this one another storage.data_dir",
         .folder.display(), .holder.as_deref().map_or("another process".to_owned(), |pid| format!("process {pid}"))
     )]
     Held {

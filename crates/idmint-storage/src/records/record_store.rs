@@ -146,7 +146,7 @@ impl RecordPlan {
 pub enum WriteError {
     /// Another writer changed the records that a plan is based on. None of the plans was written.
     /// The caller should make new plans from the new records.
-    #[error("another writer changed a record that this write is based on")]
+    #[error("another writer changed a record on which this write is based, so nothing was written")]
     Stale,
     /// The store refused the write. None of the plans was written.
     #[error(transparent)]

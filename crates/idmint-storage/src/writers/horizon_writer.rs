@@ -196,7 +196,7 @@ impl Worker {
                 }
                 Err(problem) => {
                     error!(
-                        "the horizon cannot be raised any more; this process ends: {}",
+                        "the horizon can no longer be raised, so this process ends: {}",
                         WithCauses(&problem)
                     );
                     self.counts.failed.fetch_add(1, Ordering::Relaxed);

@@ -30,10 +30,10 @@ pub enum RecordError {
     #[error("a report cannot be grouped")]
     Group(GroupRefusal),
     /// The clock is certainly wrong. Appended events would keep the wrong time forever.
-    #[error("no records are written now: {0}")]
+    #[error("records cannot be written now: {0}")]
     Clock(Refusal),
     /// The queue of the writer thread is full.
-    #[error("{WAITING_MAX} writes are already waiting")]
+    #[error("the queue for writes is full: {WAITING_MAX} requests are waiting; retry")]
     Busy,
     /// The store that the nodes share does not respond. Nothing was written.
     #[error("{0}")]
@@ -43,21 +43,27 @@ pub enum RecordError {
     Unavailable(Obstacle),
     /// The outcome is unknown, because the request may have been written.
     #[error(
-        "the store did not answer in time, so it is unknown whether this was written; retry with the same key"
+        "the store did not respond in time, so it is unknown whether this was written; retry with the same key"
     )]
     Unknown,
 }
 
 /// Logs why the store could not be read. Returns the error to send to the caller.
 pub fn log_unreadable(error: &StoreError) -> RecordError {
-    error!("the records cannot be read: {}", WithCauses(error));
+    error!(
+        "a request failed, because records cannot be read: {}",
+        WithCauses(error)
+    );
     error.obstacle().into()
 }
 
 /// Logs why the store refused a write. Returns the error to send to the caller, who may repeat the
 /// request.
 pub(super) fn log_unwritten(error: &StoreError) -> RecordError {
-    error!("the records cannot be written: {}", WithCauses(error));
+    error!(
+        "a request failed, because records cannot be written: {}",
+        WithCauses(error)
+    );
     error.obstacle().into()
 }
 

@@ -40,7 +40,7 @@ const DECISIONS_MAX: u32 = 16;
 /// The error text for requests that are refused after [`DECISIONS_MAX`] decisions.
 const OVERTAKEN: Obstacle = Obstacle::new(
     FailureKind::Locked,
-    "other nodes changed the same records before each attempt; retry",
+    "nothing was written, because other nodes kept changing the same records; retry",
 );
 
 /// The maximum pause before requests are decided again because another writer was first. All pauses
@@ -237,8 +237,8 @@ impl RecordWriter {
                         continue;
                     }
                     warn!(
-                        "requests are refused, because another writer changed the records before each of {decisions} \
-                         attempts"
+                        "requests were refused with 503, because another writer changed the same records \
+                         before each of {decisions} attempts"
                     );
                     self.answer_without_writing(jobs, &OVERTAKEN.into());
                     return Ok(());
@@ -273,7 +273,11 @@ impl RecordWriter {
             // A full disk has lost no data and may have space later. A store that does not respond
             // may respond later.
             FailureKind::Full | FailureKind::Unreachable => {
-                warn!("records cannot be written for now: {}", WithCauses(&error));
+                warn!(
+                    "records cannot be written, so requests that need a write get 503 until that is \
+                     possible again: {}",
+                    WithCauses(&error)
+                );
                 Ok(())
             }
             FailureKind::Locked
@@ -326,7 +330,7 @@ impl RecordWriter {
                 true
             }
             Err(error) => {
-                warn!("records cannot be written yet: {}", WithCauses(&error));
+                warn!("records still cannot be written: {}", WithCauses(&error));
                 false
             }
         }

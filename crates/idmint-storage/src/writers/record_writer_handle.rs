@@ -69,7 +69,7 @@ impl RecordWriterHandle {
         let run = move || {
             if let Err(error) = writer.run() {
                 error!(
-                    "records cannot be written any more; this process ends: {}",
+                    "records can no longer be written, so this process ends: {}",
                     WithCauses(&error)
                 );
                 report.send_replace(Some(error.failure_kind()));

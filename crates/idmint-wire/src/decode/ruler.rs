@@ -91,14 +91,17 @@ fn draw_numbers(out: &mut String, answer: &DecodeAnswer<'_>) {
 
 fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     line(out, &style.paint(BOLD, &escape_controls(answer.id)));
-    line(out, "an id of no format");
+    line(out, "no format reads this text");
     draw_notes(out, answer);
     let unlikely: Vec<_> = answer
         .unlikely()
         .map(|reading| (None, summary(&reading)))
         .collect();
     if !unlikely.is_empty() {
-        paragraph(out, "more likely a word or a number than");
+        paragraph(
+            out,
+            "unlikely readings, because the text is more likely a word or a number",
+        );
         draw_table(out, style, unlikely);
     }
     line(out, "");
@@ -110,7 +113,7 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     });
     draw_table(out, style, reasons.collect());
     if let Some((text, reading)) = answer.nearest() {
-        paragraph(out, "not as written");
+        paragraph(out, "a similar text that is an id");
         line(out, &style.paint(BOLD, text));
         Drawing {
             reading,
@@ -381,7 +384,7 @@ mod tests {
     fn a_text_of_no_format_cannot_move_the_cursor() {
         let drawing = draw(preset("payment"), "\x1b[2J", Style::Plain);
         assert!(
-            drawing.starts_with("\\u{1b}[2J\nan id of no format\n\n  payment  "),
+            drawing.starts_with("\\u{1b}[2J\nno format reads this text\n\n  payment  "),
             "{drawing}"
         );
     }

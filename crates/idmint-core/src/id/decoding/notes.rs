@@ -53,13 +53,16 @@ impl DecoderAt<'_> {
                 let (least, greatest) = range_of(number);
                 note(
                     NoteKind::DigitsLost,
-                    format!("the number is one that JavaScript and spreadsheets round to: it may have been any from {least} to {greatest}"),
+                    format!("the number looks rounded, as by JavaScript or a spreadsheet: the original may be \
+                        any number from {least} to {greatest}"),
                 )
             });
         let sign = unsigned(text).map(|number| {
             note(
                 NoteKind::Sign,
-                format!("the number is negative: as an unsigned number of 64 bits it is {number}"),
+                format!(
+                    "the number is negative: read as an unsigned 64-bit number, it is {number}"
+                ),
             )
         });
         let notes = [
@@ -105,7 +108,8 @@ impl DecoderAt<'_> {
             (is_uuid && has_plausible_time(&found)).then(|| {
                 note(
                     NoteKind::ByteOrder,
-                    format!("the bytes are in the order that {writer}: it may be {text}, a {name}"),
+                    format!("the bytes seem to be in the order that {writer}: in the standard order, the UUID \
+                        is {text}, a {name}"),
                 )
             })
         })
@@ -122,7 +126,8 @@ pub(in crate::id) fn lost_digits_note(rounded: u64) -> Note {
     note(
         NoteKind::DigitsLost,
         format!(
-            "all {rounded} large numbers are ones that JavaScript and spreadsheets round to: their last digits are lost"
+            "all {rounded} large numbers look rounded, as by JavaScript or a spreadsheet: their last digits \
+             are lost"
         ),
     )
 }
@@ -178,7 +183,9 @@ fn spreadsheet(text: &str) -> Option<Note> {
     let (least, greatest) = (number.checked_sub(unit / 2)?, number.checked_add(unit / 2)?);
     Some(note(
         NoteKind::Spreadsheet,
-        format!("a spreadsheet has shortened the number: it was one from {least} to {greatest}"),
+        format!(
+            "a spreadsheet has rounded the number: the original is a number from {least} to {greatest}"
+        ),
     ))
 }
 

@@ -140,7 +140,9 @@ impl<'de> Visitor<'de> for NameOrTable {
     type Value = EncodingDefinition;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an encoding's name, or a table with its kind and settings")
+        out.write_str(
+            "the name of an encoding such as \"decimal\", or a table with its kind and settings",
+        )
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
@@ -151,7 +153,7 @@ impl<'de> Visitor<'de> for NameOrTable {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         {
             return Err(E::custom(
-                "an encoding is a name such as \"decimal\", or a table with its kind and settings",
+                "must be the name of an encoding such as \"decimal\", or a table with its kind and settings",
             ));
         }
         EncodingKind::deserialize(StrDeserializer::new(name)).map(EncodingDefinition::from)
@@ -341,7 +343,7 @@ mod tests {
         );
         assert!(error_of(r#""octal""#).contains("unknown variant `octal`, expected one of"));
         assert!(error_of(r#"{ radix = 8 }"#).contains("missing field `kind`"));
-        assert!(error_of("8").contains("an encoding's name, or a table"));
+        assert!(error_of("8").contains("the name of an encoding such as \"decimal\", or a table"));
     }
 
     #[test]

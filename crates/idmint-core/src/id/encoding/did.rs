@@ -37,7 +37,7 @@ impl Did {
     pub(super) fn new(method: &str, max: u128) -> Result<Self, ParameterError> {
         let is_method_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if !(1..=64).contains(&method.len()) || !method.bytes().all(is_method_letter) {
-            let bound = "must be 1 to 64 of a-z and 0-9";
+            let bound = "must be 1 to 64 characters from a-z and 0-9";
             return ParameterError::refuse("method", format!("{method:?}"), bound);
         }
         let bytes = bytes_of(max);

@@ -55,7 +55,9 @@ pub struct Encoding {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodingError {
     /// The setting belongs to another kind of encoding. Remove the setting or change the kind.
-    #[error("encoding {name}: {key} is not a setting of {kind}, which takes name, prefix{}", list(.keys))]
+    #[error(
+        "encoding {name}: {key} is not a setting of the kind {kind}, which has only name, prefix{}", list(.keys)
+    )]
     KeyOfAnotherKind {
         /// The name of the encoding.
         name: String,
@@ -443,7 +445,7 @@ fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, Paramet
         EncodingKind::Hashids => {
             let alphabet = definition.alphabet.as_deref().unwrap_or(Hashids::ALPHABET);
             if let Some(path) = &definition.salt_file {
-                let bound = "must be read first";
+                let bound = "must be read before the encoding is created";
                 return ParameterError::refuse("salt_file", path.display(), bound);
             }
             let salt = definition.salt.as_ref().map_or("", Salt::as_str);
@@ -476,7 +478,7 @@ fn radix_letters(definition: &EncodingDefinition) -> Result<String, ParameterErr
         (Some(_), _, Some(case)) => refuse(
             "case",
             format!("{case:?}"),
-            "must be absent if an alphabet is set",
+            "must be left out if an alphabet is set",
         ),
         (Some(letters), Some(radix), None) if radix != letters.chars().count() => refuse(
             "radix",
@@ -486,12 +488,14 @@ fn radix_letters(definition: &EncodingDefinition) -> Result<String, ParameterErr
         (Some(letters), _, None) => Ok(letters.clone()),
         (None, None, _) => refuse(
             "radix",
-            "nothing".to_owned(),
+            "missing".to_owned(),
             "must be 2 to 62, unless an alphabet is set",
         ),
-        (None, Some(37..=62), Some(case)) => {
-            refuse("case", format!("{case:?}"), "must be absent above radix 36")
-        }
+        (None, Some(37..=62), Some(case)) => refuse(
+            "case",
+            format!("{case:?}"),
+            "must be left out above radix 36",
+        ),
         (None, Some(radix @ 2..=36), Some(LetterCase::Upper)) => {
             Ok(BASE36_UPPER[..radix].to_owned())
         }
@@ -509,7 +513,7 @@ fn check_name(name: &str) -> Result<(), ParameterError> {
     if (1..=64).contains(&name.len()) && name.bytes().all(is_name_letter) {
         return Ok(());
     }
-    let bound = "must be 1 to 64 of a-z, 0-9, _ and -";
+    let bound = "must be 1 to 64 characters from a-z, 0-9, _ and -";
     ParameterError::refuse("name", format!("{name:?}"), bound)
 }
 
@@ -549,23 +553,25 @@ mod tests {
             r#"{ kind = "radix", name = "base36", radix = 36, case = "upper", length = 5 }"#;
         assert_eq!(
             error_of(radix, 36_u128.pow(9) - 1),
-            "encoding base36: length = 5, must be 9 to 255"
+            "encoding base36: length is 5, but must be 9 to 255"
         );
         assert_eq!(
             error_of(r#""uuid8""#, u128::MAX),
-            "encoding uuid8: bits = 128, must be at most 122"
+            "encoding uuid8: bits is 128, but must be at most 122, the number of free bits in a \
+             UUID of version 8"
         );
         assert_eq!(
             error_of(r#"{ kind = "decimal", salt = "s" }"#, 1),
-            "encoding decimal: salt is not a setting of decimal, which takes name, prefix, length, check"
+            "encoding decimal: salt is not a setting of the kind decimal, which has only name, prefix, \
+             length, check"
         );
         assert_eq!(
             error_of(r#"{ kind = "radix", alphabet = "aab" }"#, 1),
-            "encoding radix: alphabet = 'a', must not repeat a letter"
+            "encoding radix: alphabet is \"aab\", but must not repeat 'a'"
         );
         assert_eq!(
             error_of(r#"{ kind = "base64", bytes = 7 }"#, u128::from(u64::MAX)),
-            "encoding base64: bytes = 7, must be 8 to 64"
+            "encoding base64: bytes is 7, but must be 8 to 64"
         );
         assert_eq!(
             error_of(
@@ -576,7 +582,7 @@ mod tests {
         );
         assert!(
             error_of(r#"{ kind = "radix", radix = 63 }"#, 1)
-                .contains("radix = 63, must be 2 to 62")
+                .contains("radix is 63, but must be 2 to 62")
         );
         assert!(error_of(r#""radix""#, 1).contains("radix = nothing"));
         assert!(

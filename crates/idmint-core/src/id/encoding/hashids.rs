@@ -65,8 +65,9 @@ impl Hashids {
     ) -> Result<Self, ParameterError> {
         let alphabet = Alphabet::new(alphabet, 16)?;
         if !salt.is_ascii() {
-            let bound = "must be ASCII, since implementations differ beyond it";
-            return ParameterError::refuse("salt", "the given one", bound);
+            let bound =
+                "must be ASCII, because implementations of Hashids differ for other characters";
+            return ParameterError::refuse("salt", "not ASCII", bound);
         }
         ParameterError::check_min_length(min_length)?;
         let (digits, separators, guards) = split_alphabet(alphabet.letters(), salt.as_bytes());
@@ -107,12 +108,12 @@ impl Hashids {
         let groups = || format!("{:?}", self.groups);
         let refuse = |bound: String| ParameterError::refuse("groups", groups(), bound);
         if self.alphabet.digit(b'-').is_some() {
-            return refuse("must be absent where the alphabet has a hyphen".to_owned());
+            return refuse("must be left out if the alphabet has a hyphen".to_owned());
         }
         let len_max = self.len_max;
         if self.len_min != len_max {
             return refuse(format!(
-                "must be absent unless min_length is {len_max} or more"
+                "must be left out unless min_length is {len_max} or more"
             ));
         }
         let mut groups = self.groups.iter();

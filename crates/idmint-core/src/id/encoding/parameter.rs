@@ -5,10 +5,10 @@ pub(crate) const TEXT_LEN_MAX: usize = 255;
 
 /// A setting of an encoding that is out of bounds.
 ///
-/// The message has the form `key = value, bound`, with the key as in the configuration. The value
-/// comes from the configuration or is derived from the layout.
+/// The message has the form `key is value, but bound`, with the key as in the configuration. The
+/// value comes from the configuration or is derived from the layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key} = {value}, {bound}")]
+#[error("{key} is {value}, but {bound}")]
 pub struct ParameterError {
     /// The name of the setting, as in the configuration.
     pub key: &'static str,

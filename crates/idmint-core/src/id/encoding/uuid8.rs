@@ -32,7 +32,9 @@ impl Uuid8 {
     pub(super) fn new(max: u128) -> Result<Self, ParameterError> {
         let bits = u128::BITS - max.leading_zeros();
         if bits > FREE_BITS {
-            let bound = format!("must be at most {FREE_BITS}");
+            let bound = format!(
+                "must be at most {FREE_BITS}, the number of free bits in a UUID of version 8"
+            );
             return ParameterError::refuse("bits", bits, bound);
         }
         Ok(Self {
@@ -102,7 +104,10 @@ mod tests {
     fn more_than_122_bits_are_refused() {
         assert!(Uuid8::new((1 << 122) - 1).is_ok());
         let error = Uuid8::new(1 << 122).expect_err("123 bits");
-        assert_eq!(error.to_string(), "bits = 123, must be at most 122");
+        assert_eq!(
+            error.to_string(),
+            "bits is 123, but must be at most 122, the number of free bits in a UUID of version 8"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::prefixes::{Prefix, Prefixes, TYPE_RULE, is_type};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// The caller gave no type, and the format mints only ids that have one.
-    #[error("`type` is missing; use one of {}", .types.join(", "))]
+    #[error("the parameter `type` is missing; use one of {}", .types.join(", "))]
     TypeMissing {
         /// The types that the format mints.
         types: Vec<String>,
@@ -21,7 +21,7 @@ pub enum PrefixError {
         types: Vec<String>,
     },
     /// The requested text is not a valid type.
-    #[error("type `{given}` is not {TYPE_RULE}")]
+    #[error("type `{given}` must be {TYPE_RULE}")]
     TypeMalformed {
         /// The text that the caller requested as a type.
         given: String,

@@ -124,7 +124,7 @@ impl FormatDefinition {
         if let Some(another) = another {
             return Cause::rule_at(
                 self.key_of_field(&another.name),
-                "only one field can carry a suffix code",
+                "only one field can be of kind qualifier; remove this one",
             );
         }
         let Some(field) = coded else {
@@ -141,7 +141,7 @@ impl FormatDefinition {
         let (Some(bits), Some(codes)) = (field.bits, &field.codes) else {
             return Cause::rule_at(
                 key,
-                format!("field `{name}`: a qualifier needs `bits` and `codes`"),
+                format!("field `{name}`: a field of kind qualifier needs `bits` and `codes`"),
             );
         };
         let words = codes.iter();
@@ -169,7 +169,7 @@ impl FormatDefinition {
         if !qualifier.stride.is_power_of_two() {
             return Cause::rule_at(
                 key,
-                format!("field `{name}`: fields below a suffix code must be bits"),
+                format!("field `{name}`: give the fields below a qualifier their width in `bits`"),
             );
         }
         let shift = qualifier.stride.ilog2();
@@ -196,7 +196,7 @@ impl FormatDefinition {
                     return Cause::rule_at(
                         format!("fields[{at}].{key}"),
                         format!(
-                            "field `{}`: only a qualifier has `codes` and `sequence`",
+                            "field `{}`: only a field of kind qualifier has `codes` and `sequence`",
                             field.name
                         ),
                     );
@@ -299,13 +299,16 @@ fn check_type_names(codes: &[CodeDefinition]) -> Result<(), Cause> {
         .collect();
     names.sort_unstable();
     if let Some([twice, _]) = names.array_windows().find(|[one, next]| one == next) {
-        return Cause::rule(format!("two types are named `{twice}`"));
+        return Cause::rule(format!("two types are named `{twice}`; rename one of them"));
     }
     match codes
         .iter()
         .find(|code| code.name.is_none() && !code.aliases.is_empty())
     {
-        Some(code) => Cause::rule(format!("suffix `{}` has aliases but no name", code.suffix)),
+        Some(code) => Cause::rule(format!(
+            "suffix `{}` has aliases but no name; give it a name",
+            code.suffix
+        )),
         None => Ok(()),
     }
 }
@@ -323,14 +326,16 @@ fn check_name(name: &str) -> Result<(), Cause> {
     if starts_well && name.len() <= 64 && name.bytes().all(plain) {
         return Ok(());
     }
-    Cause::rule("a name is 1 to 64 of a-z, 0-9, - and _, and begins with a letter")
+    Cause::rule(
+        "the name must be 1 to 64 characters from a-z, 0-9, - and _, and begin with a letter",
+    )
 }
 
 fn check_encodings(encodings: &[Encoding]) -> Result<(), Cause> {
     if encodings.is_empty() {
         return Cause::rule_at(
             "encodings",
-            "at least one encoding is needed; the first one is canonical",
+            "a format needs at least one encoding; the first one is canonical",
         );
     }
     for (at, encoding) in encodings.iter().enumerate() {
@@ -340,7 +345,10 @@ fn check_encodings(encodings: &[Encoding]) -> Result<(), Cause> {
         {
             return Cause::rule_at(
                 format!("encodings[{at}]"),
-                format!("two encodings are named `{}`", encoding.name()),
+                format!(
+                    "two encodings are named `{}`; rename one of them",
+                    encoding.name()
+                ),
             );
         }
     }

@@ -179,7 +179,7 @@ impl FormatDefinition {
                 continue;
             };
             let salt = if encoding.salt.is_some() {
-                Err("there is a salt, too".to_owned())
+                Err("the encoding also has a salt; remove one of the two".to_owned())
             } else {
                 read(&path)
             };

@@ -30,7 +30,7 @@ pub struct IdOfFields {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldsError {
     /// The format has no field with this name.
-    #[error("`{given}` is not a field of {format}, which has {}", .names.join(", "))]
+    #[error("`{given}` is not a field of {format}; its fields are {}", .names.join(", "))]
     Unknown {
         /// The name that the caller gave.
         given: String,
@@ -81,7 +81,7 @@ pub enum FieldsError {
     #[error("time: {0}")]
     NoInstant(String),
     /// The instant is before the epoch or after the last tick of the format.
-    #[error("time {given:?} is outside the range of its ids, {first} to {last}")]
+    #[error("time {given:?} is outside the range of this format, {first} to {last}")]
     OutsideTime {
         /// The instant that the caller gave.
         given: String,

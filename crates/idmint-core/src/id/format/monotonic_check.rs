@@ -28,14 +28,14 @@ pub(super) fn check_monotonic(format: &Format) -> Result<(), Cause> {
     }
     if format.rule != Rule::Random {
         return refuse(format!(
-            "it belongs to the rule `random`, not to `{}`",
+            "this setting is for the rule `random`, not for `{}`; remove it",
             format.rule.name()
         ));
     }
     let layout = format.layout();
     let has_time = layout.field_of(FieldKind::Time).is_some();
     if has_time && !format.leads_with_time() {
-        return refuse("the time must be above every random field".to_owned());
+        return refuse("the time field must come before every random field".to_owned());
     }
     let parts = if format.monotonic.has_parts() {
         Monotonic::PARTS_OF_TICK
@@ -48,15 +48,18 @@ pub(super) fn check_monotonic(format: &Format) -> Result<(), Cause> {
     if values < least {
         let (bits, bits_min) = (values.ilog2(), least.ilog2());
         return refuse(format!(
-            "its random fields have {bits} bits, but need at least {bits_min}; or set \"off\""
+            "the random fields have {bits} bits, but need at least {bits_min}; widen them, or set \"off\""
         ));
     }
     let (min, max) = (TICK_MIN, TICK_MAX);
     match format.tick.filter(|_| has_time) {
         _ if !format.monotonic.has_parts() => Ok(()),
-        None => refuse("a field of kind time is needed; or set \"batch\" or \"off\"".to_owned()),
+        None => refuse(
+            "the format needs a field of kind time; add one, or set \"batch\" or \"off\""
+                .to_owned(),
+        ),
         Some(tick) if tick.duration() < min || tick.duration() > max => refuse(format!(
-            "tick = {tick} must be from {min:?} to {max:?}; or set \"batch\" or \"off\""
+            "tick = {tick} must be from {min:?} to {max:?}; change it, or set \"batch\" or \"off\""
         )),
         Some(_) => Ok(()),
     }
@@ -137,7 +140,7 @@ mod tests {
                 "1ms",
                 format!("{}, {TIME}", random(72)),
                 "batch",
-                ["time", "above every random field"],
+                ["time", "before every random field"],
             ),
             (
                 "sequenced",

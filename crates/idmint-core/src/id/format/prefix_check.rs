@@ -31,7 +31,7 @@ pub(super) fn check_prefixes(
             let count = listed.len();
             return Cause::rule_at(
                 "prefixes",
-                format!("prefixes: got {count}, at most {LISTED_MAX} are allowed"),
+                format!("prefixes: a format can have at most {LISTED_MAX} prefixes, got {count}"),
             );
         }
         for (at, prefix) in listed.iter().enumerate() {
@@ -49,14 +49,15 @@ pub(super) fn check_prefixes(
     let refuse = |why: &str| Cause::rule_at("types", format!("types: {why}"));
     check_rule(definition.rule, "types", false)?;
     if has_types {
-        return refuse("the last bits of its ids already encode their type");
+        return refuse("the last bits of the ids already encode the type; remove `types`");
     }
     if !listed.is_empty() {
-        return refuse("its types are already prefixes of its ids; remove `prefixes`");
+        return refuse("a format with types cannot have other prefixes; remove `prefixes`");
     }
     if canonical.fixed_len().is_none() {
         return refuse(&format!(
-            "the texts of {} must have one length, to find where a type ends",
+            "all texts of the canonical encoding {} must have the same length, so that the end of a type can \
+             be found",
             canonical.name()
         ));
     }
@@ -64,10 +65,13 @@ pub(super) fn check_prefixes(
         .iter()
         .find(|other| !other.prefix().is_empty())
     {
-        return refuse(&format!("the prefix of {} could be a type", other.name()));
+        return refuse(&format!(
+            "the prefix of the encoding {} could be read as a type; remove that prefix",
+            other.name()
+        ));
     }
     if let Some(other) = types.iter().find(|other| !is_type(other)) {
-        return refuse(&format!("`{other}` is not {TYPE_RULE}"));
+        return refuse(&format!("`{other}` must be {TYPE_RULE}"));
     }
     Ok(Prefixes::Types {
         minted: types.clone(),
@@ -82,7 +86,7 @@ fn check_rule(rule: Rule, key: &str, is_absent: bool) -> Result<(), Cause> {
             let rule = rule.name();
             Cause::rule_at(
                 key,
-                format!("{key}: ids of the rule `{rule}` cannot have any"),
+                format!("{key}: ids of the rule `{rule}` cannot have {key}; remove them"),
             )
         }
         _ => Ok(()),
@@ -99,13 +103,14 @@ fn check_prefix(prefix: &str, canonical: &Encoding, others: &[Encoding]) -> Resu
         .filter(|_| prefix.len() <= LEN_MAX && prefix.bytes().all(is_plain))
     else {
         return Err(format!(
-            "is not 1 to {LEN_MAX} printable ASCII characters without \" and \\"
+            "must be 1 to {LEN_MAX} printable ASCII characters without \" and \\"
         ));
     };
     if canonical.fixed_len().is_none() && LetterSet::of(&[last]).is_within(canonical.letters()) {
         let (name, last) = (canonical.name(), char::from(last));
         return Err(format!(
-            "ends in `{last}`, which {name} also uses, in texts of many lengths: end it in another character, such as _"
+            "ends in `{last}`, which the encoding {name} also uses, so the end of the prefix could not be \
+             found: end it in another character, such as _"
         ));
     }
     let is_alike = |other: &&Encoding| {
@@ -114,7 +119,11 @@ fn check_prefix(prefix: &str, canonical: &Encoding, others: &[Encoding]) -> Resu
             && (prefix.starts_with(of_encoding) || of_encoding.starts_with(prefix))
     };
     match others.iter().find(is_alike) {
-        Some(other) => Err(format!("begins like the prefix of {}", other.name())),
+        Some(other) => Err(format!(
+            "begins like the prefix of the encoding {}, so a text could be read both \
+             ways; choose another prefix",
+            other.name()
+        )),
         None => Ok(()),
     }
 }

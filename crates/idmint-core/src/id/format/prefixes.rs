@@ -44,7 +44,7 @@ pub struct Prefix(Arc<str>);
 
 /// A description of valid types for error messages, phrased as the end of a sentence. Source: the
 /// TypeID specification 0.3.0 (jetify-com/typeid).
-pub const TYPE_RULE: &str = "0 to 63 of a-z and _, beginning and ending with a letter";
+pub const TYPE_RULE: &str = "0 to 63 characters from a-z and _ that begin and end with a letter";
 
 /// Returns `true` if the text is a valid type: 0 to 63 of a-z and `_`, neither starting nor ending
 /// with `_`.

@@ -35,7 +35,7 @@ impl FormatDefinition {
             let given = self.exclude.as_ref().map_or("start_after", |_| "exclude");
             return refuse(
                 given,
-                "start_after and exclude belong to the rule `sequenced`",
+                "start_after and exclude are settings of the rule `sequenced`; remove them",
             );
         }
         match self.rule {
@@ -43,14 +43,14 @@ impl FormatDefinition {
                 if count(FieldKind::Time) != 1 || count(FieldKind::Sequence) != 1 {
                     return refuse(
                         "fields",
-                        "one field of kind time and one of kind sequence are needed",
+                        "the format needs exactly one field of kind time and one of kind sequence",
                     );
                 }
                 for kind in [FieldKind::Random, FieldKind::Checksum, FieldKind::Ledger] {
                     if count(kind) > 0 {
                         return refuse_kind(
                             kind,
-                            "random, checksum and ledger fields belong to other rules",
+                            "the format cannot have fields of kind random, checksum or ledger",
                         );
                     }
                 }
@@ -59,10 +59,10 @@ impl FormatDefinition {
             }
             Rule::Random | Rule::Grouped | Rule::Chained if self.sequence_spread != 1 => refuse(
                 "sequence_spread",
-                "sequence_spread belongs to the rule `sequenced`",
+                "sequence_spread is a setting of the rule `sequenced`; remove it",
             ),
             Rule::Random if count(FieldKind::Random) == 0 => {
-                refuse("fields", "a field of kind random is needed")
+                refuse("fields", "the format needs a field of kind random")
             }
             Rule::Random => {
                 let known = [FieldKind::Time, FieldKind::Random, FieldKind::Constant];
@@ -71,7 +71,7 @@ impl FormatDefinition {
                     Some(field) => refuse(
                         &self.key_of_field(&field.name),
                         &format!(
-                            "field `{}` of kind {} belongs to another rule",
+                            "field `{}` of kind {} is not allowed; only time, random and constant fields are",
                             field.name, field.kind
                         ),
                     ),
@@ -82,7 +82,7 @@ impl FormatDefinition {
                 if count(FieldKind::Time) != 1 || count(FieldKind::Object) != 2 {
                     return refuse(
                         "fields",
-                        "one field of kind time and two of kind object are needed",
+                        "the format needs exactly one field of kind time and two of kind object",
                     );
                 }
                 let known = [FieldKind::Time, FieldKind::Object, FieldKind::Constant];
@@ -152,7 +152,8 @@ impl FormatDefinition {
                     return Cause::rule_at(
                         self.key_of_field(name),
                         format!(
-                            "field `{name}`: at most 32 bits of kind {kind}; the bits above them may be a constant"
+                            "field `{name}`: a field of kind {kind} has at most 32 bits; put a constant field \
+                             above it for the other bits"
                         ),
                     );
                 }
@@ -160,7 +161,8 @@ impl FormatDefinition {
             if let Some(object) = layout.field_of(FieldKind::Object)
                 && object.max != u128::from(u32::MAX)
             {
-                let text = "an object of a sequenced format holds the hash of a domain, 32 bits";
+                let text = "in a sequenced format, a field of kind object holds the hash of a domain, so it \
+                    must have 32 bits";
                 return refuse(object, text);
             }
         }
@@ -181,8 +183,8 @@ pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
         return Ok(());
     }
     Cause::rule(format!(
-        "its fields without the time already reach {least}, above mint_below = {}: give them fewer \
-         values, set worker_range, or set mint_below = \"{}\" if no signed column stores these ids",
+        "the fields other than the time already reach {least}, above mint_below = {}: give them fewer values, \
+         set worker_range, or set mint_below = \"{}\" if no signed column stores these ids",
         format.mint_below,
         format.greatest().saturating_add(1)
     ))
@@ -211,7 +213,7 @@ pub(super) fn check_chained(
         return Ok(());
     }
     Cause::rule(
-        "rule `chained`: fields, tick and epoch must be those of `evently`; `like` copies them",
+        "rule `chained`: fields, tick and epoch must be those of `evently`; copy them with like = \"evently\"",
     )
 }
 

@@ -9,21 +9,21 @@ use super::layout::Layout;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// The layout has no fields, or more than 16.
-    #[error("a layout has 1 to {max} fields, this one has {count}", max = Layout::FIELDS_MAX)]
+    #[error("a format must have 1 to {max} fields, got {count}", max = Layout::FIELDS_MAX)]
     FieldCount {
         /// The number of fields in the layout.
         count: usize,
     },
     /// Two fields have the same name, but cannot hold parts of one number.
     #[error(
-        "two fields are named `{name}`: they need the same kind, and scales that do not overlap"
+        "two fields are named `{name}`: give them the same kind and scales that do not overlap, or rename one"
     )]
     NameTwice {
         /// The name that both fields have.
         name: String,
     },
     /// The width of a field is invalid: it has no values, or more than 127 bits.
-    #[error("field `{name}`: width {width} is out of range (1 value to 127 bits)")]
+    #[error("field `{name}`: width {width} must be from 1 value to 127 bits")]
     Width {
         /// The name of the field.
         name: String,
@@ -31,7 +31,7 @@ pub enum LayoutError {
         width: Width,
     },
     /// The greatest value of a field, `max`, does not fit into the field's width.
-    #[error("field `{name}`: max = {max} does not fit into {width}")]
+    #[error("field `{name}`: max = {max} does not fit into {width}; lower max, or widen the field")]
     Max {
         /// The name of the field.
         name: String,
@@ -62,7 +62,7 @@ pub enum LayoutError {
         below: u128,
     },
     /// The greatest id of the layout exceeds 128 bits.
-    #[error("field `{name}` makes the layout wider than 128 bits")]
+    #[error("field `{name}` makes ids longer than 128 bits; give the fields less width")]
     TooWide {
         /// The field with which the layout exceeds 128 bits.
         name: String,

@@ -36,7 +36,9 @@ pub(crate) enum SuffixCodeError {
         limit: u32,
     },
     /// A word ends in another word, so a number could end in both words.
-    #[error("suffix `{longer}` ends in suffix `{shorter}`, so an id could be read both ways")]
+    #[error(
+        "suffix `{longer}` ends in suffix `{shorter}`, so an id could be read both ways; change one of them"
+    )]
     Ambiguous {
         /// The word that ends in the word `shorter`.
         longer: String,
@@ -45,11 +47,11 @@ pub(crate) enum SuffixCodeError {
     },
     /// Some numbers do not end in any word.
     #[error(
-        "the suffixes do not cover all ids: add the missing ones, without a name if unassigned"
+        "the suffixes do not cover all ids: add the missing suffixes, without a name if they have no type"
     )]
     Incomplete,
     /// Two words have the same name.
-    #[error("two suffixes are named `{name}`")]
+    #[error("two suffixes are named `{name}`; rename one of them")]
     NameTwice {
         /// The name that both words have.
         name: String,

@@ -26,16 +26,17 @@ pub struct IdRange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     /// The ids of the format have no time.
-    #[error("its ids carry no time")]
+    #[error("ids of this format carry no time")]
     NoTime,
     /// The time does not come first in the ids: a field that is not constant is above the time or
     /// within it, or the parts of the time are out of order.
     #[error(
-        "its ids do not begin with their time, or split it into pieces, so a time span is not a range of ids"
+        "ids of this format do not begin with their time, or split it into pieces, so a time span is not a \
+         range of ids"
     )]
     TimeNotLeading,
     /// The requested span ends at or before its start.
-    #[error("from {from} is not before to {to}")]
+    #[error("from = {from} must be before to = {to}")]
     NotBefore {
         /// The requested start of the time span.
         from: UnixTime,
@@ -43,7 +44,7 @@ pub enum RangeError {
         to: UnixTime,
     },
     /// The whole span is before the first tick of the format or after the last one.
-    #[error("from {from} to {to} is outside the range of its ids")]
+    #[error("the time span from {from} to {to} is outside the range of this format")]
     Outside {
         /// The start of the requested span.
         from: UnixTime,
@@ -55,7 +56,7 @@ pub enum RangeError {
         end: Option<UnixTime>,
     },
     /// The span is so short that no tick begins within it.
-    #[error("no tick of {tick} begins in this span")]
+    #[error("the time span is too short: no tick of {tick} begins in it")]
     WithinOneTick {
         /// The length of a tick of the format.
         tick: Tick,
@@ -224,7 +225,10 @@ mod tests {
             Ok((10, 12))
         );
         let within = of("2024-01-01T00:00:10.1Z", "2024-01-01T00:00:10.9Z").expect_err("one tick");
-        assert_eq!(within.to_string(), "no tick of 1s begins in this span");
+        assert_eq!(
+            within.to_string(),
+            "the time span is too short: no tick of 1s begins in it"
+        );
     }
 
     #[test]
@@ -315,7 +319,7 @@ mod tests {
         .expect_err("empty");
         assert_eq!(
             reversed.to_string(),
-            "from 2020-01-02T00:00:00.000Z is not before to 2020-01-02T00:00:00.000Z"
+            "from = 2020-01-02T00:00:00.000Z must be before to = 2020-01-02T00:00:00.000Z"
         );
     }
 }

@@ -73,7 +73,7 @@ pub enum ExclusionError {
         format: String,
     },
     /// The id is smaller than the id in the previous line.
-    #[error("line {line}: `{text}` is a smaller id than that of the line before; sort the ids")]
+    #[error("line {line}: `{text}` is smaller than the id on the line before; sort the file by id")]
     NotSorted {
         /// The line number, counted from 1.
         line: u64,
@@ -392,7 +392,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "line 3: `1I9ZC1000` is a smaller id than that of the line before; sort the ids"
+            "line 3: `1I9ZC1000` is smaller than the id on the line before; sort the file by id"
         );
     }
 

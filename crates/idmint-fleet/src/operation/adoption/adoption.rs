@@ -274,7 +274,7 @@ impl Adoption {
         }
         let refused = |why: String| Err(AdoptionError::FarAhead { horizon, now, why });
         let Some(slot) = folder.slot_of(self.share.slots().get()) else {
-            return refused("its worker numbers belong to several slots".to_owned());
+            return refused("the worker numbers of the node belong to several slots".to_owned());
         };
         if self.share.iter().eq([slot]) {
             return refused("the fleet has no other slot".to_owned());
@@ -287,7 +287,7 @@ impl Adoption {
             if let (Some(other), Ok(record)) = (other, record)
                 && record.horizon > far_from
             {
-                return refused(format!("so has slot {other} of the fleet"));
+                return refused(format!("slot {other} of the fleet is also far ahead"));
             }
         }
         Ok(Some((slot, horizon)))

@@ -10,7 +10,8 @@ use idmint_storage::{Difference, FailureKind, FormatsError, StoreError};
 pub enum AdoptionError {
     /// Another fleet is adopting the folder, or has adopted it.
     #[error(
-        "this folder belongs to another fleet: {kept}; this is {here}. Use the configuration of that fleet"
+        "this folder belongs to the fleet {kept}, but the configuration names {here}; use the configuration \
+         of that fleet"
     )]
     OtherFleet {
         /// The fleet that is named in the folder.
@@ -20,7 +21,7 @@ pub enum AdoptionError {
     },
     /// A format or encoding in the folder differs from the one with the same name in the fleet or
     /// the configuration.
-    #[error("\"{name}\" differs between the folder and {place}: {}", texts(.differences))]
+    #[error("\"{name}\" differs between the folder and {place}: {}", texts(.differences, .place))]
     FormatDiffers {
         /// The name of the format, or `format/encoding`.
         name: String,
@@ -54,7 +55,7 @@ pub enum AdoptionError {
     #[error(transparent)]
     Folder(#[from] StoreError),
     /// The coordinator does not respond, or refuses the request.
-    #[error("{0}; run this command again when etcd answers")]
+    #[error("{0}; run this command again when etcd responds")]
     Coordinator(#[from] CoordinatorError),
     /// Every attempt to raise the floor failed because other nodes changed the agreement first.
     #[error(
@@ -81,12 +82,12 @@ impl AdoptionError {
     }
 }
 
-fn texts(differences: &[Difference]) -> String {
+fn texts(differences: &[Difference], place: &str) -> String {
     let text = |difference: &Difference| {
         let [there, here] =
             [&difference.kept, &difference.now].map(|text| text.as_deref().unwrap_or("(nothing)"));
         format!(
-            "{} is {here} in the folder and {there} there",
+            "{} is {here} in the folder, but {there} in {place}",
             difference.key
         )
     };

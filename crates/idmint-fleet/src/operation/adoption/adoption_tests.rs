@@ -566,7 +566,7 @@ fn a_format_that_differs_is_named_with_the_difference() {
         .to_string();
     assert!(
         refused.contains("the configuration")
-            && refused.contains("tick is 1ms in the folder and 1s"),
+            && refused.contains("tick is 1ms in the folder, but 1s"),
         "{refused}"
     );
 
@@ -587,7 +587,7 @@ fn a_format_that_differs_is_named_with_the_difference() {
     assert!(
         refused
             .to_string()
-            .contains("tick is 1ms in the folder and 1s there"),
+            .contains("tick is 1ms in the folder, but 1s in "),
         "{refused}"
     );
     let fewer = Adoption {

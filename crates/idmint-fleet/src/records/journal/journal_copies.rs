@@ -276,7 +276,11 @@ impl JournalCopies {
             }
             Some((JournalRecord::Era(_), _)) | None => None,
         };
-        commit.ok_or_else(|| unreadable(io::Error::other("it has changed since it was read first")))
+        commit.ok_or_else(|| {
+            unreadable(io::Error::other(
+                "the file has changed since it was first read",
+            ))
+        })
     }
 
     /// Indexes the rows of a file, and adds the first names of their fleets to `origins`.

@@ -203,7 +203,7 @@ impl CommitLog {
 }
 
 fn missing(number: u64) -> io::Error {
-    let what = format!("commit {number} was acknowledged, but its log is corrupted");
+    let what = format!("commit {number} was acknowledged, but its entry in the log is corrupted");
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

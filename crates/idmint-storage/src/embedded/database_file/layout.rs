@@ -81,7 +81,7 @@ impl Layout {
             (true, VERSION) => Ok(Layout { log_len }),
             (true, other) => Err(OtherLayout::Later(other).into()),
             (false, _) if content.starts_with(&MAGIC_OF_ENGINE) => Err(OtherLayout::Earlier.into()),
-            (false, _) => Err(invalid("its first block is corrupted").into()),
+            (false, _) => Err(invalid("the first block of the database is corrupted").into()),
         }
     }
 

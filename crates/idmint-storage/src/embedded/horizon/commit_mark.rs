@@ -112,7 +112,10 @@ impl CommitMark {
         if let Err(error) = file.write_block(BLOCK, &to_block(self.number()))
             && !self.has_failed.swap(true, Ordering::Relaxed)
         {
-            warn!("cannot record the last commit beside the horizon: {error}; check the disk");
+            warn!(
+                "cannot write the number of the last commit to the horizon file, so the next start cannot \
+                 detect whether records were lost: {error}; check the disk"
+            );
         }
     }
 }

@@ -51,19 +51,19 @@ pub(crate) struct HorizonRecord {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CopyFault {
     /// The file ends before the copy does.
-    #[error("cut off")]
+    #[error("the file ends before it")]
     CutOff,
     /// The disk returns an error when the copy is read.
-    #[error("unreadable: {0}")]
+    #[error("the disk cannot read it: {0}")]
     Unreadable(String),
     /// The checksum does not match the content.
-    #[error("checksum does not match")]
+    #[error("its checksum does not match")]
     WrongChecksum,
     /// The bytes are intact, but they are not a horizon.
-    #[error("not a horizon")]
+    #[error("it is not a horizon")]
     NotAHorizon,
     /// The bytes are an intact horizon that another version of this program wrote.
-    #[error("version {0} is unknown to this program, which knows version {VERSION_ADOPTED}")]
+    #[error("it has version {0}, but this program reads version {VERSION_ADOPTED} and earlier")]
     UnknownVersion(u32),
     /// The copy is intact, but the other copy has a later pass. That pass wrote this copy first, so
     /// its write to this copy was lost.

@@ -517,7 +517,10 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
 /// verb, such as `the numbers of acme up to 7 are`.
 pub(super) fn unreadable(is_whole: bool, what: &str) -> redb::Error {
     match is_whole {
-        true => OtherLayout::LaterContent(format!("{what} in a form unknown to this one")).into(),
+        true => {
+            OtherLayout::LaterContent(format!("{what} in a form that this version cannot read"))
+                .into()
+        }
         false => redb::Error::Corrupted(format!("{what} corrupted")),
     }
 }

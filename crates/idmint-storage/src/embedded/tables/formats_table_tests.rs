@@ -83,9 +83,9 @@ fn a_changed_format_is_refused_with_every_difference_and_the_way_out() {
     assert_eq!(
         error.to_string(),
         "format \"snowflake\" has changed since it minted its first ids:\n  \
-         epoch: kept 2015-01-01T00:00:00Z, now 2016-01-01T00:00:00Z\n  \
+         epoch: stored 2015-01-01T00:00:00Z, configured 2016-01-01T00:00:00Z\n  \
          fields: kept time 42 bits x4194304, now (nothing)\n  \
-         rule: kept (nothing), now sequenced\n\
+         rule: stored (nothing), configured sequenced\n\
          give the changed format a new name, or undo the change"
     );
 }
@@ -137,7 +137,7 @@ fn what_an_earlier_version_kept_has_no_encodings_and_the_first_start_records_the
         error.to_string(),
         "encoding \"base36\" of format \"payment\" has changed since its first ids were written, so one text could \
          mean two ids:\n\
-         \x20 digest of its texts: kept 5f2a, now 91bc\n\
+         \x20 digest of its texts: stored 5f2a, configured 91bc\n\
          give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, salt, prefix or \
          length"
     );
@@ -169,7 +169,7 @@ fn another_number_of_slots_is_refused_with_the_one_kept() {
     ));
     assert_eq!(
         error.to_string(),
-        "worker.slots was 4 and is 8; set worker.slots = 4; docs/OPERATIONS.md says how to change it"
+        "worker.slots is 8, but earlier ids were minted with 4; set worker.slots = 4; docs/OPERATIONS.md says how to change it"
     );
 }
 

@@ -23,7 +23,8 @@ impl Alphabet {
         letters: &str,
         least: usize,
     ) -> Result<Self, ParameterError> {
-        let refuse = |value: String, bound: &str| ParameterError::refuse("alphabet", value, bound);
+        let refuse =
+            |bound: String| ParameterError::refuse("alphabet", format!("{letters:?}"), bound);
         let mut alphabet = Self {
             letters: [0; 128],
             len: 0,
@@ -31,10 +32,10 @@ impl Alphabet {
         };
         for letter in letters.chars() {
             let Some(byte) = u8::try_from(letter).ok().filter(u8::is_ascii_graphic) else {
-                return refuse(format!("{letter:?}"), "must be printable ASCII letters");
+                return refuse(format!("{letter:?} is not printable ASCII"));
             };
             if alphabet.digit(byte).is_some() {
-                return refuse(format!("{letter:?}"), "must not repeat a letter");
+                return refuse(format!("must not repeat {letter:?}"));
             }
             alphabet.digits[usize::from(byte)] =
                 u8::try_from(alphabet.len).expect("at most 94 printable letters");
@@ -42,10 +43,7 @@ impl Alphabet {
             alphabet.len += 1;
         }
         if alphabet.len < least {
-            return refuse(
-                format!("{letters:?}"),
-                &format!("must have at least {least} letters"),
-            );
+            return refuse(format!("must have at least {least} letters"));
         }
         Ok(alphabet)
     }

@@ -32,7 +32,7 @@ impl Checked {
     pub(crate) fn new(digits: Positional) -> Result<Self, ParameterError> {
         let radix = digits.alphabet().len();
         if radix < 10 {
-            let bound = format!("must have at least 10 letters, got {radix}");
+            let bound = format!("needs an alphabet of at least 10 letters, got {radix}");
             return ParameterError::refuse("check", "mod97", bound);
         }
         if digits.len_max() + LEN > TEXT_LEN_MAX {
@@ -236,12 +236,12 @@ mod tests {
         let error = of("012345678", Padding::None).expect_err("nine letters");
         assert_eq!(
             error.to_string(),
-            "check = mod97, must have at least 10 letters, got 9"
+            "check is mod97, but needs an alphabet of at least 10 letters, got 9"
         );
         let error = of(ORDER, Padding::Fixed(254)).expect_err("256 letters");
         assert_eq!(
             error.to_string(),
-            "length = 254, must be at most 253 with a check"
+            "length is 254, but must be at most 253 with a check"
         );
         assert!(of(ORDER, Padding::Fixed(253)).is_ok());
     }

@@ -92,7 +92,7 @@ impl Positional {
     pub(crate) fn of_bytes(letters: &str, bytes: usize, max: u128) -> Result<Self, ParameterError> {
         let minimal = Self::new(letters, Padding::None, max)?;
         let Some(digit_bits) = minimal.radix.bits() else {
-            let bound = "must have a power of two as its length";
+            let bound = "must have 2, 4, 8, 16, 32 or 64 letters";
             return ParameterError::refuse("alphabet", format!("{letters:?}"), bound);
         };
         let needed = bytes_of(max);
@@ -104,7 +104,7 @@ impl Positional {
         let digits = bits.div_ceil(digit_bits);
         let len = usize::try_from(digits).expect("at most 512 bits");
         if len > TEXT_LEN_MAX {
-            let bound = format!("must have at most {TEXT_LEN_MAX} digits");
+            let bound = format!("must result in at most {TEXT_LEN_MAX} digits");
             return ParameterError::refuse("bytes", bytes, bound);
         }
         let filler_bits = digits * digit_bits - bits;
@@ -137,7 +137,7 @@ impl Positional {
     ) -> Result<Self, ParameterError> {
         let padded = Self::of_bytes(letters, bytes, max)?;
         if padded.filler_bits != 0 {
-            let bound = "must be a whole number of digits to be stripped";
+            let bound = "must fill a whole number of digits if strip is set";
             return ParameterError::refuse("bytes", bytes, bound);
         }
         Self::new(letters, Padding::Stripped, max)

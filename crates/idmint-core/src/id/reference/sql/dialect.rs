@@ -31,7 +31,7 @@ named! {
 
 /// The error for a text that is not the name of a supported database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("use postgresql, mysql (also for MariaDB), sqlite or duckdb")]
+#[error("the database must be postgresql, mysql (also for MariaDB), sqlite or duckdb")]
 pub struct DialectError;
 
 impl FromStr for SqlDialect {

@@ -11,18 +11,18 @@ use crate::time::Tick;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SqlError {
     /// The ids of the format have no time.
-    #[error("its ids carry no time")]
+    #[error("ids of this format carry no time")]
     NoTime,
     /// The time is split into several fields, or a field that is not constant comes before the
     /// time.
-    #[error("its ids do not begin with their time, or split it into pieces")]
+    #[error("ids of this format do not begin with their time, or split it into pieces")]
     TimeNotLeading,
     /// The ids do not fit into signed 64-bit integers, and the time field does not end between two
     /// hexadecimal digits.
-    #[error("its ids exceed 2^63, and their time does not end at a hexadecimal digit")]
+    #[error("ids of this format exceed 2^63, and their time does not end at a hexadecimal digit")]
     NotOfDigits,
     /// The epoch is before 1970, or is not a whole number of microseconds.
-    #[error("its epoch is before 1970, or not a whole microsecond")]
+    #[error("the epoch of the format is before 1970, or not a whole microsecond")]
     Epoch,
 }
 
@@ -64,7 +64,8 @@ impl Format {
     /// let sql = sonyflake.sql_functions(SqlDialect::PostgreSql)?;
     /// assert!(sql.contains("CREATE FUNCTION sonyflake_worker(id bigint) RETURNS bigint"));
     /// let uuid4 = Format::built_in("uuid4").expect("a built-in format");
-    /// assert_eq!(uuid4.sql_functions(SqlDialect::DuckDb).unwrap_err().to_string(), "its ids carry no time");
+    /// let error = uuid4.sql_functions(SqlDialect::DuckDb).unwrap_err();
+    /// assert_eq!(error.to_string(), "ids of this format carry no time");
     /// # Ok::<(), idmint_core::id::SqlError>(())
     /// ```
     ///

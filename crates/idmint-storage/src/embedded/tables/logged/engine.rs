@@ -118,7 +118,11 @@ impl Engine {
                 .iter()
                 .try_for_each(|entry| logged_rows::write(&transaction, &entry.content))?;
             commit_unsynced(transaction)?;
-            tracing::info!("{} commits were only in the log", entries.len());
+            tracing::info!(
+                "applied {} commits of the log to the database, because the last run did not end \
+                 cleanly",
+                entries.len()
+            );
         }
         let log = Mutex::new(NumberedLog {
             log: Some(log),
@@ -295,7 +299,10 @@ fn check_tables(transaction: &WriteTransaction) -> Result<(), redb::Error> {
     let tables = transaction.list_tables()?;
     let mut all = tables.map(|table| table.name().to_owned()).chain(multimaps);
     match all.find(|name| !TABLES.contains(&name.as_str())) {
-        Some(name) => Err(OtherLayout::LaterContent(format!("it has the table {name:?}")).into()),
+        Some(name) => Err(OtherLayout::LaterContent(format!(
+            "the database has the unknown table {name:?}"
+        ))
+        .into()),
         None => Ok(()),
     }
 }
@@ -303,7 +310,7 @@ fn check_tables(transaction: &WriteTransaction) -> Result<(), redb::Error> {
 fn panicked<T>(_: PoisonError<T>) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "its pages are inconsistent, open it again",
+        "the pages of the database are inconsistent; restart the node",
     )
 }
 

@@ -250,7 +250,9 @@ enum Row<'a> {
 /// [`redb::Error::Corrupted`] if the bytes are not a valid row.
 fn split_row(rows: &[u8]) -> Result<(Row<'_>, &[u8]), redb::Error> {
     let (kind, rest) = rows.split_first().expect("some rows are left");
-    let later = |what: &str| OtherLayout::LaterContent(format!("its log has {what}")).into();
+    let later = |what: &str| {
+        OtherLayout::LaterContent(format!("the log of the database has {what}")).into()
+    };
     let split: Split<'_> = match *kind {
         APPEND => split_append(rest),
         ANCHOR => split_anchor(rest),
@@ -363,7 +365,7 @@ fn insert<K: Key + 'static>(
         None => Ok(true),
         Some(true) => Ok(false),
         Some(false) => Err(redb::Error::Corrupted(
-            "the tables have another row than the log".to_owned(),
+            "a row of the tables differs from the same row in the log".to_owned(),
         )),
     }
 }
