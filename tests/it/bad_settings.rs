@@ -160,7 +160,7 @@ async fn a_format_whose_fields_make_no_layout_is_refused() {
     let fields = |fields: &str| custom(fields, "'decimal'", "");
     let with = |field: &str| custom(&format!("{SOUND}, {field}"), "'decimal'", "");
     assert_refusals(&[
-        (fields(""), &["mine", "1 to 16 fields", "has 0"] as &[_]),
+        (fields(""), &["mine", "1 to 16 fields", "got 0"] as &[_]),
         (with("{ name = 'more', kind = 'object', bits = 66 }"), &["mine", "`time`", "128 bits"]),
         (with("{ name = 'more', kind = 'object', bits = 128 }"), &["`more`", "128 bits", "127 bits"]),
         (with("{ name = 'more', kind = 'object', bits = 0 }"), &["`more`", "0 bits"]),
@@ -221,7 +221,7 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
         ),
         (
             encodings("{ kind = 'base36', length = 5 }"),
-            &["base36", "length = 5", "13 to 255"],
+            &["base36", "length is 5", "13 to 255"],
         ),
         (
             encodings("{ kind = 'decimal', salt = 'x' }"),
@@ -237,7 +237,7 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
         ),
         (
             encodings("{ kind = 'base64', bytes = 7 }"),
-            &["base64", "bytes = 7", "8 to 64"],
+            &["base64", "bytes is 7", "8 to 64"],
         ),
         (more("epok = 1"), &["epok", "epoch"]),
         (more("mint_below = -1"), &["mint_below", "-1"]),

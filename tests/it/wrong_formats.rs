@@ -206,14 +206,14 @@ const MISTAKES: [Mistake; 60] = [
     (
         "min_length = 12",
         "min_length = 300",
-        "encoding hashids: min_length = 300",
+        "encoding hashids: min_length is 300",
     ),
     ("[4, 4, 4]", "[4, 4]", "encoding hashids: groups"),
-    ("length = 9", "length = 5", "encoding base36: length = 5"),
+    ("length = 9", "length = 5", "encoding base36: length is 5"),
     (
         "length = 9",
         "bytes = 9",
-        "encoding base36: bytes is not a setting of base36",
+        "encoding base36: bytes is not a setting of the kind base36",
     ),
     (
         "\"base36\"",
@@ -335,7 +335,7 @@ const MISTAKES: [Mistake; 60] = [
     (
         "case = \"lower\"",
         "bytes = 16",
-        "encoding hex_padded: bytes is not a setting of hex_padded",
+        "encoding hex_padded: bytes is not a setting of the kind hex_padded",
     ),
 ];
 

@@ -274,7 +274,7 @@ fn decode_stops_at_a_line_that_is_no_line() {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(code));
         let words = if len == 8_192 {
-            "1 of 2 are not ids of any format"
+            "1 of 2 texts are not ids of any format"
         } else {
             "line 2 is longer than 8192 bytes"
         };
@@ -332,7 +332,7 @@ fn formats_prints_a_line_for_each_format_or_all_about_one() {
     ended.assert(0, &[]);
     for word in [
         "| 6 digits of base 36 | 1 digits of base 36 | 2 digits of base 36 |",
-        "1296 ids a tick for each worker number, 1296 a second",
+        "each worker number has 1296 ids per tick, which is 1296 per second",
         "2092-12-23T05:45:36Z",
         "Strictly increasing",
         "11LPC0007",

@@ -88,7 +88,7 @@ fn a_long_file_gets_its_columns_in_little_memory() {
             .unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{why}");
         assert!(
-            why.contains("25000 of 100000 are not ids of any format"),
+            why.contains("25000 of 100000 texts are not ids of any format"),
             "{why}"
         );
     }
@@ -183,7 +183,12 @@ fn what_is_no_csv_or_has_no_such_column_is_refused() {
     let mut open_quote = "id\n\"".to_owned();
     (0..200_000).for_each(|at| writeln!(open_quote, "{at}").unwrap());
     for (text, column, code, words) in [
-        ("id,b\n1,2\n", "c", 64, "no column \"c\", there is id, b"),
+        (
+            "id,b\n1,2\n",
+            "c",
+            64,
+            "column \"c\" does not exist; the columns are id, b",
+        ),
         (
             "id,b\n1,2\n",
             "3",

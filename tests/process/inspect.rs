@@ -136,7 +136,7 @@ fn what_cannot_be_read_is_refused() {
     let path = path.to_str().unwrap();
     run(idmint(&["inspect", "--column", "id", path])).assert(65, &["line: 3"]);
     run(idmint(&["inspect", "--column", "c", path]))
-        .assert(64, &["no column \"c\", there is id, b"]);
+        .assert(64, &["column \"c\" does not exist; the columns are id, b"]);
     run(idmint(&["inspect", "--header", path])).assert(64, &["--column"]);
     run(idmint(&["inspect", "--format", "nothing", path])).assert(64, &["nothing"]);
     run(idmint(&["inspect", "/nonexistent"])).assert(74, &["/nonexistent"]);

@@ -120,7 +120,7 @@ fn a_part_of_a_chain_is_checked_after_an_event_that_is_trusted() {
 #[test]
 fn what_is_not_there_and_what_is_no_id_has_its_own_code() {
     let Chain { lines, .. } = long_chain();
-    verify(&[], &[]).assert(65, &["there is no event"]);
+    verify(&[], &[]).assert(65, &["the input has no event"]);
     verify(&[lines[0].clone(), String::new(), lines[1].clone()], &[])
         .assert(65, &["line 2 of 3: invalid_json"]);
     verify(&[" ".repeat(1024 * 1024 + 1)], &[])
@@ -131,7 +131,7 @@ fn what_is_not_there_and_what_is_no_id_has_its_own_code() {
     verify(&lines, &["--after", after, "--ledger", "aa77f998"])
         .assert(64, &["ledger aa77f99c, but --ledger is aa77f998"]);
     run(idmint(&["ledger", "verify", "/nonexistent/events"])).assert(74, &["/nonexistent/events"]);
-    run(idmint(&["ledger", "verify"])).assert(65, &["there is no event"]);
+    run(idmint(&["ledger", "verify"])).assert(65, &["the input has no event"]);
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn append_reads_standard_input_and_sends_nothing_unless_all_of_it_is_events() {
     );
 
     let [good, long] = [events(1, 1).remove(0), events(1, 256 * 1024).remove(0)];
-    append(&home, &[], &service.url(), &[]).assert(65, &["there is no event"]);
+    append(&home, &[], &service.url(), &[]).assert(65, &["the input has no event"]);
     append(&home, &[good.clone(), "{}".to_owned()], &service.url(), &[])
         .assert(65, &["line 2", "nothing was sent"]);
     append(
@@ -249,7 +249,7 @@ fn append_reads_standard_input_and_sends_nothing_unless_all_of_it_is_events() {
         "--server",
         &service.url(),
     ]))
-    .assert(65, &["there is no event"]);
+    .assert(65, &["the input has no event"]);
     with_file(
         &home,
         "append",
@@ -344,11 +344,11 @@ fn import_brings_every_published_chain_and_sends_nothing_of_one_that_does_not_ho
     } in broken
     {
         let (index, reason) = outcome.unwrap_err();
-        let place = format!("line {}: {reason}: ", index + 1);
+        let place = format!("line {} is not valid: {reason}: ", index + 1);
         import(&home, &lines, &proxy.url(), &[]).assert(65, &[&place, "nothing was sent"]);
         assert_eq!(requests.load(Ordering::Relaxed), 0, "{name}");
     }
-    import(&home, &[], &proxy.url(), &[]).assert(65, &["there is no event"]);
+    import(&home, &[], &proxy.url(), &[]).assert(65, &["the file has no event"]);
     let Chain {
         ledger,
         lines,

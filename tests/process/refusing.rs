@@ -57,8 +57,8 @@ fn a_format_with_another_epoch_exits_78_and_prints_the_difference() {
         78,
         &[
             "\"invoice\"",
-            "epoch: kept 2025-01-01T00:00:00",
-            "now 2024-06-01T00:00:00",
+            "epoch: stored 2025-01-01T00:00:00",
+            "configured 2024-06-01T00:00:00",
         ],
     );
     // Check that the refused start changed nothing.
@@ -73,7 +73,7 @@ fn a_built_in_format_that_is_changed_exits_78() {
     let home = Home::new();
     mint_once_with(&home, "");
     run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
-        .assert(78, &["\"payment\"", "epoch: kept"]);
+        .assert(78, &["\"payment\"", "epoch: stored"]);
     run(home.serve_with("formats.payment.first_worker = 3"))
         .assert(78, &["\"payment\"", "first_worker: stored 0, configured 3"]);
 }
@@ -179,8 +179,8 @@ fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_
                 "encoding",
                 told,
                 "\"invoice\"",
-                "digest of its texts: kept ",
-                ", now ",
+                "digest of its texts: stored ",
+                ", configured ",
             ],
         );
         assert!(

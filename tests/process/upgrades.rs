@@ -206,7 +206,7 @@ fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
         // The folder records the definitions of its formats, so a changed definition must be
         // refused.
         run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
-            .assert(78, &["\"payment\"", "epoch: kept"]);
+            .assert(78, &["\"payment\"", "epoch: stored"]);
         println!(
             "{}: opened after 10 kills, and in 3 rounds",
             folder.display()

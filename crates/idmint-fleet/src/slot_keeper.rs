@@ -450,7 +450,9 @@ impl Worker {
                 .is_regressed
                 .swap(false, Ordering::Relaxed)
         {
-            info!("etcd has all acknowledged writes again, or was fenced");
+            info!(
+                "the loss of writes in etcd is over: etcd has them again, or an operator fenced the fleet"
+            );
         }
         let state = State {
             slot: self.slots.slot(),

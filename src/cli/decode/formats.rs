@@ -155,7 +155,8 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
         add("ends", &end_of(format, info));
     }
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
-        let capacity = format!("{tick} ids a tick for each worker number, {second} a second");
+        let capacity =
+            format!("each worker number has {tick} ids per tick, which is {second} per second");
         add("capacity", &capacity);
     }
     match info.sequence_spread {

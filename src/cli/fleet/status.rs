@@ -159,7 +159,7 @@ fn problem_with(
     };
     let unknown = |why: String| {
         let what = format!(
-            "cannot check whether slots belong to two regions, {peer} is unreachable: {why}"
+            "cannot check whether two regions have the same slots, because {peer} is unreachable: {why}"
         );
         Some(FleetProblem::new(
             what,

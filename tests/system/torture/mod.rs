@@ -104,7 +104,10 @@ impl Torture {
                 let refused =
                     self.node
                         .start_refused(configuration, "mint.batch_max = 10_000_000", changed);
-                refused.assert(78, &["\"twitter\"", "epoch: kept 2010-11-04T01:42:54.657"]);
+                refused.assert(
+                    78,
+                    &["\"twitter\"", "epoch: stored 2010-11-04T01:42:54.657"],
+                );
                 self.node.start(configuration)
             }
         }

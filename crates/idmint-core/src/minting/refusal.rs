@@ -42,8 +42,8 @@ pub enum Refusal {
     /// The node found no record of earlier ids. It waits until the times of all ids that it may
     /// have issued earlier lie in the past.
     #[error(
-        "no record of earlier ids was found, as at a first start: minting begins in {} ms, when any earlier ids lie \
-         in the past", .retry_after.as_millis()
+        "the data directory has no record of earlier ids: minting begins in {} ms, so that no earlier id is \
+         repeated", .retry_after.as_millis()
     )]
     NoRecord {
         /// The time after which minting starts.

@@ -20,14 +20,18 @@ impl LongWorkThreads {
     /// Creates at most `threads` threads, each when it is first needed.
     pub(super) fn new(threads: usize) -> LongWorkThreads {
         let mut runtime = Builder::new_current_thread();
-        runtime.thread_name("long-work").max_blocking_threads(threads);
+        runtime
+            .thread_name("long-work")
+            .max_blocking_threads(threads);
         #[cfg(target_os = "linux")]
         runtime.on_thread_start(|| {
             // On Linux, niceness belongs to a thread. Any process may raise it. If the kernel
             // refuses nevertheless, the work runs with the usual priority.
             let _ = rustix::process::nice(NICENESS);
         });
-        let runtime = runtime.build().expect("a runtime without drivers needs no resources");
+        let runtime = runtime
+            .build()
+            .expect("a runtime without drivers needs no resources");
         LongWorkThreads(Some(runtime))
     }
 
@@ -60,7 +64,10 @@ mod tests {
         let own = niceness().expect("every thread has one");
         let threads = LongWorkThreads::new(1);
         let of_work = threads.spawn(niceness).await.expect("it does not panic");
-        assert_eq!(of_work.expect("every thread has one"), (own + NICENESS).min(19));
+        assert_eq!(
+            of_work.expect("every thread has one"),
+            (own + NICENESS).min(19)
+        );
         assert_eq!(niceness().expect("every thread has one"), own);
     }
 }

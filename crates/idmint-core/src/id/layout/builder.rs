@@ -70,7 +70,7 @@ pub enum LayoutError {
     /// A constant has no value, or a value above the field's greatest one, or a field of another
     /// kind has a constant value.
     #[error(
-        "field `{name}`: a constant needs a `value` of at most {max}, and only a constant has one"
+        "field `{name}`: a field of kind constant needs a `value` of at most {max}; other kinds have no `value`"
     )]
     Constant {
         /// The name of the field.
