@@ -113,13 +113,30 @@ async fn who_prefers_html_gets_the_page_and_everybody_else_the_cheat_sheet_as_ev
 }
 
 #[tokio::test]
+async fn a_query_that_another_site_adds_to_a_link_opens_the_page_and_is_refused_to_other_callers() {
+    let service = Service::start("").await;
+    let page = ask_front(&service, BROWSER).await;
+    for (query, accept, status) in [
+        ("?utm_source=x", BROWSER, 200),
+        ("?", BROWSER, 200),
+        ("?a=1&a=%ff", "text/html", 200),
+        ("?utm_source=x", "*/*", 422),
+    ] {
+        let headers = format!("accept: {accept}\r\n");
+        let answer = ask(&service, &format!("GET /{query}"), &headers).await;
+        assert_eq!(answer.status, status, "{query}: {}", answer.text());
+        assert_eq!(answer.body == page.body, status == 200, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn every_file_of_the_page_says_what_it_may_and_together_they_are_small() {
     let service = Service::start("").await;
     let page = whole_page(&service).await;
     let len: usize = page.iter().map(|(_, answer)| answer.body.len()).sum();
     println!("{} files, {len} bytes", page.len());
     assert!(page.len() > 10, "only {} files were found", page.len());
-    assert!(len < 100 * 1024, "the page weighs {len} bytes");
+    assert!(len < 88 * 1024, "the page weighs {len} bytes");
     for (address, answer) in &page {
         assert_eq!(
             answer.header("content-security-policy"),

@@ -66,20 +66,18 @@ fn description(request: &Request, text: &'static str) -> Result<Response<Body>, 
     Ok(no_store(media, text))
 }
 
-/// Returns the page to a browser, and the cheat sheet to other callers.
+/// Returns the page to a browser, and the cheat sheet to other callers. The page ignores
+/// parameters, because other sites add some to links, such as `utm_source`.
 ///
 /// # Errors
-/// Returns 406 or 422 if the request is not acceptable or has parameters.
+/// Returns 406 if the request is not acceptable, and 422 if another caller sends parameters.
 pub(crate) async fn front(
     service: State<Arc<Service>>,
     origin: Extension<SheetOrigin>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     match negotiate(request.headers(), &[MediaType::Text, MediaType::Html])? {
-        MediaType::Html => {
-            no_query(request.uri())?;
-            Ok(page::answer(page::front(), request.headers()))
-        }
+        MediaType::Html => Ok(page::answer(page::front(), request.headers())),
         _ => cheat_sheet(service, origin, request).await,
     }
 }
