@@ -90,6 +90,39 @@ fn every_view_is_sound_in_every_guise() {
 }
 
 #[test]
+fn every_kind_of_paste_gets_its_card_or_table() {
+    let home = Home::new();
+    let printed = use_page("pastes", &[&address_of(&service(&home, ""))]);
+    assert!(looked_at(&printed, "pastes") >= 40, "{printed}");
+    assert!(looked_at(&printed, "kinds") >= 20, "{printed}");
+}
+
+#[test]
+fn texts_are_split_in_linear_time() {
+    let home = Home::new();
+    let printed = use_page("splitter", &[&address_of(&service(&home, ""))]);
+    assert!(looked_at(&printed, "hostile texts") >= 15, "{printed}");
+}
+
+#[test]
+fn a_browser_loads_less_than_60_kb_for_each_view() {
+    let home = Home::new();
+    use_page("weight", &[&address_of(&service_with_numbers(&home, 3))]);
+}
+
+#[test]
+fn back_and_reload_restore_the_view_and_unknown_fragments_show_the_start() {
+    let home = Home::new();
+    use_page("history", &[&address_of(&service(&home, ""))]);
+}
+
+#[test]
+fn a_phone_shows_the_answer_above_the_fold_and_a_column_in_itself() {
+    let home = Home::new();
+    use_page("phone", &[&address_of(&service(&home, ""))]);
+}
+
+#[test]
 fn all_that_the_page_does_can_be_done_with_a_mouse() {
     let home = Home::new();
     use_page("by_mouse", &[&address_of(&service(&home, ""))]);

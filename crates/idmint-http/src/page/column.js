@@ -1,117 +1,82 @@
-// Many ids: a table to sort, to filter and to save.
+// Many ids: the verdict on them, and a table to sort, to filter, to copy and to save.
 
 import { copyButton, facts, h, idText, problem, save, say } from "./elements.js";
-import { candidates, csvCell } from "./lines.js";
-import { decode, inspect, linkOf } from "./service.js";
-import { counted, grouped } from "./words.js";
+import { decode, decodeColumn, linkOf } from "./service.js";
+import { wordsOf } from "./splitter.js";
+import { counted, damageOf, grouped } from "./words.js";
 
-/** So many texts are asked for at once, so that the page goes on meanwhile. */
-const BATCH = 2000;
-const BATCH_BYTES = 1 << 20;
-
-/** So many rows are shown at once. */
+/** The number of rows that are shown at once. */
 const PAGE = 100;
 
-/** A longer text is no id, and is not sent, in letters. */
+/** Longer texts are no ids, and are not sent, in letters. */
 const TEXT_LEN_MAX = 2000;
 
-/** So many rows say which column has the ids. */
+/** The number of rows that show which column of a table has the ids. */
 const SAMPLE = 20;
 
-const NONE = { format: null, encoding: null, time: null, fields: [], ambiguous: false };
-
-/** Reads a column and shows it. */
-export async function showColumn(into, column, signal, name = "ids") {
-  into.setAttribute("aria-busy", "true");
-  const bar = h("progress", { "aria-label": "Reading", max: "1", value: "0" });
-  into.replaceChildren(h("p", { class: "note" }, "Reading … "), bar);
+/** Reads the rows of a column, or of the column of a table that has the most ids. Returns `column` with the rows and the verdict. */
+export async function readColumn(into, column) {
+  into.replaceChildren(h("p", { class: "note" }, "Reading …"), h("progress", { "aria-label": "Reading" }));
   say("Reading.");
-  const told = (share) => (bar.value = share);
-  try {
-    let at = null;
-    if (column.columns) {
-      at = column.at ?? (await likeliestColumn(column, signal));
-      column.rows = column.table.map((row) => ({ line: row.line, text: (row.cells[at] ?? "").trim() })).filter((row) => row.text);
-    }
-    const rows = await readRows(column, signal, told);
-    if (signal.aborted) return;
-    const verdict = await verdictOn(rows, signal);
-    const format = column.readAs ?? (AS_COLUMN.has(verdict.certainty) ? verdict.format : null);
-    if (format) await readAs(format, rows, signal);
-    if (signal.aborted) return;
-    const again = (chosen) => showColumn(into, { ...column, at: chosen }, signal, name);
-    const readAll = (chosen) => showColumn(into, { ...column, at, readAs: chosen }, signal, name);
-    const shown = h("div", { class: "verdict", role: "status" }, verdictView(verdict));
-    into.replaceChildren(columnView(rows, column, at, again, name, shown, chooseFormat(verdict, format, rows, readAll)));
-  } catch (error) {
-    if (!signal.aborted) into.replaceChildren(problem(error));
-  } finally {
-    if (!signal.aborted) into.removeAttribute("aria-busy");
-  }
+  const { table, areWords } = column;
+  const at = column.at ?? (table ? await likeliestColumn(table) : null);
+  let given = column.rows;
+  if (at !== null) given = table.rows.map(({ line, cells }) => ({ line, text: (cells[at] ?? "").trim() })).filter((row) => row.text);
+  if (areWords) given = await idsAmong(given, column);
+  if (areWords && !given.length) return { ...column, rows: [] };
+  let found = await readRows(given, column);
+  const inside = areWords ? new Map() : await idsInside(found.rows, column);
+  if (inside.size) found = await readRows(given.flatMap((row, number) => inside.get(number) ?? [row]), column);
+  return { ...column, ...found, given: column.rows, at };
 }
 
-/** The column of which most cells of the first rows are ids. */
-async function likeliestColumn({ columns, table }, signal) {
-  const sample = table.slice(0, SAMPLE);
-  const cells = columns.flatMap((_, at) => sample.map((row) => short(row.cells[at]?.trim() ?? "")));
-  const answers = await decode(cells, { signal });
-  const counts = columns.map((_, at) => answers.slice(at * sample.length, (at + 1) * sample.length).filter((one) => one.format).length);
-  return counts.indexOf(Math.max(...counts));
+/** The column of which most cells of the first rows are ids, or `null` if no cell is one. */
+async function likeliestColumn({ columns, rows }) {
+  const sample = rows.slice(0, SAMPLE);
+  const answers = await decode(columns.flatMap(({ at }) => sample.map((row) => short(row.cells[at]?.trim() ?? ""))));
+  const counts = columns.map((_, number) => answers.slice(number * sample.length, (number + 1) * sample.length).filter((one) => one.format).length);
+  const most = Math.max(...counts);
+  return most ? columns[counts.indexOf(most)].at : null;
 }
 
 function short(text) {
   return text.length > TEXT_LEN_MAX ? "" : text;
 }
 
-/** A row for each line; lines that are no ids, but have some in them, get one for each of those. */
-async function readRows({ rows, isSearched }, signal, told) {
-  const read = await readAll(rows, !isSearched, signal, (share) => told(share * 0.8));
-  if (isSearched) return read.filter((row) => row.format);
-  const parts = new Map();
-  read.forEach((row, at) => {
-    if (row.format || !/[\s=:,"']/.test(row.text)) return;
-    const words = candidates(row.text);
-    if (words.length) parts.set(at, words.map((text) => ({ line: row.line, text })));
-  });
-  const inside = await readAll([...parts.values()].flat(), false, signal, (share) => told(0.8 + share * 0.2));
-  let next = 0;
-  return read.flatMap((row, at) => {
-    const count = parts.get(at)?.length ?? 0;
-    const ids = inside.slice(next, next + count).filter((one) => one.format);
-    next += count;
-    return ids.length ? ids : [row];
-  });
+/** The words that are ids exactly as written. */
+async function idsAmong(words, { readAs }) {
+  const answers = words.length ? await decode(words.map((word) => word.text), { isLenient: false, format: readAs }) : [];
+  return words.filter((_, at) => answers[at].format);
 }
 
-async function readAll(rows, isLenient, signal, told, format) {
-  const read = [];
-  for (let from = 0; from < rows.length; ) {
-    let to = from;
-    for (let len = 0; to < rows.length && to - from < BATCH && (len < BATCH_BYTES || to === from); to += 1) len += short(rows[to].text).length * 3 + 3;
-    const batch = rows.slice(from, to);
-    const answers = await decode(batch.map((row) => short(row.text)), { isLenient, signal, format });
-    signal.throwIfAborted();
-    batch.forEach((row, at) => read.push(rowOf(row, short(row.text) ? answers[at] : NONE)));
-    from = to;
-    told(from / rows.length);
-    // The page draws and listens before the next.
-    await new Promise((resolve) => setTimeout(resolve, 0));
+/** The ids inside rows that are no ids themselves, by the index of the row. */
+async function idsInside(rows, column) {
+  const words = rows.flatMap(({ format, line, text }, at) => (format ? [] : wordsOf(text).flatMap((word) => (word === text ? [] : [{ at, line, text: word }]))));
+  const found = new Map();
+  for (const word of await idsAmong(words, column)) {
+    if (!found.has(word.at)) found.set(word.at, []);
+    found.get(word.at).push(word);
   }
-  return read;
+  return found;
 }
 
-const DOUBT = "another reading is nearly as likely";
+async function readRows(given, { readAs }) {
+  const { verdict, rows } = await decodeColumn(given.map((row) => short(row.text)), readAs);
+  return { verdict, rows: rows.map((answer, at) => rowOf(given[at], answer, verdict.format)) };
+}
 
-function rowOf({ line, text }, answer) {
-  const of = (kind) => answer.fields.filter((field) => field.kind === kind).map((field) => field.value)[0] ?? null;
-  const notes = [];
-  if (answer.ambiguous) notes.push(DOUBT);
-  if (answer.as_given === false) notes.push(`read as ${answer.canonical}`);
-  for (const note of answer.notes ?? []) notes.push(note.detail);
-  if (!answer.format) notes.push("no id");
-  if (!answer.format && answer.did_you_mean?.length) notes.push(`near to ${answer.did_you_mean[0]}`);
-  const label = answer.fields.find((field) => field.kind === "worker")?.label;
-  return { line, text, format: answer.format, time: answer.time, worker: of("worker"), label, sequence: of("sequence"), note: notes.join(", ") };
+/** A row of the table. If the column has a format, the row is read as an id of that format. */
+function rowOf({ line, text }, answer, format) {
+  const read = answer.read_as ?? answer;
+  const isId = answer.read_as === undefined ? read.format !== null : answer.read_as !== null;
+  const of = (kind) => read.fields.find((field) => field.kind === kind);
+  const notes = (answer.notes ?? []).map((note) => note.detail);
+  if (answer.ambiguous && !format) notes.push("another reading is nearly as likely");
+  if (answer.as_given === false && read === answer && isId) notes.push(`read as ${answer.canonical}`);
+  if (!isId) notes.push(format ? `not an id of ${format}` : "no id");
+  if (!read.format && answer.did_you_mean?.length) notes.push(`near to ${answer.did_you_mean[0]}`);
+  const [worker, sequence] = [of("worker"), of("sequence")];
+  return { line, text, isId, format: read.format, time: read.time, worker: worker?.value ?? null, label: worker?.label, sequence: sequence?.value ?? null, note: notes.join(", ") };
 }
 
 const COLUMNS = [
@@ -137,6 +102,8 @@ function compare(name) {
   };
 }
 
+const CERTAINTIES = { certain: "certain", likely: "likely", named: "as you chose" };
+
 const WHY = {
   no_format: "no format reads 19 of 20 rows",
   several_formats: "several formats fit the rows equally well",
@@ -144,64 +111,54 @@ const WHY = {
   no_better_than_chance: "no format of this service fits the rows better than random text",
 };
 
-/** The certainties with which rows are read as ids of the format of their column. */
-const AS_COLUMN = new Set(["certain", "likely"]);
-
-/** The verdict on all rows together, or why there is none. */
-async function verdictOn(rows, signal) {
-  try {
-    return await inspect(rows.map((row) => short(row.text)), { signal });
-  } catch (error) {
-    return { format: null, error, candidates: [], notes: [] };
-  }
+/** The number of rows of each format, each row read by itself. */
+function shares(rows) {
+  const counts = new Map();
+  for (const { format } of rows) if (format) counts.set(format, (counts.get(format) ?? 0) + 1);
+  return [...counts].map(([format, count]) => `${grouped(count)} ${format}`).join(", ");
 }
 
-/** Reads the rows of other formats as ids of this one, and notes which rows are none. */
-async function readAs(format, rows, signal) {
-  const others = rows.filter((row) => row.format !== format);
-  const read = await readAll(others, true, signal, () => {}, format);
-  others.forEach((row, at) => {
-    const isOne = read[at].format === format;
-    if (isOne) Object.assign(row, read[at]);
-    else row.note = [row.note, `not an id of ${format}`].filter(Boolean).join(", ");
-  });
-  for (const row of rows) row.note = row.note.split(", ").filter((note) => note !== DOUBT || row.format !== format).join(", ");
-}
-
-/** Offers to read all rows as ids of one format. */
-function chooseFormat(verdict, format, rows, readAll) {
-  const names = new Set([...verdict.candidates.map((one) => one.format), ...rows.map((row) => row.format), format].filter(Boolean));
-  if (!names.size) return null;
-  const options = [...names].sort().map((name) => h("option", { value: name, selected: name === format }, name));
-  const select = h("select", { id: "read-as" }, h("option", { value: "", selected: !format }, "each by itself"), options);
-  select.addEventListener("change", () => readAll(select.value));
-  return h("p", { class: "actions" }, h("label", { for: "read-as" }, "Read all as"), select);
-}
-
-function verdictView(told) {
-  if (told.error) return h("p", { class: "note" }, `No verdict: ${told.error.detail ?? told.error.message}`);
-  const spanOf = ({ from, to }) => (from ? `${from} to ${to}` : null);
-  const isMixed = told.why === "mixed_formats";
-  const named = ({ format, encoding, ids, ...span }) => [`${isMixed ? `${grouped(ids)} of ` : ""}${format} (${encoding})`, spanOf(span)].filter(Boolean).join(", ");
-  const verdict = told.format ? `${told.format} (${told.encoding}), ${told.certainty}` : `unknown: ${WHY[told.why]}`;
+/** What is known about the rows. */
+function factsOf({ verdict, rows }) {
+  const { format, candidates, workers } = verdict;
+  const span = ({ from, to }) => (from ? [h("time", { class: "id" }, from), " to ", h("time", { class: "id" }, to)] : null);
+  const isMixed = verdict.why === "mixed_formats";
+  const candidate = (one) => h("li", {}, `${isMixed ? `${grouped(one.ids)} of ` : ""}${one.format} (${one.encoding})`, one.from ? [", ", span(one)] : null);
+  const none = rows.filter((row) => !row.isId);
+  const numbers = workers && [...workers.numbers, ...(workers.count > workers.numbers.length ? ["…"] : [])].join(", ");
   return facts([
-    ["Verdict", verdict],
-    [isMixed ? "Has" : "May be", told.candidates.map(named).join("; ")],
-    ["Span", spanOf(told)],
-    ["Worker numbers", told.workers && [...told.workers.numbers, ...(told.workers.count > told.workers.numbers.length ? ["…"] : [])].join(", ")],
-    ["Back in time", told.backwards === null ? null : counted(told.backwards, "id")],
-    ["Note", told.notes.map((note) => note.detail).join("; ")],
-    ["None of it", told.none === null ? null : counted(told.none, "row")],
+    ["Format", h("strong", {}, format ? `${format} (${verdict.encoding}), ${CERTAINTIES[verdict.certainty]}` : `unknown: ${WHY[verdict.why]}`)],
+    [isMixed ? "Formats" : "May be", candidates.length ? h("ul", { class: "plain" }, candidates.map(candidate)) : null],
+    ["Row by row", format || candidates.length ? null : shares(rows)],
+    ["Rows", grouped(rows.length)],
+    ["Span", span(verdict)],
+    ["Worker numbers", numbers],
+    ["Duplicates", verdict.duplicates ? counted(verdict.duplicates, "row") : "none"],
+    ["Out of order", verdict.backwards === null ? null : verdict.backwards ? counted(verdict.backwards, "row") : "none"],
+    [format ? `Not ids of ${format}` : "No ids", none.length ? `${counted(none.length, "row")}: line ${none.slice(0, 5).map((row) => row.line).join(", ")}${none.length > 5 ? " …" : ""}` : "none"],
   ]);
 }
 
-function columnView(all, column, at, again, name, verdict, readAs) {
+/** Shows a column that was read. */
+export function showColumn(into, column) {
+  const { rows: all, verdict, table, at, readAs, name = "ids" } = column;
+  const again = async (change) => {
+    into.setAttribute("aria-busy", "true");
+    try {
+      showColumn(into, await readColumn(into, { ...column, rows: column.given, ...change }));
+    } catch (error) {
+      into.replaceChildren(problem(error));
+    } finally {
+      into.removeAttribute("aria-busy");
+    }
+  };
   let [sorted, isDown, page] = ["line", false, 0];
   let shown = all;
-  const found = all.filter((row) => row.format);
-  const names = [...new Set(found.map((row) => row.format))].sort();
+  const found = all.filter((row) => row.isId);
+  const names = [...new Set(all.map((row) => row.format).filter(Boolean))].sort();
+  const readable = [...new Set([...verdict.candidates.map((one) => one.format), ...names, ...(verdict.format ? [verdict.format] : [])])].sort();
   const filter = h("input", { id: "filter", type: "search", autocomplete: "off", spellcheck: "false" });
-  const only = h("select", { id: "only" }, h("option", { value: "" }, "all"), names.map((format) => h("option", { value: format }, format)), h("option", { value: "-" }, "no id"));
+  const only = h("select", { id: "only" }, h("option", { value: "" }, "all rows"), names.map((format) => h("option", { value: format }, format)), h("option", { value: "-" }, "rows that are no ids"));
   const body = h("tbody");
   const place = h("span", { class: "place" });
   const [before, after] = [h("button", { type: "button" }, "Earlier rows"), h("button", { type: "button" }, "Later rows")];
@@ -218,7 +175,7 @@ function columnView(all, column, at, again, name, verdict, readAs) {
 
   const draw = (told) => {
     const wanted = filter.value.trim().toLowerCase();
-    const isWanted = (row) => (only.value === "" || (only.value === "-" ? !row.format : row.format === only.value)) && (!wanted || COLUMNS.some(([key]) => String(row[key] ?? "").toLowerCase().includes(wanted)));
+    const isWanted = (row) => (only.value === "" || (only.value === "-" ? !row.isId : row.format === only.value)) && (!wanted || COLUMNS.some(([key]) => String(row[key] ?? "").toLowerCase().includes(wanted)));
     shown = all.filter(isWanted).sort(compare(sorted));
     if (isDown) shown.reverse();
     page = Math.min(page, Math.max(0, Math.ceil(shown.length / PAGE) - 1));
@@ -253,33 +210,34 @@ function columnView(all, column, at, again, name, verdict, readAs) {
   filter.addEventListener("input", filtered);
   only.addEventListener("change", filtered);
 
+  const titles = ["line", "id", "format", "time", "worker", "sequence", "note"];
+  const written = (cell) => [titles, ...shown.map((row) => COLUMNS.map(([key]) => cell(row[key], key === "text" && row.isId)))];
   const csv = () => {
-    const lines = shown.map((row) => COLUMNS.map(([key]) => csvCell(row[key], key === "text" && row.format)).join(","));
-    save(`${name.replace(/\.[a-z]+$/i, "")}-decoded.csv`, ["line,id,format,time,worker,sequence,note", ...lines, ""].join("\r\n"), "text/csv;charset=utf-8");
+    save(`${name.replace(/\.[a-z]+$/i, "")}-decoded.csv`, `${written(csvCell).map((cells) => cells.join(",")).join("\r\n")}\r\n`, "text/csv;charset=utf-8");
     say(`${counted(shown.length, "row")} saved.`);
   };
+  const tsv = () => written((...cell) => cellText(...cell).replace(/[\t\r\n]+/g, " ")).map((cells) => cells.join("\t")).join("\n");
   draw();
-  say(`${counted(found.length, "id")} of ${counted(names.length, "format")} in ${counted(all.length, "row")}.`);
-  return h(
-    "section",
-    { class: "card wide" },
-    h("h2", {}, found.length ? counted(found.length, "id") : "No id"),
-    verdict,
-    summary(all, found, names),
-    column.columns ? chooseColumn(column.columns, at, again) : null,
-    readAs,
+  say(`${counted(found.length, "id")} in ${counted(all.length, "row")}.`);
+  into.replaceChildren(
     h(
-      "p",
-      { class: "actions filters" },
-      h("label", { for: "filter" }, "Filter"),
-      filter,
-      h("label", { for: "only" }, "Format"),
-      only,
-      h("button", { type: "button", class: "main-action", onclick: csv }, "Save as CSV"),
-      copyButton(() => shown.map((row) => row.text).join("\n"), "the ids of these rows"),
+      "section",
+      { class: "card wide" },
+      h("h2", {}, found.length ? counted(found.length, "id") : "No id"),
+      h("div", { class: "verdict" }, factsOf(column)),
+      verdict.notes.length ? h("ul", { class: "plain notice" }, verdict.notes.map((note) => h("li", {}, damageOf(note)))) : null,
+      h(
+        "p",
+        { class: "actions filters" },
+        table && at !== null ? choice("column", "Column", table.columns.map((one) => [one.at, one.name, one.at === at]), (value) => again({ at: Number(value), readAs: undefined })) : null,
+        readable.length ? choice("read-as", "Read all as", [["", "what fits best", !readAs], ...readable.map((format) => [format, format, format === readAs])], (value) => again({ at, readAs: value || undefined })) : null,
+        h("span", { class: "value" }, h("label", { for: "filter" }, "Filter"), filter),
+        h("span", { class: "value" }, h("label", { for: "only" }, "Show"), only),
+      ),
+      h("p", { class: "actions" }, h("button", { type: "button", class: "main-action", onclick: csv }, "Save as CSV"), copyButton(tsv, "the table", true), copyButton(() => shown.map((row) => row.text).join("\n"), "the ids", true)),
+      h("div", { class: "scroll", role: "region", "aria-label": "The ids", tabindex: "0" }, h("table", { class: "many" }, h("caption", { class: "unseen" }, "The ids"), h("thead", {}, h("tr", {}, heads.map(([, head]) => head))), body)),
+      all.length > PAGE ? h("p", { class: "actions pager" }, before, place, after) : null,
     ),
-    h("div", { class: "scroll", role: "region", "aria-label": "The ids", tabindex: "0" }, h("table", { class: "many" }, h("caption", { class: "unseen" }, "The ids"), h("thead", {}, h("tr", {}, heads.map(([, head]) => head))), body)),
-    h("p", { class: "actions pager" }, before, place, after),
   );
 }
 
@@ -287,7 +245,7 @@ function rowView(row) {
   const id = row.format ? h("a", { href: linkOf(row.text) }, idText(row.text, 80)) : idText(row.text, 80);
   return h(
     "tr",
-    { class: row.format ? false : "none" },
+    { class: row.isId ? false : "none" },
     h("td", { class: "number" }, grouped(row.line)),
     h("th", { scope: "row" }, id),
     h("td", {}, row.format ?? "—"),
@@ -298,24 +256,23 @@ function rowView(row) {
   );
 }
 
-/** What all of them have in common. */
-function summary(all, found, names) {
-  const times = found.map((row) => row.time).filter(Boolean).sort();
-  const workers = new Set(found.map((row) => row.worker).filter((worker) => worker !== null));
-  const twice = found.length - new Set(found.map((row) => row.text)).size;
-  const shares = names.map((name) => `${grouped(found.filter((row) => row.format === name).length)} ${name}`);
-  return facts([
-    ["Formats", shares.join(", ")],
-    ["From", times[0]],
-    ["To", times.at(-1)],
-    ["Workers", workers.size ? counted(workers.size, "number") : null],
-    ["Repeated", twice ? counted(twice, "id") : "none"],
-    ["No id", counted(all.length - found.length, "row")],
-  ]);
+/** A list of choices. Choosing one reads the column again, and the focus stays on the list. */
+function choice(id, label, options, choose) {
+  const select = h("select", { id }, options.map(([value, text, selected]) => h("option", { value, selected }, text)));
+  select.addEventListener("change", async () => {
+    await choose(select.value);
+    document.getElementById(id)?.focus();
+  });
+  return h("span", { class: "value" }, h("label", { for: id }, label), select);
 }
 
-function chooseColumn(columns, at, again) {
-  const select = h("select", { id: "column" }, columns.map((name, number) => h("option", { value: String(number), selected: number === at }, name)));
-  select.addEventListener("change", () => again(Number(select.value)));
-  return h("p", { class: "actions" }, h("label", { for: "column" }, "Column"), select);
+/** A cell of a CSV file. A text that is no id and would be a formula in a spreadsheet gets a leading apostrophe. */
+function csvCell(value, isId) {
+  const text = cellText(value, isId);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function cellText(value, isId) {
+  const text = String(value ?? "");
+  return !isId && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }

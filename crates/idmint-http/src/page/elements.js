@@ -47,10 +47,11 @@ function escaped(letter) {
   return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
 }
 
-/** An id as it is written, on its own whatever it holds; a long one is cut in the middle. */
+/** An id as it is written. A long one is cut in the middle. A line may break after a separator. */
 export function idText(text, max = 200) {
   const letters = text.length > max ? `${text.slice(0, max / 2).toWellFormed()} … ${text.slice(-max / 2).toWellFormed()}` : text;
-  return h("bdi", { class: "id", dir: "ltr" }, visible(letters));
+  const parts = letters.split(/(?<=[-_.:/,])/);
+  return h("bdi", { class: "id", dir: "ltr" }, parts.map((part, at) => [at ? h("wbr") : null, visible(part)]));
 }
 
 /** Says this to a screen reader. */
@@ -58,9 +59,9 @@ export function say(text) {
   document.getElementById("status").textContent = text;
 }
 
-/** A button that copies a text. `what` is the name of the text. */
-export function copyButton(text, what) {
-  const button = h("button", { type: "button", class: "small copy" }, "Copy", h("span", { class: "unseen" }, ` ${what}`));
+/** A button that copies a text. `what` is the name of the text, and is shown if `isNamed`. */
+export function copyButton(text, what, isNamed = false) {
+  const button = h("button", { type: "button", class: isNamed ? "copy" : "small copy" }, "Copy", h("span", { class: isNamed ? false : "unseen" }, ` ${what}`));
   button.addEventListener("click", async () => {
     const isCopied = await copy(typeof text === "function" ? text() : text);
     button.firstChild.textContent = isCopied ? "Copied" : "Not copied";
@@ -96,22 +97,23 @@ export function save(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** A table with these headings and rows of cells; the first cell of a row is its heading. */
-export function table(caption, headings, rows) {
+/** A table with these headings and rows of cells. The first cell of a row is its heading. Phones show each heading in its cell, or with `isLong` a table that scrolls. */
+export function table(caption, headings, rows, isLong = false) {
+  const cell = (content, at) => (at ? h("td", { "data-heading": headings[at] }, content) : h("th", { scope: "row" }, content));
   return h(
     "div",
     { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
     h(
       "table",
-      {},
+      { class: isLong && "many" },
       h("caption", { class: "unseen" }, caption),
       h("thead", {}, h("tr", {}, headings.map((heading) => h("th", { scope: "col" }, heading)))),
-      h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell, at) => (at ? h("td", {}, cell) : h("th", { scope: "row" }, cell)))))),
+      h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map(cell)))),
     ),
   );
 }
 
-/** Names and what they are. */
+/** A list of names and values. Pairs without a value are left out. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
   return h("dl", { class: "facts" }, known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));

@@ -3,27 +3,27 @@
 import { drawing, key, keyOf } from "./drawing.js";
 import { copyButton, facts, h, idText, problem, say, table } from "./elements.js";
 import { isRanged, rangeForm } from "./range.js";
-import { formats, linkOf, mayMint } from "./service.js";
+import { formatOf, formats, linkOf, mayMint } from "./service.js";
 import { counted, grouped, width } from "./words.js";
 
 const DATABASES = { postgresql: "PostgreSQL", mysql: "MySQL", mariadb: "MariaDB", sqlserver: "SQL Server", sqlite: "SQLite" };
 
 /** Shows all formats, or one of them. */
-export async function showFormats(main, { name }) {
-  main.replaceChildren(h("h1", {}, name ?? "Formats"), h("p", { class: "note" }, "Asking which formats there are …"));
+export async function showFormats(into, { name }) {
+  into.replaceChildren(h("h1", {}, name ?? "Formats"), h("p", { class: "note" }, "Asking which formats there are …"));
   try {
-    const known = await formats();
-    if (!name) {
-      main.replaceChildren(allFormats([...known.values()]));
-      say(`${counted(known.size, "format")}.`);
-    } else if (known.has(name)) {
-      main.replaceChildren(oneFormat(known.get(name)));
-      say(known.get(name).summary);
+    if (name) {
+      const format = await formatOf(name);
+      into.replaceChildren(oneFormat(format));
+      say(format.summary);
     } else {
-      main.replaceChildren(h("h1", {}, "There is no such format"), h("p", {}, h("a", { href: "#formats" }, "All formats")));
+      const known = await formats();
+      into.replaceChildren(allFormats(known));
+      say(`${counted(known.length, "format")}.`);
     }
   } catch (error) {
-    main.replaceChildren(h("h1", {}, "Formats"), problem(error));
+    const isUnknown = error.status === 404;
+    into.replaceChildren(h("h1", {}, isUnknown ? "There is no such format" : "Formats"), isUnknown ? h("p", {}, h("a", { href: "#formats" }, "All formats")) : problem(error));
   }
 }
 

@@ -1,16 +1,15 @@
-// Which view is shown: told by what stands behind the # of the address, which no log has.
+// Shows the view that the fragment of the address names. Browsers do not send fragments, so no log has them.
 
-import { showDecode } from "./decode.js";
-import { showFormats } from "./formats.js";
-import { showMint } from "./mint.js";
-import { showNumbers } from "./numbers.js";
+import { holdText, showDecode } from "./decode.js";
+import { problem } from "./elements.js";
+import { currentEntry, onChange } from "./history.js";
 import { forgetToken, hasToken, onTokenChange } from "./service.js";
 
 const VIEWS = {
   decode: { title: "Decode", show: showDecode },
-  mint: { title: "Mint", show: showMint },
-  formats: { title: "Formats", show: showFormats },
-  numbers: { title: "Numbers", show: showNumbers },
+  mint: { title: "Mint", show: async (...wanted) => (await import("./mint.js")).showMint(...wanted) },
+  formats: { title: "Formats", show: async (...wanted) => (await import("./formats.js")).showFormats(...wanted) },
+  numbers: { title: "Numbers", show: async (...wanted) => (await import("./numbers.js")).showNumbers(...wanted) },
 };
 
 const main = document.getElementById("main");
@@ -25,7 +24,7 @@ function unescaped(text) {
 }
 
 /** `#/ID?format=…` decodes, `#mint/NAME` mints, `#formats/NAME` shows a format, `#numbers/NAME/FROM` a series. */
-function route() {
+function route({ given, file }) {
   const hash = location.hash.slice(1);
   if (hash.startsWith("/")) {
     const [text, query] = hash.slice(1).split("?");
@@ -33,30 +32,40 @@ function route() {
     return { view: "decode", text: unescaped(text), format, encoding };
   }
   const [view, name, from] = hash.split("/").map(unescaped);
-  return VIEWS[view] ? { view, name, from } : { view: "decode", text: "", isKept: view === "many" };
+  if (Object.hasOwn(VIEWS, view)) return { view, name, from };
+  return { view: "decode", text: given ?? "", file, isLost: view === "many" && given === undefined };
 }
 
 let shown = null;
 
-function show() {
-  const wanted = route();
+async function show() {
+  const entry = currentEntry();
+  const wanted = route(entry);
   const { title, show } = VIEWS[wanted.view];
-  const isOther = shown !== null && (shown.view !== wanted.view || wanted.view === "formats" || wanted.view === "numbers");
-  shown = wanted;
-  document.title = `${wanted.text ? `${wanted.text.slice(0, 40).toWellFormed()} · ` : ""}${wanted.name ?? title} · idmint`;
+  const isFirst = shown === null;
+  const isOther = shown?.view !== wanted.view;
+  shown = { view: wanted.view, key: entry.key };
+  const text = wanted.text?.trim().split("\n")[0].slice(0, 40).toWellFormed();
+  document.title = `${text ? `${text} · ` : ""}${wanted.name ?? title} · idmint`;
   for (const name of Object.keys(VIEWS)) {
     const link = document.getElementById(`to-${name}`);
     if (name === wanted.view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  show(main, wanted);
-  if (isOther) {
-    main.focus({ preventScroll: true });
-    scrollTo(0, 0);
+  holdText(wanted.view === "decode" ? wanted : null);
+  document.getElementById("view").replaceChildren(entry.element);
+  // A link that was followed is gone with its view, and the focus with it.
+  if (!isFirst && (isOther || document.activeElement === document.body)) main.focus({ preventScroll: true });
+  scrollTo(0, 0);
+  try {
+    if (entry.isNew) await show(entry.element, wanted);
+  } catch (error) {
+    entry.element.replaceChildren(problem(error));
   }
+  if (entry.y && shown.key === entry.key) scrollTo(0, entry.y);
 }
 
-addEventListener("hashchange", show);
+onChange(show);
 document.getElementById("skip").addEventListener("click", (event) => (event.preventDefault(), main.focus()));
 forget.addEventListener("click", () => {
   forgetToken();

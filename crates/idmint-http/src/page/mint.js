@@ -1,7 +1,7 @@
 // The view that mints.
 
 import { copyButton, h, idText, problem, save, say } from "./elements.js";
-import { addressOf, formats, hasToken, linkOf, mayMint, mint, mintPath } from "./service.js";
+import { addressOf, formatOf, formats, hasToken, linkOf, mayMint, mint, mintPath } from "./service.js";
 import { counted, grouped } from "./words.js";
 
 /** So many ids are minted at once here; curl gets more. */
@@ -11,17 +11,17 @@ const COUNT_MAX = 100_000;
 const SHOWN_MAX = 1000;
 
 /** Shows the form for a format. */
-export async function showMint(main, { name }) {
+export async function showMint(into, { name }) {
   if (!mayMint()) {
-    main.replaceChildren(notForThem());
+    into.replaceChildren(notForThem());
     return;
   }
-  main.replaceChildren(h("h1", {}, "Mint ids"), h("p", { class: "note" }, "Asking which formats there are …"));
+  into.replaceChildren(h("h1", {}, "Mint ids"), h("p", { class: "note" }, "Asking which formats there are …"));
   try {
-    const known = [...(await formats()).values()].filter(isMintedByCount);
-    main.replaceChildren(known.length ? mintView(known, name) : h("section", {}, h("h1", {}, "Mint ids"), h("p", {}, "This service mints no format by count.")));
+    const known = (await formats(true)).filter(isMintedByCount);
+    into.replaceChildren(known.length ? await mintView(known, name) : h("section", {}, h("h1", {}, "Mint ids"), h("p", {}, "This service mints no format by count.")));
   } catch (error) {
-    main.replaceChildren(h("h1", {}, "Mint ids"), problem(error));
+    into.replaceChildren(h("h1", {}, "Mint ids"), problem(error));
   }
 }
 
@@ -44,13 +44,14 @@ function select(id, values) {
   return h("select", { id }, values.map(([value, text]) => h("option", { value }, text)));
 }
 
-function mintView(known, name) {
+async function mintView(known, name) {
   const form = h("form", { class: "ask mint" });
   const minted = h("div", { id: "minted", class: "result" });
   const chosen = select("format", known.map((format) => [format.name, format.name]));
   chosen.value = known.some((format) => format.name === name) ? name : (known.find((format) => format.name === "snowflake") ?? known[0]).name;
   const settings = h("div", { class: "fields" });
   const curl = h("pre", { class: "command", tabindex: "0", "aria-label": "The same with curl" });
+  const button = h("button", { type: "submit", class: "main-action" }, "Mint");
   let controls = {};
 
   const order = () => {
@@ -67,8 +68,11 @@ function mintView(known, name) {
     curl.textContent = command();
     if (controls.prefix) controls.prefix.disabled = Boolean(controls.encoding.value);
   };
-  const choose = () => {
-    const format = known.find((one) => one.name === chosen.value);
+  const choose = async () => {
+    button.disabled = true;
+    const format = await formatOf(chosen.value);
+    if (format.name !== chosen.value) return;
+    button.disabled = false;
     const max = format.batch_max === null ? COUNT_MAX : Math.min(Number(format.batch_max), COUNT_MAX);
     const types = Object.keys(format.types ?? {});
     const isFree = format.types_minted?.length === 0;
@@ -87,15 +91,14 @@ function mintView(known, name) {
     );
     draw();
   };
-  form.append(h("h1", {}, "Mint ids"), field("format", "Format", chosen), settings, h("p", { class: "actions" }, h("button", { type: "submit", class: "main-action" }, "Mint")), h("div", { class: "curl" }, h("h2", {}, "The same with curl"), curl, copyButton(command, "the command")));
+  form.append(h("h1", {}, "Mint ids"), field("format", "Format", chosen), settings, h("p", { class: "actions" }, button), h("div", { class: "curl" }, h("h2", {}, "The same with curl"), curl, copyButton(command, "the command")));
   chosen.addEventListener("change", () => {
     minted.replaceChildren();
-    choose();
+    choose().catch((error) => minted.replaceChildren(problem(error)));
   });
   form.addEventListener("input", draw);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const button = form.querySelector("[type=submit]");
     button.disabled = true;
     minted.setAttribute("aria-busy", "true");
     try {
@@ -110,7 +113,7 @@ function mintView(known, name) {
       button.focus();
     }
   });
-  choose();
+  await choose();
   return h("div", {}, form, minted);
 }
 

@@ -1,25 +1,35 @@
 // The view that shows numbers without gaps, as an auditor reads them.
 
 import { facts, h, idText, problem, say, table, visible } from "./elements.js";
-import { addressOf, numbersAbove, seriesBehind } from "./service.js";
+import { addressOf, ask } from "./service.js";
 import { counted, grouped, relative } from "./words.js";
 
 /** So many numbers are shown at once. */
 const SHOWN_MAX = 100;
 
 /** Shows all series, or the numbers of one, from a number on. */
-export async function showNumbers(main, { name, from }) {
+export async function showNumbers(into, { name, from }) {
   const title = name ?? "Numbers";
-  main.replaceChildren(h("h1", {}, title), h("p", { class: "note" }, "Asking …"));
-  const wanted = location.hash;
+  into.replaceChildren(h("h1", {}, title), h("p", { class: "note" }, "Asking …"));
   let shown;
   try {
-    shown = name ? await numbersOf(name, from) : allSeries(await seriesBehind());
+    shown = name ? await numbersOf(name, from) : allSeries(await seriesAfter());
   } catch (error) {
     shown = h("div", {}, h("h1", {}, title), problem(error), name ? h("p", {}, h("a", { href: "#numbers" }, "All series")) : null);
   }
-  // Meanwhile somebody may have gone elsewhere.
-  if (location.hash === wanted) main.replaceChildren(shown);
+  into.replaceChildren(shown);
+}
+
+/** The series after this one, or the first ones. */
+async function seriesAfter(after) {
+  const answer = await ask(`numbers${after ? `?${new URLSearchParams({ after })}` : ""}`);
+  return answer.json();
+}
+
+/** The numbers of a series above this one. */
+async function numbersAbove(series, after, limit) {
+  const answer = await ask(`numbers/${encodeURIComponent(series)}?${new URLSearchParams({ after, limit })}`);
+  return answer.json();
 }
 
 function linkTo(series, from) {
@@ -27,7 +37,7 @@ function linkTo(series, from) {
 }
 
 function when(time) {
-  return h("time", { datetime: time, title: relative(Date.parse(time)) }, time);
+  return h("time", { class: "id", datetime: time, title: relative(Date.parse(time)) }, time);
 }
 
 function allSeries({ series, next }) {
@@ -37,11 +47,11 @@ function allSeries({ series, next }) {
   const more = h("button", { type: "button" }, "More series");
   const add = (found, behind) => {
     rows.push(...found.map(({ series, first, last, updated }) => [h("a", { href: linkTo(series) }, series), h("a", { href: linkTo(series, last) }, grouped(last)), grouped(first), when(updated)]));
-    list.replaceChildren(table("Series", ["Series", "Last number", "First number", "Last given (UTC)"], rows));
+    list.replaceChildren(table("Series", ["Series", "Last number", "First number", "Last given (UTC)"], rows, true));
     more.hidden = behind === null;
     more.onclick = async () => {
       try {
-        const answer = await seriesBehind(behind);
+        const answer = await seriesAfter(behind);
         add(answer.series, answer.next);
       } catch (error) {
         list.append(problem(error));
@@ -74,7 +84,7 @@ async function numbersOf(series, from = "1") {
     {},
     h("h1", {}, series),
     h("form", { class: "actions", onsubmit: go }, h("label", { for: "from" }, "From number"), field, h("button", { type: "submit" }, "Show"), next === null ? null : h("a", { class: "button", href: linkTo(series, BigInt(next) + 1n) }, "Later numbers"), h("a", { href: "#numbers" }, "All series")),
-    numbers.length ? table(`Numbers of ${series}`, ["Number", "Written as", "Given (UTC)", "To", "Void"], numbers.map(row)) : h("p", {}, `No number from ${grouped(first)} on was given.`),
+    numbers.length ? table(`Numbers of ${series}`, ["Number", "Written as", "Given (UTC)", "To", "Void"], numbers.map(row), true) : h("p", {}, `No number from ${grouped(first)} on was given.`),
   );
 }
 

@@ -1,7 +1,7 @@
 // The least and the greatest id of a span of time, for `BETWEEN`.
 
 import { copyButton, h, idText, problem, say, table } from "./elements.js";
-import { range } from "./service.js";
+import { ask } from "./service.js";
 
 const SPANS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
@@ -13,6 +13,12 @@ export function isRanged(format) {
 /** An instant as the service reads it. */
 function written(ms) {
   return new Date(ms).toISOString().replace(/\.000Z$/, "Z");
+}
+
+/** The least and the greatest id of a span. */
+async function range(format, from, to) {
+  const answer = await ask(`formats/${encodeURIComponent(format)}/range?${new URLSearchParams({ from, to })}`);
+  return answer.json();
 }
 
 async function show(into, format, from, to, what) {

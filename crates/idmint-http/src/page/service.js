@@ -6,9 +6,9 @@ const BASE = new URL("./", location.href.split("#")[0]);
 const TRIES = 6;
 
 let token = "";
-let formatList = null;
 let isMintRefused = false;
 const watchers = [];
+const answers = new Map();
 
 /** A refusal, in the words of the service. */
 class Refusal extends Error {
@@ -49,7 +49,7 @@ export function onTokenChange(watcher) {
 
 function setToken(value) {
   token = value;
-  formatList = null;
+  answers.clear();
   isMintRefused = false;
   for (const watcher of watchers) watcher();
 }
@@ -116,52 +116,51 @@ function askForToken(why = "This service asks callers for a token.") {
   return asking;
 }
 
-/** Every format of this service, by name. */
-export function formats() {
-  formatList ??= ask("formats")
-    .then((answer) => answer.json())
-    .then(({ formats }) => new Map(formats.map((format) => [format.name, format])))
-    .catch((error) => {
-      formatList = null;
-      throw error;
-    });
-  return formatList;
+/** The answer of a path that stays the same while the service runs. It is asked for once. */
+function once(path) {
+  if (!answers.has(path)) {
+    const answer = ask(path).then((answer) => answer.json());
+    answers.set(path, answer);
+    answer.catch(() => answers.delete(path));
+  }
+  return answers.get(path);
 }
 
-/** What each of these texts can be, in their order. */
-export async function decode(texts, { detail = "brief", isLenient = true, format, encoding, signal } = {}) {
-  const query = new URLSearchParams({ detail });
-  if (isLenient) query.set("lenient", "true");
-  if (format) query.set("format", format);
-  if (encoding) query.set("encoding", encoding);
+/** Every format of this service: with `isBrief` its name, summary, rule and example. */
+export async function formats(isBrief = false) {
+  return (await once(isBrief ? "formats?detail=brief" : "formats")).formats;
+}
+
+/** The description of one format. */
+export function formatOf(name) {
+  return once(`formats/${encodeURIComponent(name)}`);
+}
+
+async function postTexts(path, query, texts, accept) {
+  const known = Object.entries(query).filter(([, value]) => value);
   const body = JSON.stringify(texts.map((text) => text.toWellFormed()));
-  const answer = await askPatiently(`decode?${query}`, { method: "POST", type: "application/json", body, signal });
+  return askPatiently(`${path}?${new URLSearchParams(known)}`, { method: "POST", type: "application/json", body, accept });
+}
+
+/** The readings of each text, in their order. */
+export async function decode(texts, { detail = "brief", isLenient = true, format, encoding } = {}) {
+  const answer = await postTexts("decode", { detail, lenient: isLenient, format, encoding }, texts);
   return answer.json();
 }
 
-/** The verdict on all of these together. */
-export async function inspect(texts, { signal } = {}) {
-  const body = JSON.stringify(texts.map((text) => text.toWellFormed()));
-  const answer = await askPatiently("inspect?lenient=true", { method: "POST", type: "application/json", body, signal });
-  return answer.json();
-}
+/** The number of rows that are parsed before the page may draw and listen. */
+const ROWS_AT_ONCE = 500;
 
-/** The least and the greatest id of a span. */
-export async function range(format, from, to) {
-  const answer = await ask(`formats/${encodeURIComponent(format)}/range?${new URLSearchParams({ from, to })}`);
-  return answer.json();
-}
-
-/** Series of numbers without gaps, those behind one. */
-export async function seriesBehind(after) {
-  const answer = await ask(`numbers${after ? `?${new URLSearchParams({ after })}` : ""}`);
-  return answer.json();
-}
-
-/** The numbers of a series, those above one. */
-export async function numbersAbove(series, after, limit) {
-  const answer = await ask(`numbers/${encodeURIComponent(series)}?${new URLSearchParams({ after, limit })}`);
-  return answer.json();
+/** The verdict on a column, and the reading of each row. */
+export async function decodeColumn(texts, format) {
+  const answer = await postTexts("decode", { column: true, lenient: true, format }, texts, "application/x-ndjson");
+  const [verdict, ...lines] = (await answer.text()).trimEnd().split("\n");
+  const rows = [];
+  for (const line of lines) {
+    rows.push(JSON.parse(line));
+    if (rows.length % ROWS_AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  return { verdict: JSON.parse(verdict).column, rows };
 }
 
 /** The request that mints these: its path and query. */

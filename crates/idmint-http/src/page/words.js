@@ -17,7 +17,7 @@ export function relative(ms, now = Date.now()) {
   return Math.abs(away) < 1000 ? "now" : RELATIVE.format(Math.trunc(away / len), unit);
 }
 
-/** The instant by the clock of this browser, with its zone. */
+/** The instant in the time zone of this browser. */
 export function local(ms) {
   const options = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
   return new Intl.DateTimeFormat("en-GB", options).format(ms);
@@ -33,43 +33,25 @@ export function counted(count, one, many = `${one}s`) {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
+/** The text with a capital first letter. */
+export function capital(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}
+
 function hex(number) {
   return `0x${BigInt(number).toString(16)}`;
 }
 
-const REASONS = {
-  wrong_length: "it has another length",
-  bad_alphabet: "it has letters that are not in the alphabet",
-  non_canonical: "it would be written in another way",
-  out_of_range: "it is greater than any",
-  before_epoch: "its time is before the first",
-  overflow: "it is greater than any",
-  checksum_mismatch: "its checksum does not hold",
-  wrong_check: "its check letters do not hold",
-  bad_prefix: "it begins with another prefix",
-  bad_grouping: "its groups are of other lengths",
-  not_single_number: "it holds other than one number",
-  bad_domain: "its domain is another",
-  unassigned_qualifier: "its type is not one that is known",
-  bad_version: "its version is another",
+const REMEDIES = {
+  "digits-lost": "Copy the id again from where it is stored as a text or as a 64-bit number.",
+  spreadsheet: "Format the column as text, and import the ids again.",
+  "byte-order": "Read that id instead, and convert such UUIDs where they leave the database.",
+  sign: "Store it in an unsigned column, or add 2⁶⁴ to negative numbers.",
 };
 
-export function reason(word) {
-  return REASONS[word] ?? word.replaceAll("_", " ");
-}
-
-/** The evidence of a reading in a sentence. */
-export function evidence({ evidence, evidence_bits: bits, plausible }) {
-  const size = Math.abs(bits);
-  const times = size > 30 ? "more than a billion" : `about ${grouped(Number((2 ** size).toPrecision(2)))}`;
-  const than =
-    size < 1
-      ? "about as likely an id of this format as a text by chance"
-      : bits > 0
-        ? `${times} times likelier an id of this format than a text by chance`
-        : `${times} times likelier a text by chance than an id of this format, if nothing else is known`;
-  const doubt = plausible === false ? " Its time is too far in the future to be true." : "";
-  return `${evidence[0].toUpperCase()}${evidence.slice(1)} evidence, ${bits} bits: it is ${than}.${doubt}`;
+/** A note about damage in sentences, with what helps. */
+export function damageOf({ kind, detail }) {
+  return `${capital(detail)}. ${REMEDIES[kind] ?? ""}`;
 }
 
 /** How wide a field is. */

@@ -1,0 +1,111 @@
+// Splits texts into what may be ids: lines, cells of a table, words of a log line or of JSON.
+// Every function here takes time linear in the length of the text.
+
+/** The lines of a text. An empty last line does not count. */
+export function linesOf(text) {
+  const lines = text.split(/\r\n|\n|\r/);
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+/** The rows of a text, with their line numbers, and `table` if the text is one: the names and the rows of its columns. */
+export function split(text) {
+  const lines = linesOf(text);
+  const rows = lines.flatMap((line, at) => (line.trim() ? [{ line: at + 1, text: line.trim() }] : []));
+  const separator = rows.length > 1 ? separatorOf(rows) : null;
+  return { rows, table: separator && tableOf(text, separator) };
+}
+
+const BETWEEN_WORDS = /[\s"'\x60,;|()[\]{}<>\\]+/;
+const INSIDE_WORDS = /[=:/?&#.!]+/;
+const PUNCTUATION = new Set(".!?=:");
+const LEN_MIN = 6;
+const LEN_MAX = 128;
+
+/** The words of a text that may be ids, such as `1I9ZC1000` in `order=1I9ZC1000`. */
+export function wordsOf(text) {
+  return text.split(BETWEEN_WORDS).flatMap((word) => {
+    const whole = trimmed(word);
+    const parts = word.split(INSIDE_WORDS).filter((part) => part !== whole);
+    return [whole, ...parts].filter(isCandidate);
+  });
+}
+
+/** The word without punctuation around it. A loop, because a regular expression needs quadratic time for many dots. */
+function trimmed(word) {
+  let [from, to] = [0, word.length];
+  while (from < to && PUNCTUATION.has(word[from])) from += 1;
+  while (to > from && PUNCTUATION.has(word[to - 1])) to -= 1;
+  return word.slice(from, to);
+}
+
+/** `false` for everyday words, days, times of day, addresses and short numbers. */
+function isCandidate(text) {
+  if (text.length < LEN_MIN || text.length > LEN_MAX) return false;
+  if (!/\d/.test(text) && text.length < 16) return false;
+  return !/^(\d{4}-\d\d-\d\d.*|\d\d:\d\d.*|[\d.]+\.[\d.]+\S*|\/.*|https?:.*|\S*@\S*)$/.test(text);
+}
+
+const SEPARATORS = ["\t", ";", "|", ",", "~", "^", "\u0001"];
+
+/** The rows that show which separator a table has. */
+const SAMPLE = 50;
+
+/** The separator that divides most rows into as many cells as the first row. JSON is no table. */
+function separatorOf(rows) {
+  if (/^[[{]/.test(rows[0].text)) return null;
+  const sample = rows.slice(0, SAMPLE).map((row) => row.text).join("\n");
+  return SEPARATORS.filter((separator) => rows[0].text.includes(separator)).find((separator) => {
+    const counts = cellsOf(sample, separator).map((row) => row.cells.length);
+    return counts[0] > 1 && counts.filter((count) => count === counts[0]).length >= counts.length * 0.8;
+  }) ?? null;
+}
+
+/** A table has at most this number of columns. */
+const COLUMNS_MAX = 500;
+
+/** The table with its names, or `null` if only one column has text, as in a list with a comma after each id. */
+function tableOf(text, separator) {
+  const rows = cellsOf(text, separator).filter((row) => row.cells.some((cell) => cell.trim()));
+  const [head, ...body] = rows;
+  const isHead = body.length > 0 && head.cells.every((cell) => !/\d{3}/.test(cell));
+  const filled = new Set();
+  for (const { cells } of rows) cells.forEach((cell, at) => cell.trim() && filled.add(at));
+  if (filled.size < 2 || filled.size > COLUMNS_MAX) return null;
+  const columns = [...filled].sort((a, b) => a - b).map((at) => ({ at, name: (isHead && head.cells[at]?.trim()) || `column ${at + 1}` }));
+  return { columns, rows: isHead ? body : rows };
+}
+
+/** The rows of a CSV file. Quotes hold separators and newlines, and two quotes are one. */
+function cellsOf(text, separator) {
+  const rows = [];
+  let [row, cell, isBlank, isQuoted, line, begun] = [[], "", true, false, 1, 1];
+  const endCell = () => {
+    row.push(cell);
+    [cell, isBlank] = ["", true];
+  };
+  const endRow = () => {
+    endCell();
+    rows.push({ line: begun, cells: row });
+    row = [];
+  };
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text[at];
+    if (letter === "\n") line += 1;
+    if (isQuoted) {
+      if (letter !== '"') cell += letter;
+      else if (text[at + 1] === '"') (cell += letter), (at += 1);
+      else isQuoted = false;
+    } else if (letter === '"' && isBlank) [cell, isBlank, isQuoted] = ["", false, true];
+    else if (letter === separator) endCell();
+    else if (letter === "\n") {
+      endRow();
+      begun = line;
+    } else if (letter !== "\r") {
+      cell += letter;
+      isBlank &&= letter === " ";
+    }
+  }
+  if (cell || row.length) endRow();
+  return rows;
+}

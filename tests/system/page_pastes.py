@@ -1,0 +1,69 @@
+"""What people paste, and the card or table that the page must show: (kind, text, heading, further texts)."""
+
+import random
+
+SNOWFLAKE = "1573542478315782144"
+NEXT = "1573542478315782145"
+PAYMENT = "1I9ZC1000"
+UUID4 = "3b241101-e2bb-4255-8caf-4136c566a962"
+UUID7 = "0190163d-8694-739b-aea5-966c26f8ad90"
+ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+OBJECT_ID = "507f1f77bcf86cd799439011"
+TYPEID = "user_01h455vb4pex5vsknk084sn02q"
+DISCORD = "175928847299117063"
+UUIDS = [UUID4, "f81d4fae-7dec-41d0-8765-00a0c91e6bf6", "9b2e7c60-1f4a-4d83-a6b5-0c3f8e92d174", "c5d1a08e-63b7-4f29-91ea-7b40d2f6c853"]
+CHANCE = random.Random(1)
+ULIDS = ["01ARZ3" + "".join(CHANCE.choices("0123456789ABCDEFGHJKMNPQRSTVWXYZ", k=20)) for _ in range(20)]
+ULIDS.sort()
+ULIDS[3], ULIDS[4] = ULIDS[4], ULIDS[3]
+ONE = "The only id in"
+
+PASTES = [
+    ("an id", SNOWFLAKE, "snowflake", ["2026-11-21 03:36:01.836 UTC", "Ambiguous"]),
+    ("an id", DISCORD, "snowflake", ["2016-04-30 11:18:25.796 UTC", "twitter"]),
+    ("an id", PAYMENT, "payment", ["2026-11-21 03:36:01 UTC", "No other format reads it"]),
+    ("an id", UUID7, "uuid7", ["2024-06-14 10:14:09.300 UTC", "Strong evidence"]),
+    ("an id", UUID4, "uuid4", ["It carries no time", "Strong evidence"]),
+    ("an id", ULID, "ulid", ["2016-07-30 23:54:10.259 UTC", "Good evidence"]),
+    ("an id", OBJECT_ID, "objectid", ["2012-10-17 21:13:27 UTC"]),
+    ("an id", TYPEID, "typeid", []),
+    ("an id with blanks around it", f"  \t{UUID7} \n", "uuid7", []),
+    ("a quoted id", f'"{ULID}"', "ulid", ["Not as written"]),
+    ("a quoted id", f"'{SNOWFLAKE}',", "snowflake", ["Not as written"]),
+    ("a constructor", f'ObjectId("{OBJECT_ID}")', "objectid", []),
+    ("a constructor", f"UUID('{UUID4}')", "uuid4", []),
+    ("a constructor", f'{{"$oid": "{OBJECT_ID}"}}', "objectid", []),
+    ("a URN", f"urn:uuid:{UUID7}", "uuid7", []),
+    ("braces", "{" + UUID4.upper() + "}", "uuid4", []),
+    ("hexadecimal digits", "0x15d6588c0b000000", "snowflake", []),
+    ("the wrong case", PAYMENT.lower(), "payment", ["Not as written"]),
+    ("JSON in a line", f'{{"id": "{SNOWFLAKE}", "name": "anna", "age": 31}}', "snowflake", [ONE]),
+    ("JSON in a line", f'{{"id":{SNOWFLAKE},"parent":{NEXT}}}', "2 ids", []),
+    ("JSON in a line", f'["{ULID}","{UUID7}"]', "2 ids", ["ulid", "uuid7"]),
+    ("JSON in many lines", f'{{\n  "_id": {{\n    "$oid": "{OBJECT_ID}"\n  }},\n  "total": 12.5\n}}', "objectid", [ONE]),
+    ("JSON in many lines", f'[\n  {{"id": "{SNOWFLAKE}", "n": 1}},\n  {{"id": "{NEXT}", "n": 2}}\n]', "2 ids", []),
+    ("JSON lines", f'{{"id":"{UUID7}","a":1}}\n{{"id":"{UUID7[:-1]}1","a":2}}\n', "2 ids", ["uuid7"]),
+    ("JSON in a string", f'"{{\\"id\\":\\"{UUID7}\\"}}"', "uuid7", [ONE]),
+    ("ids with a comma between them", f"{SNOWFLAKE},{NEXT}", "2 ids", ["snowflake"]),
+    ("ids with a comma between them", f"{ULID}, {UUID7}; {PAYMENT}", "3 ids", []),
+    ("a name and an id", f"order_id={PAYMENT}", "payment", [ONE]),
+    ("a name and an id", f"userId: {UUID4}", "uuid4", [ONE]),
+    ("a URL", f"https://example.com/orders/{PAYMENT}?tab=items#top", "payment", [ONE]),
+    ("a URL", f"https://cdn.example.com/img/{SNOWFLAKE}.png", "snowflake", [ONE]),
+    ("a log line", f"2026-11-21T03:36:01.123Z INFO [http-3] order={PAYMENT} user=anna 200 12.5ms", "payment", [ONE]),
+    ("a log line", f'10.0.0.7 - - [21/Nov/2026:03:36:01 +0000] "GET /users/{UUID7} HTTP/1.1" 200 512', "uuid7", [ONE]),
+    ("log lines", f"2026-11-21 03:36:01,123 INFO order={PAYMENT} ok\n2026-11-21 03:36:02,007 WARN order=1I9ZC2000 slow\n2026-11-21 03:36:03,911 INFO nothing", "2 ids", ["payment"]),
+    ("a column", "\n".join([*UUIDS, UUIDS[0]]), "5 ids", ["uuid4 (uuid), certain", "Duplicates\n1 row", "Not ids of uuid4\nnone"]),
+    ("a column with a line that is none", "\n".join([*ULIDS, "n/a"]), "20 ids", ["ulid (crockford), certain", "1 row: line 21", "Out of order\n1 row"]),
+    ("CSV with commas", f'id,name\n{SNOWFLAKE},"Smith, Anna"\n{NEXT},Bob\n', "2 ids", ["Column", "snowflake"]),
+    ("CSV with semicolons", f"name;id\nAnna;{ULID}\nBob;{ULID[:-1]}W\n", "2 ids", ["Column", "ulid"]),
+    ("tabs from a spreadsheet", f"id\tname\n{UUID7}\tAnna\n{UUID7[:-1]}1\tBob", "2 ids", ["Column", "uuid7"]),
+    ("a table of psql", f"  id   | name\n-------+------\n {PAYMENT} | Anna\n 1I9ZC2000 | Bob\n(2 rows)\n", "2 ids", ["payment"]),
+    ("SQL", f"SELECT * FROM t WHERE id IN ('{UUID4}',\n  '{UUID7}');", "2 ids", ["uuid4", "uuid7"]),
+    ("a list with commas", f"{SNOWFLAKE},\n{NEXT},\n1573542478315782146", "3 ids", []),
+    ("an email", f"Hello,\n\nmy order is {PAYMENT}. It has not come yet!\n\nAnna", "payment", [ONE]),
+    ("a rounded number", "1573542478315782100", "snowflake", ["Damaged?", "Copy the id again"]),
+    ("a spreadsheet's number", "1.57354E+18", "No id", ["Damaged?", "as text"]),
+    ("a word", "hello-world-1", "No id of a format", []),
+    ("a phone number", "+49 30 901820", "No id of a format", []),
+]
