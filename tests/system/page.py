@@ -228,7 +228,11 @@ def by_mouse(browser, url):
         expect(page.locator("#status")).to_have_text("Copied the link to this id")
         assert visit.copied() == f"{url}#/{SNOWFLAKE}"
 
-        # Another reading of it, and back.
+        # Another reading of it, and back. Readings that are a thousand times less likely are folded.
+        expect(page.get_by_role("region", name="Other readings").locator("tbody tr")).to_have_count(1)
+        expect(page.get_by_text("mastodon").first).to_be_hidden()
+        page.get_by_text("a thousand times less likely").click()
+        expect(page.get_by_role("region", name="Unlikely readings")).to_contain_text("mastodon")
         page.get_by_role("region", name="Other readings").get_by_role("link", name="twitter").click()
         heading(page, "twitter")
         page.go_back()
@@ -465,6 +469,9 @@ def columns(browser, url):
         page = visit.open()
         visit.paste("\n".join(str(uuid.uuid4()) for _ in range(200)))
         expect(page.locator(".verdict")).to_contain_text("uuid4 (uuid), certain")
+        page.get_by_label("Read all as").select_option("uuid4")
+        expect(page.locator(".verdict")).to_contain_text("uuid4 (uuid), as you chose")
+        expect(page.get_by_label("Read all as")).to_be_focused()
 
         # A CSV file: the column that has the ids is found, and another can be chosen.
         with tempfile.TemporaryDirectory() as folder:
@@ -522,6 +529,11 @@ def columns(browser, url):
         assert page.locator("table.many img, table.many script").count() == 0
         saved = visit.saved(lambda: page.get_by_role("button", name="Save as CSV").click())
         assert "\"'=HYPERLINK(\"\"https://example.com\"\")\"" in saved, saved
+        page.get_by_role("button", name="Copy the table").click()
+        expect(page.locator("#status")).to_have_text("Copied the table")
+        copied = [line.split("\t") for line in visit.copied().splitlines()]
+        assert copied[0] == ["line", "id", "format", "time", "worker", "sequence", "note"] and all(len(cells) == 7 for cells in copied), copied
+        assert "'=HYPERLINK(\"https://example.com\")" in [cells[1] for cells in copied], copied
 
         # Half a character, and far too much.
         page = visit.open()
