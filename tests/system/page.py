@@ -644,6 +644,13 @@ def history(browser, url):
         page.reload()
         heading(page, "180 ids")
         assert len(page.locator("#text").input_value().split()) == 180
+        # Both entries have the same address.
+        visit.paste("\n".join(ids * 4))
+        heading(page, "240 ids")
+        page.go_back()
+        heading(page, "180 ids")
+        page.go_forward()
+        heading(page, "240 ids")
 
         # Minted ids are there after a look at one of them. A view keeps its place.
         page = visit.open("#mint/flax")

@@ -22,7 +22,8 @@ let changed = () => {};
 export function onChange(show) {
   changed = show;
   history.scrollRestoration = "manual";
-  addEventListener("hashchange", show);
+  // Two long texts have the same fragment, so `hashchange` does not see every change.
+  addEventListener("popstate", show);
   addEventListener("scrollend", () => history.replaceState({ ...history.state, y: scrollY }, ""));
 }
 

@@ -70,6 +70,7 @@ async function mintView(known, name) {
   };
   const choose = async () => {
     button.disabled = true;
+    settings.replaceChildren();
     const format = await formatOf(chosen.value);
     if (format.name !== chosen.value) return;
     button.disabled = false;
