@@ -1,4 +1,4 @@
-// Elements made of data. Whatever comes from outside becomes text, never markup.
+// Elements made of data. Data becomes text, never markup.
 
 import { relative } from "./words.js";
 
@@ -19,14 +19,14 @@ export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** The same of SVG. */
+/** An element of SVG with these attributes and children. */
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/u;
 
-/** The text with what one cannot see written out: `\u202e`. Such characters could make it look like another. */
+/** The text with invisible characters written out, such as `\u202e`. They could make one text look like another. */
 export function visible(text) {
   const parts = [];
   let plain = "";
@@ -76,7 +76,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Without TLS a browser keeps its clipboard to itself, and copies only what is selected.
+    // Without TLS a browser offers no clipboard, and copies only selected text.
   }
   const area = h("textarea", { class: "unseen", "aria-hidden": "true", tabindex: "-1" });
   area.value = text;
@@ -119,7 +119,7 @@ export function facts(pairs) {
   return h("dl", { class: "facts" }, known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** What went wrong, for people. */
+/** A box that explains an error. */
 export function problem(error) {
   const box = h("div", { class: "problem" }, h("p", {}, h("strong", {}, error.title ?? "This did not work")));
   if (error.detail ?? error.message) box.append(h("p", {}, visible(error.detail ?? error.message)));

@@ -2,7 +2,7 @@
 
 const BASE = new URL("./", location.href.split("#")[0]);
 
-/** Tries again when the service is busy: so many times, and then says so. */
+/** The number of attempts while the service is busy. */
 const TRIES = 6;
 
 let token = "";
@@ -54,7 +54,7 @@ function setToken(value) {
   for (const watcher of watchers) watcher();
 }
 
-/** Asks, and asks for a token first where one is needed. */
+/** Sends a request. Asks the user for a token if the service wants one. */
 export async function ask(path, { method = "GET", accept = "application/json", type, body, signal } = {}) {
   const begun = performance.now();
   for (let shown = token; ; shown = token) {
@@ -76,7 +76,7 @@ export async function ask(path, { method = "GET", accept = "application/json", t
   }
 }
 
-/** The same while the service is busy. */
+/** Sends a request again while the service is busy. */
 async function askPatiently(path, options) {
   for (let left = TRIES; ; left -= 1) {
     try {
@@ -170,7 +170,7 @@ export function mintPath({ format, ...query }) {
   return `ids/${encodeURIComponent(format)}${text && `?${text}`}`;
 }
 
-/** Whether minting was not refused to this caller yet. */
+/** `true` until a mint is refused to this caller. */
 export function mayMint() {
   return !isMintRefused;
 }
