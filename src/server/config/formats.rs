@@ -13,6 +13,7 @@ use idmint_core::id::is_type;
 use idmint_records::conjunction::{NoteForm, ObjectRules, PairOrder};
 use idmint_records::ledger::{
     NumberBounds, NumberCheck, NumberKind, NumberRule, NumberRules, NumberTemplate, SeriesPattern,
+    Years,
 };
 
 /// The section `formats`: the list `enabled`, and one table per format.
@@ -324,6 +325,16 @@ pub struct SeriesConfig {
     /// The check characters at the end of a number. Default: none.
     #[serde(deserialize_with = "check")]
     pub check: Option<NumberCheck>,
+    /// The earlier values of `text`, whose texts are still decoded. Default: none.
+    #[serde(deserialize_with = "templates")]
+    pub former: Vec<NumberTemplate>,
+    /// The first and the last year that the part `year` of a name can have, at most 100 years. The
+    /// placeholder `{year:last2}` needs it. Default: all years.
+    #[serde(deserialize_with = "years")]
+    pub years: Option<Years>,
+    /// The periods whose series give numbers. The period is the part `year` of the name, or the
+    /// part `period`, or what stands for the star. Default: all periods.
+    pub periods: Option<Vec<String>>,
 }
 
 impl NumbersConfig {
@@ -341,6 +352,9 @@ impl NumbersConfig {
                 start,
                 max,
                 check,
+                former,
+                years,
+                periods,
             } = config;
             let refuse =
                 |key: &str, problem: &str| (format!("numbers.{name}{key}"), problem.to_owned());
@@ -367,10 +381,12 @@ impl NumbersConfig {
                     ));
                 }
                 NumberKindName::Gapless => NumberKind::Gapless,
-                NumberKindName::Blocks if text.is_some() || check.is_some() => {
+                NumberKindName::Blocks
+                    if text.is_some() || check.is_some() || !former.is_empty() =>
+                {
                     return Err(refuse(
                         ".kind",
-                        "is blocks, which has no texts: leave out text and check",
+                        "is blocks, which has no texts: leave out text, former and check",
                     ));
                 }
                 NumberKindName::Blocks => {
@@ -384,12 +400,18 @@ impl NumbersConfig {
                 pattern,
                 kind,
                 template,
+                former: former.clone(),
                 check: *check,
                 bounds,
+                years: *years,
+                periods: periods.clone(),
             })
         };
         let rules = NumberRules::new(self.0.iter().map(rule).collect::<Result<_, _>>()?);
-        rules.map_err(|error| (format!("numbers.{}.pattern", error.rule), error.to_string()))
+        rules.map_err(|error| {
+            let key = format!("numbers.{}.{}", error.rule, error.key);
+            (key, error.to_string())
+        })
     }
 }
 
@@ -400,11 +422,29 @@ fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesPa
 fn template<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<NumberTemplate>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let template = NumberTemplate::from_text(&text);
-    template
+    String::deserialize(deserializer)
+        .and_then(|text| template_from(&text))
         .map(Some)
-        .map_err(|error| de::Error::custom(format_args!("{text:?} {error}")))
+}
+
+fn templates<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NumberTemplate>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| template_from(text)).collect()
+}
+
+fn template_from<E: de::Error>(text: &str) -> Result<NumberTemplate, E> {
+    let template = NumberTemplate::from_text(text);
+    template.map_err(|error| E::custom(format_args!("{text:?} {error}")))
+}
+
+fn years<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Years>, D::Error> {
+    let [first, last] = <[u16; 2]>::deserialize(deserializer)?;
+    let years = Years::new(first, last).ok_or_else(|| {
+        de::Error::custom(format_args!(
+            "[{first}, {last}] must be the first and the last of 1 to 100 years up to 9999, such as [2000, 2099]"
+        ))
+    });
+    years.map(Some)
 }
 
 fn check<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NumberCheck>, D::Error> {

@@ -150,6 +150,9 @@ impl From<RecordError> for Problem {
                     .reason("first")
                     .limit(least.to_string())
             }
+            RecordError::Number(NumberRefusal::NotAdmitted(_)) => {
+                of(Slug::InvalidParameter).reason("series")
+            }
             RecordError::Number(NumberRefusal::SeriesEnded { max, .. }) => {
                 of(Slug::SeriesEnded).reason("count").limit(max.to_string())
             }

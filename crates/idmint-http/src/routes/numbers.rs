@@ -22,7 +22,7 @@ use idmint_records::ledger::{
     ResumeRequest, SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
 use idmint_service::{PAGE_LEN, Service};
-use idmint_storage::{NumberRecord, Numbered, SeriesSummary};
+use idmint_storage::{NumberRecord, Numbered, RecordError, SeriesSummary};
 use idmint_wire::{
     BlockAnswer, NumberAnswer, NumberInfo, NumberList, ResumeAnswer, SeriesInfo, SeriesList,
     SkippedNumbers, VoidAnswer, VoidBody, VoidInfo,
@@ -93,12 +93,14 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
         let detail = "a request for numbers must have no body; set the count with ?count=";
         return Err(Problem::new(Slug::MalformedRequest, detail).reason("body"));
     }
+    let admitted = service.number_rules().admit(&series);
     let key = match (service.number_rules().kind(&series), key) {
         (NumberKind::Gapless, key) => key.ok_or_else(|| key_required("a number"))?,
         (NumberKind::Blocks { .. }, key) if first.is_some() => {
             key.ok_or_else(|| key_required("a first number"))?
         }
         (NumberKind::Blocks { reserve }, None) => {
+            admitted.map_err(|refusal| RecordError::Number(refusal.into()))?;
             return give_block(service, &parts, series, count, reserve).await;
         }
         (NumberKind::Blocks { .. }, Some(_)) => {
@@ -111,6 +113,7 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     };
     let bounds = service.number_rules().bounds(&series);
     let request = NumberRequest::new(series, count, bounds, key, caller_of(&parts));
+    let request = request.if_admitted(admitted);
     let request = match first {
         Some(first) => request.beginning_with(first),
         None => request,

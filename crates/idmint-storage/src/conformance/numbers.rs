@@ -328,12 +328,8 @@ pub fn two_series_may_write_equal_texts_only_if_they_have_numbers_already(
     records: &dyn RecordStore,
 ) {
     let rule = |name: &str, pattern: &str, text: &str| NumberRule {
-        name: name.to_owned(),
-        pattern: SeriesPattern::from_text(pattern).expect("a pattern"),
-        kind: NumberKind::Gapless,
         template: NumberTemplate::from_text(text).expect("a template"),
-        check: None,
-        bounds: NumberBounds::default(),
+        ..NumberRule::new(name, SeriesPattern::from_text(pattern).expect("a pattern"))
     };
     let rules = NumberRules::new(vec![
         rule("old", "old-*", "{n}-OLD"),

@@ -12,7 +12,7 @@ use idmint_core::id::mod_97_check;
 /// assert_eq!(NumberCheck::Mod97.of("539007547034RF"), "18");
 /// assert_eq!(NumberCheck::Luhn.of("US037833100"), "5");
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NumberCheck {
     /// One digit by Luhn's method (ISO/IEC 7812-1, annex B), with letters as in ISO 6166. It
     /// detects every wrong digit and nearly all swaps of adjacent digits.
@@ -55,6 +55,52 @@ impl NumberCheck {
     }
 }
 
+/// The computation of check characters, one character of the text after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum CheckRun {
+    /// The sum of the digits by Luhn's method, and `true` if the next digit counts double. Every
+    /// second digit counts double, and the last one does.
+    Luhn { sum: u32, is_doubled: bool },
+    /// The remainder of the digits so far.
+    Mod97(u128),
+}
+
+impl CheckRun {
+    /// Returns the beginnings of a computation. Luhn's method has two, because the number of digits
+    /// is not known yet.
+    pub(super) fn beginnings(check: NumberCheck) -> Vec<CheckRun> {
+        let luhn = |is_doubled| CheckRun::Luhn { sum: 0, is_doubled };
+        match check {
+            NumberCheck::Luhn => [false, true].map(luhn).to_vec(),
+            NumberCheck::Mod97 => vec![CheckRun::Mod97(0)],
+        }
+    }
+
+    /// Returns the computation after one more character of the text.
+    pub(super) fn after(self, letter: char) -> CheckRun {
+        let mut text = [0; 4];
+        digits(letter.encode_utf8(&mut text)).fold(self, |run, digit| match run {
+            CheckRun::Luhn { sum, is_doubled } => CheckRun::Luhn {
+                sum: (sum + if is_doubled { doubled(digit) } else { digit }) % 10,
+                is_doubled: !is_doubled,
+            },
+            CheckRun::Mod97(value) => CheckRun::Mod97((value * 10 + u128::from(digit)) % 97),
+        })
+    }
+
+    /// Returns `true` if the check character at this position is `letter`.
+    pub(super) fn has(self, position: usize, letter: char) -> bool {
+        let check = match self {
+            CheckRun::Luhn {
+                is_doubled: true, ..
+            } => return false,
+            CheckRun::Luhn { sum, .. } => ((10 - sum) % 10).to_string(),
+            CheckRun::Mod97(value) => format!("{:02}", mod_97_check(value, 10)),
+        };
+        check.chars().nth(position) == Some(letter)
+    }
+}
+
 /// Returns the digits of a text for the computation. A letter gives the two digits of its number,
 /// such as 1 and 0 for `A`.
 fn digits(text: &str) -> impl Iterator<Item = u32> + '_ {
@@ -66,19 +112,18 @@ fn digits(text: &str) -> impl Iterator<Item = u32> + '_ {
 
 fn luhn(text: &str) -> u32 {
     let digits: Vec<u32> = digits(text).collect();
-    let weighed = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(place, digit)| match place % 2 {
-            0 if *digit > 4 => 2 * digit - 9,
-            0 => 2 * digit,
-            _ => *digit,
-        });
-    let sum: u32 = weighed
-        .map(|digit| digit % 10)
-        .fold(0, |sum, digit| (sum + digit) % 10);
+    let places = digits.iter().rev().enumerate();
+    let weighed = places.map(|(place, digit)| match place % 2 {
+        0 => doubled(*digit),
+        _ => *digit,
+    });
+    let sum: u32 = weighed.fold(0, |sum, digit| (sum + digit) % 10);
     (10 - sum) % 10
+}
+
+/// Returns the sum of the digits of twice a digit.
+fn doubled(digit: u32) -> u32 {
+    if digit > 4 { 2 * digit - 9 } else { 2 * digit }
 }
 
 fn mod_97(text: &str) -> u128 {
@@ -155,6 +200,34 @@ mod tests {
             }
         }
         assert!(wrong == 81 && swapped > 3, "{wrong} {swapped}");
+    }
+
+    #[test]
+    fn a_check_computed_step_by_step_is_the_same() {
+        for text in [
+            "7992739871",
+            "US037833100",
+            "INV-acme-2026/№ 00042",
+            "7",
+            "x",
+            "12",
+        ] {
+            for check in [NumberCheck::Luhn, NumberCheck::Mod97] {
+                let runs = CheckRun::beginnings(check).into_iter();
+                let runs: Vec<_> = runs
+                    .map(|run| text.chars().fold(run, CheckRun::after))
+                    .collect();
+                for other in 0..100 {
+                    let written = format!("{other:0width$}", width = check.width());
+                    let has = |run: &CheckRun| {
+                        let mut letters = written.chars().enumerate();
+                        letters.all(|(position, letter)| run.has(position, letter))
+                    };
+                    let is_right = written == check.of(text);
+                    assert_eq!(runs.iter().any(has), is_right, "{text} {written}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use sha2::{Digest, Sha256};
 
+use super::number_rules::SeriesRefusal;
 use super::series_name::SeriesName;
 use crate::ledger::append::{KeyHash, RequestMark};
 use crate::ledger::events::EventTime;
@@ -56,6 +57,8 @@ pub struct NumberRequest {
     pub must_begin: bool,
     /// The wrong first number that this request replaces, or `None` if it replaces none.
     pub instead_of: Option<u64>,
+    /// The reason why the series gives no new numbers, or `None` if it gives some.
+    pub refused: Option<SeriesRefusal>,
 }
 
 impl NumberRequest {
@@ -80,6 +83,17 @@ impl NumberRequest {
             by: by.map(|by| clipped(by).to_owned()),
             must_begin: false,
             instead_of: None,
+            refused: None,
+        }
+    }
+
+    /// Refuses new numbers if the rules do not admit the series. A key that already got numbers
+    /// gets them again.
+    #[must_use]
+    pub fn if_admitted(self, admitted: Result<(), SeriesRefusal>) -> NumberRequest {
+        NumberRequest {
+            refused: admitted.err(),
+            ..self
         }
     }
 
@@ -255,6 +269,9 @@ pub enum NumberRefusal {
         /// The wrong first number, according to the request.
         wrong: u64,
     },
+    /// The year or the period in the name of the series is not configured.
+    #[error(transparent)]
+    NotAdmitted(#[from] SeriesRefusal),
     /// The series cannot begin with a number below the configured first one.
     #[error("first is {first}, but must be from {least} to {max}")]
     BeginsBelow {
@@ -323,8 +340,8 @@ impl NumberPlan {
     /// # Errors
     /// Returns [`NumberRefusal::HasBegun`] if the request is valid only as the first one of its
     /// series and the series has begun, and [`NumberRefusal::BeginsBelow`] if it would begin below
-    /// the configured first number. Returns [`NumberRefusal::SeriesEnded`] if the series has
-    /// too few numbers left.
+    /// the configured first number. Returns [`NumberRefusal::NotAdmitted`] if the series gives no
+    /// new numbers, and [`NumberRefusal::SeriesEnded`] if it has too few left.
     pub fn make(
         request: &NumberRequest,
         head: Option<SeriesHead>,
@@ -339,7 +356,11 @@ impl NumberPlan {
             by,
             must_begin,
             instead_of: _,
+            refused,
         } = request;
+        if let Some(refusal) = refused {
+            return Err(refusal.clone().into());
+        }
         if let Some(head) = head.filter(|_| *must_begin) {
             let series = series.clone();
             return Err(NumberRefusal::HasBegun {

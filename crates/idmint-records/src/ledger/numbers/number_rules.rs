@@ -4,10 +4,18 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
+use super::former_template::FormerTemplate;
 use super::number_check::NumberCheck;
+use super::number_form::NumberForm;
 use super::number_plan::NumberBounds;
-use super::number_template::NumberTemplate;
-use super::series_name::{SeriesName, SeriesPattern};
+use super::number_template::{FieldError, NumberTemplate};
+use super::series_name::SeriesName;
+use super::series_pattern::{SeriesPattern, YEAR};
+use super::text_conflict::{
+    TextConflict, TextSet, ambiguous, common_name, common_text, different_readings, split_twice,
+};
+use super::text_field::{TextField, Years};
+use super::text_form::TextForm;
 
 /// The guarantee about gaps in the numbers of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,10 +67,17 @@ pub struct NumberRule {
     pub kind: NumberKind,
     /// The template from which the text of a number is written.
     pub template: NumberTemplate,
+    /// The earlier templates, which are still read.
+    pub former: Vec<NumberTemplate>,
     /// The method for check characters at the end of the text, or `None` for a text without them.
     pub check: Option<NumberCheck>,
     /// The first and the last number that a series can give.
     pub bounds: NumberBounds,
+    /// The years that the part `year` of a name can have, or `None` for all years.
+    pub years: Option<Years>,
+    /// The periods of the series that give numbers, or `None` for all periods. The period is the
+    /// part `year` of a name, or else the part `period`, or else what stands for the star.
+    pub periods: Option<Vec<String>>,
 }
 
 /// The rules for all series.
@@ -70,34 +85,74 @@ pub struct NumberRule {
 /// If several rules match a series, the rule with the most specific pattern applies. If no rule
 /// matches, the series begins at 1, and its numbers are written as plain digits.
 ///
-/// ```
-/// use idmint_records::ledger::{NumberBounds, NumberCheck, NumberKind, NumberRule, NumberRules, NumberTemplate, SeriesName, SeriesPattern};
+/// No text stands for two numbers: the rules are refused if a series could write a text that
+/// another series, or the same one, could write for another number. Plain digits are exempt.
 ///
+/// ```
+/// use idmint_records::ledger::{NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesName, SeriesPattern};
+///
+/// let pattern = SeriesPattern::from_text("{company}-{year}").expect("a pattern");
 /// let rules = NumberRules::new(vec![NumberRule {
-///     name: "invoice".to_owned(),
-///     pattern: SeriesPattern::from_text("acme-*").expect("a pattern"),
-///     kind: NumberKind::Gapless,
-///     template: NumberTemplate::from_text("INV-{series}-{n:05}").expect("a template"),
+///     template: NumberTemplate::from_text("INV/{company}/{year}/{n:05}").expect("a template"),
 ///     check: Some(NumberCheck::Luhn),
-///     bounds: NumberBounds::default(),
+///     ..NumberRule::new("invoice", pattern)
 /// }])?;
 /// let series = SeriesName::from_text("acme-2026").expect("a name");
-/// assert_eq!(rules.text(&series, 42), "INV-acme-2026-000426");
-/// let readings = rules.read("INV-acme-2026-000426");
+/// assert_eq!(rules.text(&series, 42), "INV/acme/2026/000426");
+/// let readings = rules.read("INV/acme/2026/000426");
 /// assert_eq!((readings[0].series.as_ref(), readings[0].number), (Some(&series), 42));
-/// assert!(rules.read("INV-acme-2026-000427").is_empty());
+/// assert!(rules.read("INV/acme/2026/000427").is_empty());
 /// # Ok::<(), idmint_records::ledger::NumberRulesError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NumberRules(Vec<NumberRule>);
+pub struct NumberRules(Vec<RuleForms>);
 
-/// The error for two rules that have the same pattern.
+/// A rule with its templates applied to its pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RuleForms {
+    rule: NumberRule,
+    current: TextForm,
+    former: Vec<TextForm>,
+}
+
+/// The reason why rules are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("is also the pattern of numbers.{other}, but a series may have only one rule")]
+#[error("{problem}")]
 pub struct NumberRulesError {
-    /// The name of the second of the two rules.
+    /// The name of the rule.
     pub rule: String,
-    other: String,
+    /// The invalid setting of the rule.
+    pub key: &'static str,
+    /// A text with two readings, if that is the reason.
+    pub conflict: Option<TextConflict>,
+    problem: String,
+}
+
+/// A text of the current rules that an earlier template may have written for another number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerConflict {
+    /// The name of the current rule.
+    pub rule: String,
+    /// The text. Its first reading is by the earlier template, and the second by the current rule.
+    pub conflict: TextConflict,
+}
+
+/// The reason why a series gives no numbers, although its rule matches its name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the series {series} gives no numbers: {period:?} is not in numbers.{rule}.{key} ({allowed})"
+)]
+pub struct SeriesRefusal {
+    /// The series.
+    pub series: SeriesName,
+    /// The name of the rule.
+    pub rule: String,
+    /// The setting of the rule, `years` or `periods`.
+    pub key: &'static str,
+    /// The part of the name that the setting does not permit.
+    pub period: String,
+    /// The permitted values.
+    pub allowed: String,
 }
 
 /// The number that a text stands for according to one rule.
@@ -113,30 +168,321 @@ pub struct NumberReading {
     pub check: Option<String>,
 }
 
+impl NumberRule {
+    /// Returns a rule without settings: plain digits from 1 for the series that match the pattern.
+    pub fn new(name: &str, pattern: SeriesPattern) -> NumberRule {
+        NumberRule {
+            name: name.to_owned(),
+            pattern,
+            kind: NumberKind::Gapless,
+            template: NumberTemplate::plain(),
+            former: Vec::new(),
+            check: None,
+            bounds: NumberBounds::default(),
+            years: None,
+            periods: None,
+        }
+    }
+
+    /// Returns the index of the part that says the period of a series.
+    fn period_part(&self) -> Option<usize> {
+        let parts = [YEAR, "period", "*"].into_iter();
+        parts.filter_map(|name| self.pattern.part(name)).next()
+    }
+
+    fn refuse(&self, key: &'static str, problem: impl Into<String>) -> NumberRulesError {
+        NumberRulesError {
+            rule: self.name.clone(),
+            key,
+            conflict: None,
+            problem: problem.into(),
+        }
+    }
+
+    fn refuse_texts(
+        &self,
+        key: &'static str,
+        reason: &str,
+        conflict: TextConflict,
+    ) -> NumberRulesError {
+        NumberRulesError {
+            conflict: Some(conflict.clone()),
+            ..self.refuse(key, format!("{reason}: {conflict}"))
+        }
+    }
+
+    /// Applies a template of this rule to its pattern.
+    fn form(
+        &self,
+        key: &'static str,
+        template: &NumberTemplate,
+    ) -> Result<TextForm, NumberRulesError> {
+        let form = TextForm::new(&self.pattern, template, self.check, self.years, self.bounds);
+        let form = form.map_err(|error| match error {
+            FieldError::UnknownPart(part) => {
+                let pattern = &self.pattern;
+                self.refuse(
+                    key,
+                    format!("has {{{part}}}, which is not a part of the pattern {pattern:?}"),
+                )
+            }
+            FieldError::NoYears => self.refuse(
+                key,
+                "has {year:last2}, which needs years, such as years = [2000, 2099]",
+            ),
+        })?;
+        let is_apart =
+            !form.has_text || self.pattern.has_star() || self.kind != NumberKind::Gapless;
+        if let Some(part) = form.missing_part().filter(|_| !is_apart) {
+            let name = &self.pattern.parts()[part];
+            let reason = format!(
+                "needs {{{name}}}, because series with another {name} would write the same texts"
+            );
+            return Err(match form.without_part(part, self.bounds.start) {
+                Some(conflict) => self.refuse_texts(key, &reason, conflict),
+                None => self.refuse(key, reason),
+            });
+        }
+        Ok(form)
+    }
+}
+
+impl RuleForms {
+    fn new(rule: NumberRule) -> Result<RuleForms, NumberRulesError> {
+        if let Some(name) = split_twice(&rule.pattern.fields_within(None)) {
+            let problem = format!(
+                "can split the name {name:?} in two ways: put a - between its parts, or list their values"
+            );
+            return Err(rule.refuse("pattern", problem));
+        }
+        if rule.years.is_some() && rule.pattern.part(YEAR).is_none() {
+            return Err(rule.refuse("years", "needs the part {year} in the pattern"));
+        }
+        if rule.periods.is_some() && rule.period_part().is_none() {
+            let problem = "needs the part {year} or {period} in the pattern, or a star";
+            return Err(rule.refuse("periods", problem));
+        }
+        let current = rule.form("text", &rule.template)?;
+        let former = rule
+            .former
+            .iter()
+            .map(|template| rule.form("former", template));
+        Ok(RuleForms {
+            former: former.collect::<Result<_, _>>()?,
+            current,
+            rule,
+        })
+    }
+
+    /// Returns the texts that this rule writes or has written.
+    fn forms(&self) -> impl Iterator<Item = &TextForm> {
+        std::iter::once(&self.current).chain(&self.former)
+    }
+
+    /// `true` if the texts of this rule are compared with the texts of others.
+    fn is_compared(&self) -> bool {
+        self.rule.kind == NumberKind::Gapless
+    }
+}
+
 impl NumberRules {
     /// Creates the rules, and checks that no two of them conflict.
     ///
     /// # Errors
-    /// Returns [`NumberRulesError`] if two rules have the same pattern.
+    /// Returns [`NumberRulesError`] if two rules can apply to a series, if a template does not fit
+    /// its pattern, or if a text could stand for two numbers.
     pub fn new(rules: Vec<NumberRule>) -> Result<NumberRules, NumberRulesError> {
-        for (at, rule) in rules.iter().enumerate() {
-            if let Some(other) = rules[..at]
-                .iter()
-                .find(|other| other.pattern == rule.pattern)
-            {
-                return Err(NumberRulesError {
-                    rule: rule.name.clone(),
-                    other: other.name.clone(),
-                });
+        let forms: Result<_, _> = rules.into_iter().map(RuleForms::new).collect();
+        let rules = NumberRules(forms?);
+        rules.check_patterns()?;
+        rules.check_texts()?;
+        Ok(rules)
+    }
+
+    /// Checks that for each series, one of the matching patterns is the most specific one.
+    fn check_patterns(&self) -> Result<(), NumberRulesError> {
+        for (at, RuleForms { rule, .. }) in self.0.iter().enumerate() {
+            for RuleForms { rule: other, .. } in &self.0[..at] {
+                let (pattern, name) = (&rule.pattern, &other.name);
+                if other.pattern == *pattern {
+                    let problem = format!(
+                        "is also the pattern of numbers.{name}, but a series may have only one rule"
+                    );
+                    return Err(rule.refuse("pattern", problem));
+                }
+                if other.pattern.weight() == pattern.weight()
+                    && let [one, two] =
+                        [pattern, &other.pattern].map(|pattern| pattern.fields_within(None))
+                    && let Some(series) = common_name(&one, &two)
+                {
+                    let problem = format!(
+                        "matches {series:?}, as does the pattern of numbers.{name}, and neither is more specific: \
+                         write more fixed characters into one of them, or list the values of a part"
+                    );
+                    return Err(rule.refuse("pattern", problem));
+                }
             }
         }
-        Ok(NumberRules(rules))
+        Ok(())
+    }
+
+    /// Checks that no text stands for two numbers.
+    fn check_texts(&self) -> Result<(), NumberRulesError> {
+        let excluded: Vec<Vec<_>> = self
+            .0
+            .iter()
+            .map(|forms| self.more_specific(&forms.rule))
+            .collect();
+        let sets = |at: usize| {
+            let excluded: Vec<&[TextField]> = excluded[at].iter().map(Vec::as_slice).collect();
+            (excluded, self.0[at].forms().filter(|form| form.has_text))
+        };
+        for (at, forms) in self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, forms)| forms.is_compared())
+        {
+            let (own_excluded, own) = sets(at);
+            let own: Vec<_> = own
+                .map(|form| TextSet {
+                    form,
+                    excluded: &own_excluded,
+                })
+                .collect();
+            let refuse = |reason: &str, conflict| forms.rule.refuse_texts("text", reason, conflict);
+            for (place, set) in own.iter().enumerate() {
+                let is_named = set.form.has_all_parts();
+                if let Some(conflict) = is_named.then(|| ambiguous(*set)).flatten() {
+                    return Err(refuse("is ambiguous", conflict));
+                }
+                let mut earlier = own[..place].iter();
+                if let Some(conflict) =
+                    earlier.find_map(|former| different_readings([*former, *set]))
+                {
+                    return Err(refuse("and former write the same text", conflict));
+                }
+            }
+            for other in (0..at).filter(|other| self.0[*other].is_compared()) {
+                let (excluded, others) = sets(other);
+                let name = &self.0[other].rule.name;
+                for form in others {
+                    let other = TextSet {
+                        form,
+                        excluded: &excluded,
+                    };
+                    if let Some(conflict) = own.iter().find_map(|set| common_text([*set, other])) {
+                        return Err(refuse(
+                            &format!("and numbers.{name} write the same text"),
+                            conflict,
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the names of the series for which a more specific rule applies.
+    fn more_specific(&self, rule: &NumberRule) -> Vec<Vec<TextField>> {
+        let patterns = self.0.iter().map(|forms| &forms.rule.pattern);
+        let others = patterns.filter(|other| other.weight() > rule.pattern.weight());
+        others.map(|other| other.fields_within(None)).collect()
+    }
+
+    /// Returns a text of these rules that an earlier template may have written for another number,
+    /// or `None` if there is no such text.
+    pub fn conflict_with(&self, former: &[FormerTemplate]) -> Option<FormerConflict> {
+        let former: Vec<_> = former.iter().filter_map(FormerTemplate::form).collect();
+        let rules = self
+            .0
+            .iter()
+            .filter(|forms| forms.is_compared() && forms.current.has_text);
+        rules.into_iter().find_map(|forms| {
+            let more_specific = self.more_specific(&forms.rule);
+            let excluded: Vec<_> = more_specific.iter().map(Vec::as_slice).collect();
+            let own = TextSet {
+                form: &forms.current,
+                excluded: &excluded,
+            };
+            let others = former
+                .iter()
+                .filter(|form| **form != forms.current && form.has_text);
+            let mut others = others.map(|form| TextSet {
+                form,
+                excluded: &[],
+            });
+            let conflict = others.find_map(|other| different_readings([other, own]))?;
+            Some(FormerConflict {
+                rule: forms.rule.name.clone(),
+                conflict,
+            })
+        })
+    }
+
+    /// Returns the templates by which these rules write texts, in a form that can be stored.
+    pub fn templates(&self) -> impl Iterator<Item = FormerTemplate> {
+        let rules = self
+            .0
+            .iter()
+            .filter(|forms| forms.is_compared() && forms.current.has_text);
+        rules.map(|RuleForms { rule, .. }| FormerTemplate {
+            pattern: rule.pattern.clone(),
+            template: rule.template.clone(),
+            check: rule.check,
+            years: rule.years,
+            bounds: rule.bounds,
+        })
+    }
+
+    fn forms_of(&self, series: &str) -> Option<&RuleForms> {
+        let matching = self
+            .0
+            .iter()
+            .filter(|forms| forms.rule.pattern.matches(series));
+        matching.max_by_key(|forms| forms.rule.pattern.weight())
     }
 
     /// Returns the rule for a series, or `None` if no rule matches it.
     pub fn of(&self, series: &str) -> Option<&NumberRule> {
-        let matching = self.0.iter().filter(|rule| rule.pattern.matches(series));
-        matching.max_by_key(|rule| rule.pattern.weight())
+        self.forms_of(series).map(|forms| &forms.rule)
+    }
+
+    /// Checks that the period of a series may get numbers. A series keeps the numbers that it gave
+    /// before.
+    ///
+    /// # Errors
+    /// Returns [`SeriesRefusal`] if the series has a year or a period that is not configured.
+    pub fn admit(&self, series: &SeriesName) -> Result<(), SeriesRefusal> {
+        let Some(rule) = self.of(series.as_str()) else {
+            return Ok(());
+        };
+        let parts = rule.pattern.split(series.as_str()).unwrap_or_default();
+        let value = |part: Option<usize>| part.and_then(|part| parts.get(part)).copied();
+        let refuse = |key, period: &str, allowed| {
+            Err(SeriesRefusal {
+                series: series.clone(),
+                rule: rule.name.clone(),
+                key,
+                period: period.to_owned(),
+                allowed,
+            })
+        };
+        if let (Some(year), Some(years)) = (value(rule.pattern.part(YEAR)), rule.years)
+            && !years.contains(year)
+        {
+            return refuse(
+                "years",
+                year,
+                format!("{} to {}", years.first(), years.last()),
+            );
+        }
+        if let (Some(period), Some(periods)) = (value(rule.period_part()), &rule.periods)
+            && !periods.iter().any(|allowed| allowed == period)
+        {
+            return refuse("periods", period, periods.join(", "));
+        }
+        Ok(())
     }
 
     /// Returns the rules for series without gaps under which different series write the same texts.
@@ -144,12 +490,10 @@ impl NumberRules {
     /// name of the series. For example, with the pattern `acme-*` and the template `INV-{n}`, every
     /// series writes the number 1 as `INV-1`.
     pub fn with_equal_texts(&self) -> impl Iterator<Item = &NumberRule> {
-        self.0.iter().filter(|rule| {
-            rule.kind == NumberKind::Gapless
-                && rule.pattern.only().is_none()
-                && rule.template.has_text()
-                && !rule.template.has_series()
-        })
+        let rules = self.0.iter().filter(|forms| {
+            forms.is_compared() && forms.current.has_text && !forms.current.has_all_parts()
+        });
+        rules.map(|forms| &forms.rule)
     }
 
     /// Returns the first and the last number that a series can give.
@@ -172,64 +516,56 @@ impl NumberRules {
             NumberKind::Gapless => GAPLESS,
             NumberKind::Blocks { .. } => BLOCKS,
         };
-        let kinds = self.0.iter();
-        let kinds = kinds.map(|rule| (rule.pattern.to_string(), kind_of(rule).to_owned()));
+        let rules = self.0.iter().map(|forms| &forms.rule);
+        let kinds = rules.map(|rule| (rule.pattern.to_string(), kind_of(rule).to_owned()));
         NumberKinds(kinds.collect())
+    }
+
+    /// Returns the form in which the numbers of a series are written.
+    pub fn form(&self, series: &SeriesName) -> NumberForm {
+        let forms = self.forms_of(series.as_str());
+        let form = forms.and_then(|forms| forms.current.of(series.as_str()));
+        form.unwrap_or_default()
     }
 
     /// Writes a number of a series as text, according to the rule for the series.
     pub fn text(&self, series: &SeriesName, number: u64) -> String {
-        self.of(series.as_str())
-            .map_or_else(|| number.to_string(), |rule| rule.text(series, number))
+        self.form(series).text(number)
     }
 
-    /// Reads a text as a number according to every rule. If a rule has check characters, they must
-    /// be correct.
+    /// Reads a text as a number according to every rule, by its current and its former templates.
+    /// If a rule has check characters, they must be correct.
     ///
     /// A plain number without check characters gives no result, because any program may have
     /// written it.
     pub fn read(&self, text: &str) -> Vec<NumberReading> {
-        self.0
-            .iter()
-            .filter_map(|rule| self.read_as(rule, text))
-            .collect()
+        let mut found: Vec<NumberReading> = Vec::new();
+        for forms in &self.0 {
+            for form in forms.forms() {
+                let reading = self.read_as(forms, form, text);
+                found.extend(reading.filter(|reading| !found.contains(reading)));
+            }
+        }
+        found
     }
 
-    fn read_as(&self, rule: &NumberRule, text: &str) -> Option<NumberReading> {
-        if !rule.template.has_text() && rule.check.is_none() {
+    fn read_as(&self, forms: &RuleForms, form: &TextForm, text: &str) -> Option<NumberReading> {
+        if !form.has_text && form.check.is_none() {
             return None;
         }
-        let check_at = text
-            .len()
-            .checked_sub(rule.check.map_or(0, NumberCheck::width))?;
-        let (written, check) = text.split_at_checked(check_at)?;
-        let (series, number) = rule.template.read(written)?;
-        let is_checked = rule.check.is_none_or(|method| method.of(written) == check);
-        let series = series.or_else(|| SeriesName::from_text(rule.pattern.only()?).ok());
+        let (series, number) = form.read(text, 1).pop()?;
         // Skip this reading if a more specific rule applies to the series, because that rule
         // decides how the numbers of the series are written.
         let is_of_rule = series
             .as_ref()
-            .is_none_or(|series| self.of(series.as_str()) == Some(rule));
-        let is_within = (rule.bounds.start..=rule.bounds.max).contains(&number);
-        (is_checked && is_of_rule && is_within).then(|| NumberReading {
-            rule: rule.name.clone(),
+            .is_none_or(|series| self.of(series.as_str()) == Some(&forms.rule));
+        let check_at = text.len() - form.check.map_or(0, NumberCheck::width);
+        is_of_rule.then(|| NumberReading {
+            rule: forms.rule.name.clone(),
             series,
             number,
-            check: rule.check.map(|_| check.to_owned()),
+            check: form.check.map(|_| text[check_at..].to_owned()),
         })
-    }
-}
-
-impl NumberRule {
-    /// Returns the text of a number, including its check characters.
-    fn text(&self, series: &SeriesName, number: u64) -> String {
-        let written = self.template.text(series, number);
-        let check = self
-            .check
-            .map(|method| method.of(&written))
-            .unwrap_or_default();
-        written + &check
     }
 }
 
@@ -239,15 +575,13 @@ mod tests {
 
     fn rule(name: &str, pattern: &str, text: &str, check: Option<NumberCheck>) -> NumberRule {
         NumberRule {
-            name: name.to_owned(),
-            pattern: SeriesPattern::from_text(pattern).expect("a pattern"),
-            kind: NumberKind::Gapless,
             template: NumberTemplate::from_text(text).expect("a template"),
             check,
             bounds: NumberBounds {
                 start: 10,
                 max: 99_999,
             },
+            ..NumberRule::new(name, SeriesPattern::from_text(pattern).expect("a pattern"))
         }
     }
 

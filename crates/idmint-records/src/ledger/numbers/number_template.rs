@@ -1,75 +1,74 @@
-//! Templates such as `INV-{series}-{n:05}`. They are used to write the numbers of a series as text,
-//! and to read them.
+//! Templates such as `INV/{year}/{n:05}`, by which the numbers of a series are written as text.
 
-use super::series_name::SeriesName;
+use std::fmt;
+
+use super::number_plan::NumberBounds;
+use super::series_pattern::{SeriesPattern, YEAR, is_part_name};
+use super::text_field::{PartForm, TextField, Years};
 
 /// The maximum length of a template in bytes. The constant `WIDTH_MAX` next to it is the greatest
 /// width (minimum number of digits) that a template can ask for.
 const LEN_MAX: usize = 128;
-const WIDTH_MAX: usize = 19;
+const WIDTH_MAX: u8 = 19;
 
-/// A template for the text of a number, with a placeholder for the number and optionally one for
-/// the name of the series. `{n:05}` pads the number with zeros to at least five digits.
+/// A template for the text of a number, with placeholders for the number, and for the name of the
+/// series or parts of it.
+///
+/// | placeholder | meaning |
+/// |---|---|
+/// | `{n}`, `{n:05}` | the number, and the number with at least five digits |
+/// | `{series}` | the name of the series |
+/// | `{company}` | the part `company` of the name |
+/// | `{year:last2}` | the last two digits of the part `year` |
 ///
 /// ```
-/// use idmint_records::ledger::{NumberTemplate, SeriesName};
+/// use idmint_records::ledger::{NumberTemplate, TemplateError};
 ///
-/// let template = NumberTemplate::from_text("INV-{series}-{n:05}")?;
-/// let series = SeriesName::from_text("acme-2026").expect("a name");
-/// assert_eq!(template.text(&series, 42), "INV-acme-2026-00042");
-/// assert_eq!(template.read("INV-acme-2026-00042"), Some((Some(series), 42)));
-/// assert_eq!(template.read("INV-acme-2026-042"), None);
-/// # Ok::<(), idmint_records::ledger::TemplateError>(())
+/// let template = NumberTemplate::from_text("INV/{year}/{n:05}")?;
+/// assert_eq!(template.to_string(), "INV/{year}/{n:05}");
+/// assert_eq!(NumberTemplate::from_text("INV"), Err(TemplateError::Places));
+/// # Ok::<(), TemplateError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NumberTemplate {
-    before: Side,
-    /// The minimum number of digits. Shorter numbers are padded with zeros on the left.
-    width: usize,
-    after: Side,
-}
+pub struct NumberTemplate(Vec<Piece>);
 
-/// The text on one side of the number in a template. It is `start` alone, or `start` and `end` with
-/// the name of the series in between.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Side {
-    start: String,
-    has_series: bool,
-    end: String,
+/// A piece of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Number { width: u8 },
+    Series,
+    Part(String),
+    LastTwoOfYear,
 }
 
 /// The reason why a text is not a valid template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is too long or empty, or contains a character that is not visible ASCII.
-    #[error("must be 1 to {LEN_MAX} visible characters of ASCII")]
-    Letters,
-    /// A pair of braces is neither the placeholder for the number nor the one for the series, or a
-    /// brace has no counterpart.
+    /// The text is too long or empty, begins or ends with a blank, or contains a character that is
+    /// not printable.
     #[error(
-        "may have {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, and {{series}} in braces, and no other braces"
+        "must have 1 to {LEN_MAX} bytes of printable characters, and no blank at the beginning or the end"
+    )]
+    Letters,
+    /// A pair of braces is not a placeholder, or a brace has no counterpart.
+    #[error(
+        "may have {{n}}, {{n:01}} to {{n:0{WIDTH_MAX}}}, {{series}}, and parts of the pattern such as {{year}} or \
+         {{year:last2}} in braces, and no other braces"
     )]
     Braces,
-    /// The placeholder for the number is missing or repeated, or the placeholder for the series is
-    /// repeated.
-    #[error("must have {{n}} once, or a width such as {{n:05}}, and {{series}} at most once")]
-    Places,
-    /// Texts of this template would not show where the name of the series ends and the number
-    /// begins.
+    /// The placeholder for the number is missing or repeated, or another placeholder is repeated.
     #[error(
-        "must have something between {{series}} and {{n}}, and no digit beside {{n}} there, such as `{{series}}-{{n}}`"
+        "must have {{n}} once, or a width such as {{n:05}}, and every other placeholder at most once; {{series}} \
+         contains all parts, so no part stands beside it"
     )]
-    Beside,
+    Places,
 }
 
 impl NumberTemplate {
     /// Returns the template that writes a number as plain digits.
     pub fn plain() -> NumberTemplate {
-        NumberTemplate {
-            before: Side::default(),
-            width: 1,
-            after: Side::default(),
-        }
+        NumberTemplate(vec![Piece::Number { width: 1 }])
     }
 
     /// Parses a template.
@@ -77,235 +76,206 @@ impl NumberTemplate {
     /// # Errors
     /// Returns [`TemplateError`] if the text is not a valid template.
     pub fn from_text(text: &str) -> Result<NumberTemplate, TemplateError> {
-        if !(1..=LEN_MAX).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic())
-        {
+        let is_text = (1..=LEN_MAX).contains(&text.len()) && text.chars().all(is_printable);
+        if !is_text || text.starts_with(' ') || text.ends_with(' ') {
             return Err(TemplateError::Letters);
         }
-        let (before, number, after) = split_at_number(text)?;
-        let template = NumberTemplate {
-            before: Side::read(before)?,
-            width: width_of(number)?,
-            after: Side::read(after)?,
-        };
-        if template.before.has_series && template.after.has_series {
-            return Err(TemplateError::Places);
-        }
-        let is_apart = |side: &Side, beside: Option<char>| {
-            !side.has_series || beside.is_some_and(|it| !is_digit(it))
-        };
-        let is_told = is_apart(&template.before, template.before.end.chars().next_back())
-            && is_apart(&template.after, template.after.start.chars().next());
-        if is_told {
-            Ok(template)
-        } else {
-            Err(TemplateError::Beside)
-        }
-    }
-
-    /// Writes a number of a series as text.
-    pub fn text(&self, series: &SeriesName, number: u64) -> String {
-        let (before, after) = (self.before.text(series), self.after.text(series));
-        format!("{before}{number:0width$}{after}", width = self.width)
-    }
-
-    /// Reads the series and the number from a text. Returns `None` if this template cannot have
-    /// written the text.
-    ///
-    /// The series is `None` if the template has no placeholder for it.
-    pub fn read(&self, text: &str) -> Option<(Option<SeriesName>, u64)> {
-        let NumberTemplate {
-            before,
-            width,
-            after,
-        } = self;
-        let (series, digits) = if before.has_series {
-            let text = text.strip_suffix(&*after.start)?;
-            let (rest, digits) = text.split_at(text.trim_end_matches(is_digit).len());
-            (Some(before.series_of(rest)?), digits)
-        } else {
-            let text = text.strip_prefix(&*before.start)?;
-            let (digits, rest) =
-                text.split_at(text.len() - text.trim_start_matches(is_digit).len());
-            match after.has_series {
-                true => (Some(after.series_of(rest)?), digits),
-                // The number is everything before the text that follows it in the template. That
-                // text may begin with digits, so the number cannot be found by its digits.
-                false => (None, text.strip_suffix(&*after.start)?),
+        let (mut pieces, mut rest) = (Vec::new(), text);
+        while !rest.is_empty() {
+            let (literal, others) = rest.split_at(rest.find(['{', '}']).unwrap_or(rest.len()));
+            if !literal.is_empty() {
+                pieces.push(Piece::Literal(literal.to_owned()));
             }
-        };
-        let is_canonical =
-            digits.len() == *width || digits.len() > *width && !digits.starts_with('0');
-        let number = digits
-            .parse()
-            .ok()
-            .filter(|_| is_canonical && digits.chars().all(is_digit))?;
-        let series = series.map(SeriesName::from_text).transpose().ok()?;
-        Some((series, number))
+            rest = match others.strip_prefix('{') {
+                None if others.is_empty() => "",
+                None => return Err(TemplateError::Braces),
+                Some(others) => {
+                    let (placeholder, others) =
+                        others.split_once('}').ok_or(TemplateError::Braces)?;
+                    pieces.push(Piece::from_placeholder(placeholder)?);
+                    others
+                }
+            };
+        }
+        let template = NumberTemplate(pieces);
+        let count =
+            |kind: fn(&Piece) -> bool| template.0.iter().filter(|piece| kind(piece)).count();
+        let numbers = count(|piece| matches!(piece, Piece::Number { .. }));
+        let series = count(|piece| *piece == Piece::Series);
+        let mut parts: Vec<_> = template.parts().collect();
+        let part_count = parts.len();
+        parts.sort_unstable();
+        parts.dedup();
+        let is_sound =
+            numbers == 1 && parts.len() == part_count && series <= usize::from(part_count == 0);
+        is_sound.then_some(template).ok_or(TemplateError::Places)
     }
 
-    /// `true` if the template contains the name of the series.
-    pub(super) fn has_series(&self) -> bool {
-        self.before.has_series || self.after.has_series
+    /// Returns the names of the parts in the template.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Part(name) => Some(name.as_str()),
+            Piece::LastTwoOfYear => Some(YEAR),
+            Piece::Literal(_) | Piece::Number { .. } | Piece::Series => None,
+        })
+    }
+
+    /// Returns the fields of the texts for series that match the pattern.
+    ///
+    /// # Errors
+    /// Returns the first placeholder that is not a part of the pattern, or that needs a range of
+    /// years.
+    pub(super) fn fields(
+        &self,
+        pattern: &SeriesPattern,
+        years: Option<Years>,
+        bounds: NumberBounds,
+    ) -> Result<Vec<TextField>, FieldError> {
+        let name = pattern.fields_within(years);
+        let part = |name: &str| {
+            let part = pattern.part(name);
+            part.ok_or_else(|| FieldError::UnknownPart(name.to_owned()))
+        };
+        let mut fields = Vec::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Literal(literal) => fields.push(TextField::Literal(literal.clone())),
+                Piece::Number { width } => fields.push(TextField::Number {
+                    width: *width,
+                    start: bounds.start,
+                    max: bounds.max,
+                }),
+                Piece::Series => fields.extend(name.iter().cloned()),
+                Piece::Part(wanted) => {
+                    let part = part(wanted)?;
+                    let is_part = |field: &&TextField| matches!(field, TextField::Part { part: found, .. } if *found == part);
+                    fields.extend(name.iter().find(is_part).cloned());
+                }
+                Piece::LastTwoOfYear => fields.push(TextField::Part {
+                    part: part(YEAR)?,
+                    form: PartForm::LastTwo(years.ok_or(FieldError::NoYears)?),
+                }),
+            }
+        }
+        Ok(fields)
     }
 
     /// Returns `true` if the template adds text to the number. Without added text, any program may
     /// have written the number.
     pub(super) fn has_text(&self) -> bool {
-        self.before != Side::default() || self.after != Side::default()
+        self.0.len() > 1
     }
 }
 
-impl Side {
-    fn read(text: &str) -> Result<Side, TemplateError> {
-        let (start, end) = match text.split_once("{series}") {
-            None => (text, None),
-            Some((start, end)) => (start, Some(end)),
-        };
-        let (has_series, end) = (end.is_some(), end.unwrap_or_default());
-        if end.contains("{series}") {
-            return Err(TemplateError::Places);
+/// The reason why a template does not fit the pattern of its series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FieldError {
+    /// The pattern has no part of this name.
+    UnknownPart(String),
+    /// The last two digits of a year need a range of years.
+    NoYears,
+}
+
+impl Piece {
+    /// Parses the text between two braces.
+    fn from_placeholder(text: &str) -> Result<Piece, TemplateError> {
+        match text.split_once(':') {
+            None if text == "n" => Ok(Piece::Number { width: 1 }),
+            None if text == "series" => Ok(Piece::Series),
+            None if is_part_name(text) => Ok(Piece::Part(text.to_owned())),
+            Some(("n", width)) => {
+                let is_digit = |letter: char| letter.is_ascii_digit();
+                let is_width = |digits: &&str| digits.len() <= 2 && digits.chars().all(is_digit);
+                let digits = width.strip_prefix('0').filter(is_width);
+                let width = digits.and_then(|digits| digits.parse().ok());
+                let width = width.filter(|width| (1..=WIDTH_MAX).contains(width));
+                let width = width.ok_or(TemplateError::Braces)?;
+                Ok(Piece::Number { width })
+            }
+            Some((YEAR, "last2")) => Ok(Piece::LastTwoOfYear),
+            _ => Err(TemplateError::Braces),
         }
-        if [start, end].iter().any(|text| text.contains(['{', '}'])) {
-            return Err(TemplateError::Braces);
-        }
-        Ok(Side {
-            start: start.to_owned(),
-            has_series,
-            end: end.to_owned(),
+    }
+}
+
+/// Returns `true` if a character is visible or a blank. Control, format and private characters are
+/// not.
+fn is_printable(letter: char) -> bool {
+    // Rust escapes characters that are not printable, and marks that combine with the character
+    // before them unless there is one.
+    letter == '"' || letter == '\'' || letter == '\\' || {
+        let beside = format!("x{letter}");
+        beside.escape_debug().count() == 2
+    }
+}
+
+impl fmt::Display for NumberTemplate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| match piece {
+            Piece::Literal(literal) => out.write_str(literal),
+            Piece::Number { width: 1 } => out.write_str("{n}"),
+            Piece::Number { width } => write!(out, "{{n:0{width}}}"),
+            Piece::Series => out.write_str("{series}"),
+            Piece::Part(name) => write!(out, "{{{name}}}"),
+            Piece::LastTwoOfYear => out.write_str("{year:last2}"),
         })
     }
-
-    fn text(&self, series: &SeriesName) -> String {
-        let series = if self.has_series { series.as_str() } else { "" };
-        [&*self.start, series, &*self.end].concat()
-    }
-
-    fn series_of<'a>(&self, text: &'a str) -> Option<&'a str> {
-        text.strip_prefix(&*self.start)?.strip_suffix(&*self.end)
-    }
-}
-
-fn is_digit(letter: char) -> bool {
-    letter.is_ascii_digit()
-}
-
-/// Splits a template at the placeholder for the number. Returns the text before it, the content of
-/// its braces, and the text after it.
-fn split_at_number(text: &str) -> Result<(&str, &str, &str), TemplateError> {
-    let is_number = |rest: &str| rest.starts_with("{n}") || rest.starts_with("{n:");
-    let mut places = text
-        .char_indices()
-        .map(|(at, _)| at)
-        .filter(|at| is_number(&text[*at..]));
-    let (Some(at), None) = (places.next(), places.next()) else {
-        return Err(TemplateError::Places);
-    };
-    let (number, after) = text[at + 1..]
-        .split_once('}')
-        .ok_or(TemplateError::Braces)?;
-    Ok((&text[..at], number, after))
-}
-
-/// Returns the minimum number of digits that a placeholder such as `n` (1 digit) or `n:05` (5
-/// digits) asks for.
-fn width_of(number: &str) -> Result<usize, TemplateError> {
-    let Some(width) = number.strip_prefix("n:") else {
-        return Ok(1);
-    };
-    let width = width
-        .strip_prefix('0')
-        .filter(|width| (1..=2).contains(&width.len()) && width.chars().all(is_digit));
-    let width = width
-        .and_then(|width| width.parse().ok())
-        .filter(|width| (1..=WIDTH_MAX).contains(width));
-    width.ok_or(TemplateError::Braces)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> SeriesName {
-        SeriesName::from_text(text).expect("a name")
-    }
-
     #[test]
-    fn every_number_is_read_as_it_was_written() {
-        let mut read = 0;
-        for template in [
+    fn a_template_is_written_as_it_was_read() {
+        for text in [
             "{n}",
             "INV-{series}-{n:05}",
-            "{n:03}/{series}",
-            "{series}.{n}2026",
-            "2026{n:04}99",
-            "#{n:019}",
+            "INV/{year}/{month}/{n:04}",
+            "{year:last2}{shop}{n:019}",
+            "AVO № {n}",
+            "\"{n}\\'",
+            "चालान/{n}",
+            "{series}{n}",
         ] {
-            let template = NumberTemplate::from_text(template).expect(template);
-            for series in ["acme-2026", "7", "a-1-2", "-", "2026"].map(name) {
-                for number in [0, 1, 9, 10, 42, 99_999, 100_000, 9_223_372_036_854_775_807] {
-                    let text = template.text(&series, number);
-                    let has_series = template.before.has_series || template.after.has_series;
-                    let expected = (has_series.then(|| series.clone()), number);
-                    assert_eq!(template.read(&text), Some(expected), "{text}");
-                    read += 1;
-                }
-            }
+            let template = NumberTemplate::from_text(text).expect(text);
+            assert_eq!(template.to_string(), text);
         }
-        assert_eq!(read, 6 * 5 * 8);
-    }
-
-    #[test]
-    fn what_was_not_written_so_is_not_read() {
-        let template = NumberTemplate::from_text("INV-{series}-{n:05}").expect("sound");
-        for text in [
-            "",
-            "INV-acme-042",
-            "INV-acme-000042",
-            "INV-a b-00042",
-            "INV--00042",
-            "inv-a-00042",
-            "INV-a-00042x",
-        ] {
-            assert_eq!(template.read(text), None, "{text}");
-        }
-        let template = NumberTemplate::from_text("2026{n:04}").expect("sound");
-        for text in [
-            "202642",
-            "2026",
-            "2026004x",
-            "202600042",
-            "202718446744073709551616",
-        ] {
-            assert_eq!(template.read(text), None, "{text}");
-        }
-        assert_eq!(NumberTemplate::plain().read("007"), None);
-        assert!(!NumberTemplate::plain().has_text() && template.has_text());
+        let template = NumberTemplate::from_text("{n:01}").expect("a width of one digit");
+        assert_eq!(template, NumberTemplate::plain());
+        assert!(!template.has_text());
     }
 
     #[test]
     fn what_is_no_template_is_refused_with_what_it_must_be() {
         for (text, error) in [
             ("", TemplateError::Letters),
-            ("INV {n}", TemplateError::Letters),
+            (" {n}", TemplateError::Letters),
+            ("{n} ", TemplateError::Letters),
+            ("A\t{n}", TemplateError::Letters),
+            ("A\u{a0}{n}", TemplateError::Letters),
+            ("A\u{202e}{n}", TemplateError::Letters),
+            ("A\u{200b}{n}", TemplateError::Letters),
+            ("A\u{ad}{n}", TemplateError::Letters),
+            ("A\u{e000}{n}", TemplateError::Letters),
             (&"x".repeat(129), TemplateError::Letters),
             ("INV", TemplateError::Places),
             ("{n}{n}", TemplateError::Places),
             ("{n}-{n:05}", TemplateError::Places),
             ("{series}-{n}-{series}", TemplateError::Places),
-            ("{series}-{series}-{n}", TemplateError::Places),
+            ("{series}-{year}-{n}", TemplateError::Places),
+            ("{year}-{year:last2}-{n}", TemplateError::Places),
             ("{n:5}", TemplateError::Braces),
             ("{n:020}", TemplateError::Braces),
             ("{n:00}", TemplateError::Braces),
-            ("{n", TemplateError::Places),
+            ("{n:0+5}", TemplateError::Braces),
+            ("{n", TemplateError::Braces),
             ("{n:05", TemplateError::Braces),
-            ("{x}-{n}", TemplateError::Braces),
+            ("{X}-{n}", TemplateError::Braces),
+            ("{month:last2}-{n}", TemplateError::Braces),
             ("}-{n}", TemplateError::Braces),
-            ("{series}{n}", TemplateError::Beside),
-            ("{series}-2026{n}", TemplateError::Beside),
-            ("{n}{series}", TemplateError::Beside),
-            ("{n}1-{series}", TemplateError::Beside),
         ] {
-            assert_eq!(NumberTemplate::from_text(text), Err(error), "{text}");
+            assert_eq!(NumberTemplate::from_text(text), Err(error), "{text:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Names of series, and patterns that match names.
+//! Names of series.
 
 use std::fmt;
 
 /// The maximum length of a name, in bytes.
-const LEN_MAX: usize = 64;
+pub(super) const LEN_MAX: usize = 64;
 
 /// The name of a series: 1 to 64 characters of `A-Za-z0-9._-`.
 ///
@@ -42,7 +42,8 @@ fn is_dots(text: &str) -> bool {
     matches!(text, "." | "..")
 }
 
-fn is_letter(byte: u8) -> bool {
+/// Returns `true` if the names of series may contain this byte.
+pub(super) fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
@@ -73,99 +74,6 @@ impl SeriesName {
 impl fmt::Display for SeriesName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
-    }
-}
-
-/// A pattern for names of series. It matches one name, or all names with a common prefix, such as
-/// `acme-*`.
-///
-/// ```
-/// use idmint_records::ledger::SeriesPattern;
-///
-/// let pattern = SeriesPattern::from_text("acme-*").expect("a pattern");
-/// assert!(pattern.matches("acme-2026") && pattern.matches("acme-") && !pattern.matches("acme"));
-/// assert_eq!(SeriesPattern::from_text("*-2026"), None);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SeriesPattern {
-    /// The prefix that names must have, or the whole name.
-    prefix: String,
-    is_open: bool,
-}
-
-impl SeriesPattern {
-    /// A description of valid patterns, for error messages.
-    pub const RULE: &'static str =
-        "the name of a series, 1 to 64 of A-Za-z0-9._-, or a prefix and a star, such as \"acme-*\"";
-
-    /// Parses a pattern. Returns `None` if the text is not a valid pattern.
-    pub fn from_text(text: &str) -> Option<SeriesPattern> {
-        match text.strip_suffix('*') {
-            None => SeriesName::from_text(text)
-                .ok()
-                .map(|SeriesName(prefix)| SeriesPattern {
-                    prefix,
-                    is_open: false,
-                }),
-            Some(prefix) => {
-                let is_prefix = prefix.len() < LEN_MAX && prefix.bytes().all(is_letter);
-                is_prefix.then(|| SeriesPattern {
-                    prefix: prefix.to_owned(),
-                    is_open: true,
-                })
-            }
-        }
-    }
-
-    /// Returns `true` if the pattern matches this name.
-    pub fn matches(&self, name: &str) -> bool {
-        if self.is_open {
-            name.starts_with(&self.prefix)
-        } else {
-            name == self.prefix
-        }
-    }
-
-    /// Returns the last name that sorts before all names that match. For `acme-*`, this is `acme`.
-    /// Returns `None` if no name sorts before them.
-    pub fn name_before(&self) -> Option<SeriesName> {
-        let (last, rest) = self.prefix.as_bytes().split_last()?;
-        let lower = (0..*last).rev().find(|byte| is_letter(*byte));
-        let mut name = String::from_utf8_lossy(rest).into_owned();
-        if let Some(lower) = lower {
-            name.push(char::from(lower));
-            name.extend(std::iter::repeat_n('z', LEN_MAX - name.len()));
-        }
-        SeriesName::from_text(&name).ok()
-    }
-
-    /// `true` if no name that sorts after `name` matches the pattern.
-    pub fn ends_by(&self, name: &SeriesName) -> bool {
-        let name = name.as_str();
-        let is_after = name > self.prefix.as_str();
-        is_after && !self.matches(name) || !self.is_open && name == self.prefix
-    }
-
-    /// Returns a value that is greater for a more specific pattern. If several patterns match a
-    /// name, the one with the greatest value applies.
-    pub(super) fn weight(&self) -> (bool, usize) {
-        (!self.is_open, self.prefix.len())
-    }
-
-    /// Returns the only name that the pattern matches, or `None` if it can match several.
-    pub(super) fn only(&self) -> Option<&str> {
-        (!self.is_open).then_some(self.prefix.as_str())
-    }
-}
-
-impl fmt::Display for SeriesPattern {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}{}",
-            self.prefix,
-            if self.is_open { "*" } else { "" }
-        )
     }
 }
 
@@ -200,22 +108,5 @@ mod tests {
                 .to_string()
                 .ends_with("not only dots")
         );
-    }
-
-    #[test]
-    fn a_pattern_is_a_name_or_the_beginning_of_names() {
-        for (pattern, matched, others) in [
-            ("acme", &["acme"][..], &["acme-", "Acme", ""][..]),
-            ("acme-*", &["acme-", "acme-2026"], &["acme", "xacme-1"]),
-            ("*", &["a", "acme"], &[]),
-        ] {
-            let read = SeriesPattern::from_text(pattern).expect("a pattern");
-            assert_eq!(read.to_string(), pattern);
-            assert!(matched.iter().all(|name| read.matches(name)), "{pattern}");
-            assert!(!others.iter().any(|name| read.matches(name)), "{pattern}");
-        }
-        for text in ["", "a*b", "**", "a b*", &format!("{}*", "x".repeat(64))] {
-            assert_eq!(SeriesPattern::from_text(text), None, "{text:?}");
-        }
     }
 }

@@ -1,0 +1,503 @@
+//! Searches for a text that stands for two different numbers.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use super::number_check::{CheckRun, NumberCheck};
+use super::series_name::LEN_MAX;
+use super::text_automaton::{Edge, Role, TextAutomaton};
+use super::text_field::{TextField, splits};
+use super::text_form::TextForm;
+
+/// The maximum number of states that a search visits. The searches for real templates visit some
+/// hundreds.
+const STATES_MAX: usize = 1_000_000;
+/// The maximum number of readings that are compared for an example.
+const READINGS_MAX: usize = 64;
+
+/// A text that stands for two different numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextConflict {
+    /// The text.
+    pub text: String,
+    /// The two numbers, each with the name of its series, or with the pattern of the series if the
+    /// text does not contain the name.
+    pub readings: [(String, u64); 2],
+}
+
+impl fmt::Display for TextConflict {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [(one, first), (other, second)] = &self.readings;
+        let text = &self.text;
+        write!(
+            out,
+            "{text:?} would be number {first} of {one} and number {second} of {other}"
+        )
+    }
+}
+
+/// Texts of one template for the series of a pattern, except those series that match one of the
+/// `excluded` patterns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TextSet<'a> {
+    pub(super) form: &'a TextForm,
+    pub(super) excluded: &'a [&'a [TextField]],
+}
+
+/// Returns a text that has two readings by this template.
+pub(super) fn ambiguous(set: TextSet<'_>) -> Option<TextConflict> {
+    let automaton = set.automaton(None);
+    let text = shortest(
+        [&automaton, &automaton],
+        [None, None],
+        None,
+        Difference::SamePath,
+    )?;
+    conflict([set, set], &text)
+}
+
+/// Returns a name that a pattern can split in two ways.
+pub(super) fn split_twice(name: &[TextField]) -> Option<String> {
+    let automaton = TextAutomaton::of_fields(name);
+    shortest(
+        [&automaton, &automaton],
+        [None, None],
+        None,
+        Difference::SamePath,
+    )
+}
+
+/// Returns a name that matches two patterns.
+pub(super) fn common_name(one: &[TextField], other: &[TextField]) -> Option<String> {
+    let [one, other] = [one, other].map(TextAutomaton::of_fields);
+    shortest([&one, &other], [None, None], None, Difference::Found)
+}
+
+/// Returns a text that both templates can write for different numbers, given that no series is in
+/// both sets.
+pub(super) fn common_text(sets: [TextSet<'_>; 2]) -> Option<TextConflict> {
+    conflict(sets, &search(sets, None)?)
+}
+
+/// Returns a text that both templates can write for different numbers. A series may be in both
+/// sets, so the same number of the same series may have the same text.
+pub(super) fn different_readings(sets: [TextSet<'_>; 2]) -> Option<TextConflict> {
+    let streams = Streams::of(sets.map(|set| set.form));
+    conflict(sets, &search(sets, streams.as_ref())?)
+}
+
+fn search(sets: [TextSet<'_>; 2], outputs: Option<&[Outputs; 2]>) -> Option<String> {
+    // Texts with the same kind of check characters are equal if the characters before them are.
+    let checks = sets.map(|set| set.form.check);
+    let checks = if checks[0] == checks[1] {
+        [None, None]
+    } else {
+        checks
+    };
+    let automata = [0, 1].map(|side| sets[side].automaton(checks[side]));
+    let difference = match outputs {
+        None => Difference::Found,
+        Some(outputs) => Difference::begin(outputs),
+    };
+    shortest([&automata[0], &automata[1]], checks, outputs, difference)
+}
+
+impl TextSet<'_> {
+    fn automaton(&self, check: Option<NumberCheck>) -> TextAutomaton {
+        TextAutomaton::of_rule(&self.form.fields, &self.form.name, self.excluded, check)
+    }
+
+    fn readings(&self, text: &str) -> Vec<(String, u64)> {
+        let is_excluded = |series: &str| {
+            let mut excluded = self.excluded.iter();
+            excluded.any(|pattern| !splits(pattern, series, 1).is_empty())
+        };
+        let readings = self.form.read(text, READINGS_MAX).into_iter();
+        let readings = readings.filter_map(|(series, number)| match series {
+            None => Some((format!("any series {}", self.form.pattern), number)),
+            Some(series) => (!is_excluded(series.as_str())).then(|| (series.to_string(), number)),
+        });
+        readings.collect()
+    }
+}
+
+/// Returns a conflict if the text has two different readings.
+fn conflict(sets: [TextSet<'_>; 2], text: &str) -> Option<TextConflict> {
+    // The search leaves out check characters of the same kind.
+    let check = match sets.map(|set| set.form.check) {
+        [Some(one), Some(other)] if one == other => one.of(text),
+        _ => String::new(),
+    };
+    let text = format!("{text}{check}");
+    let [ones, others] = sets.map(|set| set.readings(&text));
+    let pairs = ones
+        .iter()
+        .flat_map(|one| others.iter().map(move |other| (one, other)));
+    let is_series = |name: &str| !name.starts_with("any series ");
+    let mut different = pairs.filter(|(one, other)| one != other || !is_series(&one.0));
+    let (one, other) = different.next()?;
+    Some(TextConflict {
+        readings: [one.clone(), other.clone()],
+        text,
+    })
+}
+
+/// A state of a search: what both automata have read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct State {
+    nodes: [usize; 2],
+    checks: [Option<CheckRun>; 2],
+    difference: Difference,
+}
+
+/// The difference between the two readings so far.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Difference {
+    /// The readings are different.
+    Found,
+    /// Both readings took the same path through the same automaton.
+    SamePath,
+    /// The parts and the numbers of both readings agree, as far as both are known.
+    Unknown(Streams),
+}
+
+/// The names and the numbers of two readings, as far as only one of them is known.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Streams {
+    /// For each stream, the side that is ahead, and the characters that only this side has.
+    ahead: Vec<(usize, String)>,
+    /// For each side, the number of parts whose fixed characters are in the streams.
+    part_count: [usize; 2],
+    /// For each side, `true` after the first digit of the number that is not a zero.
+    has_number: [bool; 2],
+}
+
+impl Difference {
+    /// The difference before the first character.
+    fn begin(outputs: &[Outputs; 2]) -> Difference {
+        let mut streams = Streams {
+            ahead: vec![(0, String::new()); outputs[0].count],
+            part_count: [0; 2],
+            has_number: [false; 2],
+        };
+        for (side, output) in outputs.iter().enumerate() {
+            for (stream, text) in &output.constants {
+                if !streams.push(side, *stream, text) {
+                    return Difference::Found;
+                }
+            }
+        }
+        Difference::Unknown(streams)
+    }
+
+    /// Returns the difference after one more character, or `None` if a name becomes too long.
+    fn after(
+        self,
+        outputs: Option<&[Outputs; 2]>,
+        letter: char,
+        edges: [&Edge; 2],
+    ) -> Option<Difference> {
+        let (mut streams, outputs) = match (self, outputs) {
+            (Difference::SamePath, _) if edges[0].to == edges[1].to => {
+                return Some(Difference::SamePath);
+            }
+            (Difference::Unknown(streams), Some(outputs)) => (streams, outputs),
+            _ => return Some(Difference::Found),
+        };
+        for side in 0..2 {
+            if !streams.read(side, &outputs[side], &edges[side].role, letter) {
+                return Some(Difference::Found);
+            }
+        }
+        let is_short = streams.ahead.iter().all(|(_, text)| text.len() <= LEN_MAX);
+        is_short.then_some(Difference::Unknown(streams))
+    }
+
+    /// Returns `true` if readings that end here are different.
+    fn is_found(&self, outputs: Option<&[Outputs; 2]>) -> bool {
+        match (self, outputs) {
+            (Difference::Unknown(streams), Some(outputs)) => {
+                let mut streams = streams.clone();
+                let mut sides = (0..2).zip(outputs);
+                !sides.all(|(side, outputs)| {
+                    streams.push_literals(side, outputs, outputs.literals.len())
+                }) || streams.ahead.iter().any(|(_, text)| !text.is_empty())
+            }
+            (Difference::Found, _) => true,
+            _ => false,
+        }
+    }
+}
+
+/// How one reading is turned into streams of characters, by which it is compared with another. The
+/// last stream is the number.
+#[derive(Debug, Clone)]
+struct Outputs {
+    /// The number of streams.
+    count: usize,
+    /// Characters that do not depend on the text.
+    constants: Vec<(usize, String)>,
+    /// The stream of each part.
+    streams: Vec<usize>,
+    /// The fixed characters of the name before each part, and after the last one.
+    literals: Vec<String>,
+}
+
+impl Streams {
+    /// Returns how two forms are compared, or `None` if any text of both has different readings.
+    ///
+    /// If one form is for a single series, the parts of its name are compared with the parts of the
+    /// other one. If both forms have the same pattern, each part is compared with itself. Otherwise
+    /// the names are compared as a whole, for which their parts must be in order.
+    fn of(forms: [&TextForm; 2]) -> Option<[Outputs; 2]> {
+        if forms.iter().any(|form| !form.has_all_parts()) {
+            return None;
+        }
+        let [one, other] = forms;
+        let only = forms.map(|form| form.pattern.only());
+        if one.pattern == other.pattern {
+            return Some([Outputs::of_parts(one), Outputs::of_parts(other)]);
+        }
+        match only {
+            [Some(only), _] => Some([Outputs::of_only(only, other)?, Outputs::of_parts(other)]),
+            [_, Some(only)] => Some([Outputs::of_parts(one), Outputs::of_only(only, one)?]),
+            _ => Some([Outputs::of_name(one)?, Outputs::of_name(other)?]),
+        }
+    }
+
+    /// Adds what a character means for one side. Returns `false` if the sides are different.
+    fn read(&mut self, side: usize, outputs: &Outputs, role: &Role, letter: char) -> bool {
+        let mut text = [0; 4];
+        let (part, value) = match role {
+            Role::Literal | Role::Check(_) => return true,
+            Role::Number => {
+                self.has_number[side] |= letter != '0';
+                let letter = letter.encode_utf8(&mut text);
+                return !self.has_number[side] || self.push(side, outputs.count - 1, letter);
+            }
+            Role::Part(part) => (*part, &*letter.encode_utf8(&mut text)),
+            Role::Value(part, value) => (*part, value.as_str()),
+        };
+        self.push_literals(side, outputs, part + 1) && self.push(side, outputs.streams[part], value)
+    }
+
+    /// Adds the fixed characters of a name before the part at `end`.
+    fn push_literals(&mut self, side: usize, outputs: &Outputs, end: usize) -> bool {
+        let begin = self.part_count[side];
+        self.part_count[side] = begin.max(end);
+        let mut literals = outputs.literals.iter().take(end).skip(begin);
+        literals.all(|literal| self.push(side, 0, literal))
+    }
+
+    /// Adds characters to a stream. Returns `false` if the other side has other characters there.
+    fn push(&mut self, side: usize, stream: usize, text: &str) -> bool {
+        let (leader, ahead) = &mut self.ahead[stream];
+        for letter in text.chars() {
+            if ahead.is_empty() || *leader == side {
+                *leader = side;
+                ahead.push(letter);
+            } else if ahead.remove(0) != letter {
+                return false;
+            }
+        }
+        if ahead.is_empty() {
+            *leader = 0;
+        }
+        true
+    }
+}
+
+impl Outputs {
+    fn of_parts(form: &TextForm) -> Outputs {
+        let count = form.pattern.parts().len();
+        let mut constants = Vec::new();
+        for field in &form.name {
+            if let TextField::Part { part, form: values } = field
+                && !form.has_part(*part)
+            {
+                constants.extend(values.only().map(|value| (*part, value.to_owned())));
+            }
+        }
+        Outputs {
+            count: count + 1,
+            constants,
+            streams: (0..count).collect(),
+            literals: vec![String::new(); count + 1],
+        }
+    }
+
+    /// The name of a single series, with the parts that it has for the pattern of another form.
+    fn of_only(only: &str, other: &TextForm) -> Option<Outputs> {
+        let parts = other.pattern.split(only)?;
+        let constants = parts.iter().map(|part| (*part).to_owned()).enumerate();
+        Some(Outputs {
+            count: parts.len() + 1,
+            constants: constants.collect(),
+            streams: Vec::new(),
+            literals: vec![String::new()],
+        })
+    }
+
+    /// The whole name as one stream.
+    fn of_name(form: &TextForm) -> Option<Outputs> {
+        let part = |field: &TextField| match field {
+            TextField::Part { part, .. } => Some(*part),
+            _ => None,
+        };
+        let parts: Vec<_> = form.fields.iter().filter_map(part).collect();
+        let mut literals = vec![String::new()];
+        for field in &form.name {
+            let last = literals.last_mut()?;
+            match field {
+                TextField::Literal(literal) => last.push_str(literal),
+                TextField::Part { part, form: values } if !form.has_part(*part) => {
+                    literals.push(values.only()?.to_owned());
+                }
+                _ => literals.push(String::new()),
+            }
+        }
+        parts.is_sorted().then(|| Outputs {
+            count: 2,
+            constants: Vec::new(),
+            streams: vec![0; form.pattern.parts().len()],
+            literals,
+        })
+    }
+}
+
+/// Returns a shortest text that both automata accept and whose readings are different.
+fn shortest(
+    automata: [&TextAutomaton; 2],
+    checks: [Option<NumberCheck>; 2],
+    outputs: Option<&[Outputs; 2]>,
+    difference: Difference,
+) -> Option<String> {
+    let runs = checks.map(|check| match check {
+        None => vec![None],
+        Some(check) => CheckRun::beginnings(check).into_iter().map(Some).collect(),
+    });
+    let begin = |checks| State {
+        nodes: automata.map(|automaton| automaton.start),
+        checks,
+        difference: difference.clone(),
+    };
+    let live = live_pairs(automata);
+    let pairs = runs[0]
+        .iter()
+        .flat_map(|one| runs[1].iter().map(|other| [*one, *other]));
+    let mut search = Search::default();
+    pairs.for_each(|checks| search.add(begin(checks), None));
+    let has_checks = checks.iter().any(Option::is_some);
+    let mut at = 0;
+    while let Some((state, _)) = search.visited.get(at) {
+        let state = state.clone();
+        let nodes = [0, 1].map(|side| &automata[side].nodes[state.nodes[side]]);
+        if nodes.iter().all(|node| node.is_final) && state.difference.is_found(outputs) {
+            return Some(search.text(at));
+        }
+        if search.visited.len() > STATES_MAX {
+            return None;
+        }
+        for one in &nodes[0].edges {
+            for other in &nodes[1].edges {
+                let edges = [one, other];
+                if !live.contains(&[one.to, other.to]) {
+                    continue;
+                }
+                // Without check characters, all letters lead to the same state, unless both sides
+                // compare a letter with an earlier one.
+                let is_any = !has_checks && !matches!(state.difference, Difference::Unknown(_));
+                let letters = one.letters.and(other.letters).iter();
+                for letter in letters.take(if is_any { 1 } else { usize::MAX }) {
+                    if let Some(next) = state.after(edges, letter, outputs) {
+                        search.add(next, Some((at, letter)));
+                    }
+                }
+            }
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Returns the pairs of nodes from which both automata can accept the rest of some text.
+fn live_pairs(automata: [&TextAutomaton; 2]) -> HashSet<[usize; 2]> {
+    let begin = automata.map(|automaton| automaton.start);
+    let (mut pairs, mut known) = (vec![begin], HashSet::from([begin]));
+    let (mut steps, mut live, mut at) = (HashMap::<_, Vec<_>>::new(), Vec::new(), 0);
+    while let Some(pair) = pairs.get(at).copied() {
+        let nodes = [0, 1].map(|side| &automata[side].nodes[pair[side]]);
+        if nodes.iter().all(|node| node.is_final) {
+            live.push(pair);
+        }
+        for one in &nodes[0].edges {
+            for other in &nodes[1].edges {
+                if one.letters.and(other.letters).iter().next().is_some() {
+                    let next = [one.to, other.to];
+                    steps.entry(next).or_default().push(pair);
+                    if known.insert(next) {
+                        pairs.push(next);
+                    }
+                }
+            }
+        }
+        at += 1;
+    }
+    let mut found: HashSet<_> = live.iter().copied().collect();
+    while let Some(pair) = live.pop() {
+        let before = steps.get(&pair).into_iter().flatten();
+        live.extend(before.filter(|before| found.insert(**before)));
+    }
+    found
+}
+
+impl State {
+    /// Returns the state after one more character, or `None` if no text goes on so.
+    fn after(
+        &self,
+        edges: [&Edge; 2],
+        letter: char,
+        outputs: Option<&[Outputs; 2]>,
+    ) -> Option<State> {
+        let mut checks = self.checks;
+        for (run, edge) in checks.iter_mut().zip(edges) {
+            match (&edge.role, &run) {
+                (Role::Check(position), Some(check)) if !check.has(*position, letter) => {
+                    return None;
+                }
+                (Role::Check(_), _) | (_, None) => {}
+                (_, Some(check)) => *run = Some(check.after(letter)),
+            }
+        }
+        Some(State {
+            nodes: edges.map(|edge| edge.to),
+            checks,
+            difference: self.difference.clone().after(outputs, letter, edges)?,
+        })
+    }
+}
+
+/// The visited states of a breadth-first search, each with the state before it and the character
+/// between them.
+#[derive(Default)]
+struct Search {
+    visited: Vec<(State, Option<(usize, char)>)>,
+    known: HashSet<State>,
+}
+
+impl Search {
+    fn add(&mut self, state: State, before: Option<(usize, char)>) {
+        if self.known.insert(state.clone()) {
+            self.visited.push((state, before));
+        }
+    }
+
+    fn text(&self, mut at: usize) -> String {
+        let mut letters = Vec::new();
+        while let Some((before, letter)) = self.visited[at].1 {
+            letters.push(letter);
+            at = before;
+        }
+        letters.into_iter().rev().collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! The texts that the rule of a series writes with one template.
+
+use super::number_check::NumberCheck;
+use super::number_form::NumberForm;
+use super::number_plan::NumberBounds;
+use super::number_template::{FieldError, NumberTemplate};
+use super::series_name::SeriesName;
+use super::series_pattern::SeriesPattern;
+use super::text_conflict::TextConflict;
+use super::text_field::{TextField, Years, splits};
+
+/// The texts of one template for all series of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextForm {
+    pub(super) pattern: SeriesPattern,
+    /// The fields of the names that can get numbers, which are limited to the permitted years.
+    pub(super) name: Vec<TextField>,
+    /// The fields of the texts, without the check characters.
+    pub(super) fields: Vec<TextField>,
+    pub(super) check: Option<NumberCheck>,
+    /// `true` if the template adds text to the number.
+    pub(super) has_text: bool,
+}
+
+impl TextForm {
+    /// Applies a template to a pattern.
+    ///
+    /// # Errors
+    /// Returns [`FieldError`] if the template has a placeholder that the pattern does not explain.
+    pub(super) fn new(
+        pattern: &SeriesPattern,
+        template: &NumberTemplate,
+        check: Option<NumberCheck>,
+        years: Option<Years>,
+        bounds: NumberBounds,
+    ) -> Result<TextForm, FieldError> {
+        Ok(TextForm {
+            name: pattern.fields_within(years),
+            fields: template.fields(pattern, years, bounds)?,
+            has_text: template.has_text(),
+            pattern: pattern.clone(),
+            check,
+        })
+    }
+
+    /// Returns the form of the numbers of a series, or `None` if the pattern does not match it.
+    pub(super) fn of(&self, series: &str) -> Option<NumberForm> {
+        let parts = self.pattern.split(series)?;
+        let mut form = NumberForm {
+            check: self.check,
+            ..NumberForm::default()
+        };
+        let mut side = &mut form.before;
+        for field in &self.fields {
+            match field {
+                TextField::Literal(literal) => side.push_str(literal),
+                TextField::Part { part, form } => {
+                    side.push_str(form.written(parts.get(*part).copied().unwrap_or_default()));
+                }
+                TextField::Number { width, .. } => {
+                    form.width = *width;
+                    side = &mut form.after;
+                }
+            }
+        }
+        Some(form)
+    }
+
+    /// Reads the series and the number from a text, in at most `limit` ways. Check characters must
+    /// be correct. The series is `None` if the text does not have all parts of its name.
+    pub(super) fn read(&self, text: &str, limit: usize) -> Vec<(Option<SeriesName>, u64)> {
+        let width = self.check.map_or(0, NumberCheck::width);
+        let check_at = text.len().checked_sub(width);
+        let Some((body, check)) = check_at.and_then(|at| text.split_at_checked(at)) else {
+            return Vec::new();
+        };
+        if self.check.is_some_and(|method| method.of(body) != check) {
+            return Vec::new();
+        }
+        let readings = splits(&self.fields, body, limit).into_iter();
+        readings
+            .filter_map(|pieces| self.reading(&pieces))
+            .collect()
+    }
+
+    /// Returns the series and the number of a split text, or `None` if no series has this name.
+    fn reading(&self, pieces: &[&str]) -> Option<(Option<SeriesName>, u64)> {
+        let mut parts = vec![None; self.pattern.parts().len()];
+        let mut number = None;
+        for (field, piece) in self.fields.iter().zip(pieces) {
+            match field {
+                TextField::Literal(_) => {}
+                TextField::Part { part, form } => parts[*part] = Some(form.value(piece)),
+                TextField::Number { .. } => number = piece.parse().ok(),
+            }
+        }
+        let series = self.series_of(&parts);
+        (series.is_some() || !self.has_all_parts()).then_some((series, number?))
+    }
+
+    /// Returns the series with these parts, or `None` if a part is missing that can have several
+    /// values.
+    fn series_of(&self, parts: &[Option<String>]) -> Option<SeriesName> {
+        let mut name = String::new();
+        for field in &self.name {
+            match field {
+                TextField::Literal(literal) => name.push_str(literal),
+                TextField::Part { part, form } => {
+                    name.push_str(parts[*part].as_deref().or(form.only())?);
+                }
+                TextField::Number { .. } => {}
+            }
+        }
+        SeriesName::from_text(&name).ok()
+    }
+
+    /// Returns `true` if the texts have every part of the names that can have several values.
+    pub(super) fn has_all_parts(&self) -> bool {
+        self.missing_part().is_none()
+    }
+
+    /// Returns the index of a part with several values that the texts do not have.
+    pub(super) fn missing_part(&self) -> Option<usize> {
+        self.name.iter().find_map(|field| match field {
+            TextField::Part { part, form } if form.only().is_none() => {
+                (!self.has_part(*part)).then_some(*part)
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns `true` if the texts have this part of the names.
+    pub(super) fn has_part(&self, part: usize) -> bool {
+        let is_part = |field: &TextField| matches!(field, TextField::Part { part: found, .. } if *found == part);
+        self.fields.iter().any(is_part)
+    }
+
+    /// Returns the text that two series write which are different in a part that the texts do not
+    /// have.
+    pub(super) fn without_part(&self, part: usize, number: u64) -> Option<TextConflict> {
+        let series = |place: usize| {
+            let fields = self.name.iter().filter_map(|field| match field {
+                TextField::Part { part, form } => Some((part, form)),
+                _ => None,
+            });
+            let values = fields.map(|(other, form)| {
+                let place = if *other == part { place } else { 0 };
+                Some(form.example(place))
+            });
+            self.series_of(&values.collect::<Vec<_>>())
+        };
+        let series = [series(0)?, series(1)?];
+        Some(TextConflict {
+            text: self.of(series[0].as_str())?.text(number),
+            readings: series.map(|series| (series.to_string(), number)),
+        })
+    }
+}
