@@ -1,4 +1,4 @@
-//! Properties of ledgers and of conjunction data messages, which are tested with generated inputs.
+//! Properties of ledgers, numbers and conjunction data messages, which are tested with generated inputs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod canonical;
@@ -6,4 +6,5 @@ mod cdm;
 mod cdm_documents;
 mod cdm_encodings;
 mod evently;
+mod numbers;
 mod reports;

@@ -249,7 +249,7 @@ impl NumberRule {
 
 impl RuleForms {
     fn new(rule: NumberRule) -> Result<RuleForms, NumberRulesError> {
-        if let Some(name) = split_twice(&rule.pattern.fields_within(None)) {
+        if let Some(name) = split_twice(rule.pattern.fields()) {
             let problem = format!(
                 "can split the name {name:?} in two ways: put a - between its parts, or list their values"
             );
@@ -311,9 +311,7 @@ impl NumberRules {
                     return Err(rule.refuse("pattern", problem));
                 }
                 if other.pattern.weight() == pattern.weight()
-                    && let [one, two] =
-                        [pattern, &other.pattern].map(|pattern| pattern.fields_within(None))
-                    && let Some(series) = common_name(&one, &two)
+                    && let Some(series) = common_name(pattern.fields(), other.pattern.fields())
                 {
                     let problem = format!(
                         "matches {series:?}, as does the pattern of numbers.{name}, and neither is more specific: \
@@ -328,96 +326,78 @@ impl NumberRules {
 
     /// Checks that no text stands for two numbers.
     fn check_texts(&self) -> Result<(), NumberRulesError> {
-        let excluded: Vec<Vec<_>> = self
-            .0
-            .iter()
-            .map(|forms| self.more_specific(&forms.rule))
-            .collect();
-        let sets = |at: usize| {
-            let excluded: Vec<&[TextField]> = excluded[at].iter().map(Vec::as_slice).collect();
-            (excluded, self.0[at].forms().filter(|form| form.has_text))
-        };
-        for (at, forms) in self
-            .0
-            .iter()
-            .enumerate()
-            .filter(|(_, forms)| forms.is_compared())
-        {
-            let (own_excluded, own) = sets(at);
-            let own: Vec<_> = own
-                .map(|form| TextSet {
-                    form,
-                    excluded: &own_excluded,
-                })
-                .collect();
-            let refuse = |reason: &str, conflict| forms.rule.refuse_texts("text", reason, conflict);
-            for (place, set) in own.iter().enumerate() {
-                let is_named = set.form.has_all_parts();
-                if let Some(conflict) = is_named.then(|| ambiguous(*set)).flatten() {
-                    return Err(refuse("is ambiguous", conflict));
-                }
-                let mut earlier = own[..place].iter();
-                if let Some(conflict) =
-                    earlier.find_map(|former| different_readings([*former, *set]))
-                {
-                    return Err(refuse("and former write the same text", conflict));
-                }
+        let compared: Vec<_> = self.compared().collect();
+        let sets = compared.iter().flat_map(|(forms, excluded)| {
+            let with_text = forms.forms().filter(|form| form.has_text);
+            with_text.map(move |form| (&forms.rule, TextSet { form, excluded }))
+        });
+        let sets: Vec<_> = sets.collect();
+        for (at, (rule, set)) in sets.iter().enumerate() {
+            // A star without {series} is refused or allowed elsewhere, depending on stored numbers.
+            if set.form.has_all_parts()
+                && let Some(conflict) = ambiguous(*set)
+            {
+                return Err(rule.refuse_texts("text", "is ambiguous", conflict));
             }
-            for other in (0..at).filter(|other| self.0[*other].is_compared()) {
-                let (excluded, others) = sets(other);
-                let name = &self.0[other].rule.name;
-                for form in others {
-                    let other = TextSet {
-                        form,
-                        excluded: &excluded,
-                    };
-                    if let Some(conflict) = own.iter().find_map(|set| common_text([*set, other])) {
-                        return Err(refuse(
-                            &format!("and numbers.{name} write the same text"),
-                            conflict,
-                        ));
-                    }
+            for (other, earlier) in &sets[..at] {
+                let is_former = rule.name == other.name;
+                let conflict = match is_former {
+                    true => different_readings([*set, *earlier]),
+                    false => common_text([*set, *earlier]),
+                };
+                if let Some(conflict) = conflict {
+                    let key = if is_former { "former" } else { "text" };
+                    let reason = format!("can write a text of numbers.{}", other.name);
+                    return Err(rule.refuse_texts(key, &reason, conflict));
                 }
             }
         }
         Ok(())
     }
 
+    /// Returns the rules for series without gaps, each with the names of the series for which a
+    /// more specific rule applies.
+    fn compared(&self) -> impl Iterator<Item = (&RuleForms, Vec<Vec<TextField>>)> {
+        let gapless = self.0.iter().filter(|forms| forms.is_compared());
+        gapless.map(move |forms| (forms, self.more_specific(&forms.rule)))
+    }
+
     /// Returns the names of the series for which a more specific rule applies.
     fn more_specific(&self, rule: &NumberRule) -> Vec<Vec<TextField>> {
         let patterns = self.0.iter().map(|forms| &forms.rule.pattern);
         let others = patterns.filter(|other| other.weight() > rule.pattern.weight());
-        others.map(|other| other.fields_within(None)).collect()
+        others.map(|other| other.fields().to_vec()).collect()
     }
 
     /// Returns a text of these rules that an earlier template may have written for another number,
     /// or `None` if there is no such text.
     pub fn conflict_with(&self, former: &[FormerTemplate]) -> Option<FormerConflict> {
         let former: Vec<_> = former.iter().filter_map(FormerTemplate::form).collect();
-        let rules = self
-            .0
-            .iter()
-            .filter(|forms| forms.is_compared() && forms.current.has_text);
-        rules.into_iter().find_map(|forms| {
-            let more_specific = self.more_specific(&forms.rule);
-            let excluded: Vec<_> = more_specific.iter().map(Vec::as_slice).collect();
-            let own = TextSet {
-                form: &forms.current,
-                excluded: &excluded,
-            };
-            let others = former
-                .iter()
-                .filter(|form| **form != forms.current && form.has_text);
-            let mut others = others.map(|form| TextSet {
-                form,
-                excluded: &[],
-            });
-            let conflict = others.find_map(|other| different_readings([other, own]))?;
-            Some(FormerConflict {
-                rule: forms.rule.name.clone(),
-                conflict,
+        self.compared()
+            .find_map(|(RuleForms { rule, current, .. }, excluded)| {
+                let own = TextSet {
+                    form: current,
+                    excluded: &excluded,
+                };
+                let have_text = |form: &&TextForm| current.has_text && form.has_text;
+                let mut others = former
+                    .iter()
+                    .filter(have_text)
+                    .filter(|form| *form != current);
+                let conflict = others.find_map(|form| {
+                    different_readings([
+                        TextSet {
+                            form,
+                            excluded: &[],
+                        },
+                        own,
+                    ])
+                })?;
+                Some(FormerConflict {
+                    rule: rule.name.clone(),
+                    conflict,
+                })
             })
-        })
     }
 
     /// Returns the templates by which these rules write texts, in a form that can be stored.
@@ -553,14 +533,14 @@ impl NumberRules {
         if !form.has_text && form.check.is_none() {
             return None;
         }
-        let (series, number) = form.read(text, 1).pop()?;
-        // Skip this reading if a more specific rule applies to the series, because that rule
+        // Skip the readings for which a more specific rule applies to the series, because that rule
         // decides how the numbers of the series are written.
-        let is_of_rule = series
-            .as_ref()
-            .is_none_or(|series| self.of(series.as_str()) == Some(&forms.rule));
+        let is_of_rule = |series: &SeriesName| self.of(series.as_str()) == Some(&forms.rule);
+        let mut readings = form.read(text).into_iter();
+        let (series, number) =
+            readings.find(|(series, _)| series.as_ref().is_none_or(is_of_rule))?;
         let check_at = text.len() - form.check.map_or(0, NumberCheck::width);
-        is_of_rule.then(|| NumberReading {
+        Some(NumberReading {
             rule: forms.rule.name.clone(),
             series,
             number,

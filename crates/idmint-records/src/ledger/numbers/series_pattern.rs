@@ -153,6 +153,11 @@ impl SeriesPattern {
         self.fields.iter().map(within).collect()
     }
 
+    /// Returns the literals and the parts of the names.
+    pub(super) fn fields(&self) -> &[TextField] {
+        &self.fields
+    }
+
     /// Returns the names of the parts. A star has the name `*`.
     pub(super) fn parts(&self) -> &[String] {
         &self.parts

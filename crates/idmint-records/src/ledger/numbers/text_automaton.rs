@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::number_check::NumberCheck;
 use super::series_name::is_letter;
-use super::text_field::{PartForm, TextField};
+use super::text_field::{PartForm, TextField, splits};
 
 /// A set of characters: any characters of ASCII, or one other character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,10 +108,15 @@ impl TextAutomaton {
     pub(super) fn of_rule(
         fields: &[TextField],
         name: &[TextField],
-        excluded: &[&[TextField]],
+        excluded: &[Vec<TextField>],
         check: Option<NumberCheck>,
     ) -> TextAutomaton {
-        let mut names = Names::outside(excluded);
+        // These two names are not valid, but some patterns match them.
+        let dots = [".", ".."].into_iter();
+        let dots = dots.filter(|dots| !splits(name, dots, 1).is_empty());
+        let dots = dots.map(|dots| vec![TextField::Literal(dots.to_owned())]);
+        let excluded: Vec<_> = excluded.iter().cloned().chain(dots).collect();
+        let mut names = Names::outside(&excluded);
         let mut union = TextAutomaton {
             nodes: vec![Node::default()],
             start: 0,
@@ -416,7 +421,7 @@ struct Span {
 }
 
 impl Names {
-    fn outside(excluded: &[&[TextField]]) -> Names {
+    fn outside(excluded: &[Vec<TextField>]) -> Names {
         let patterns: Vec<_> = excluded
             .iter()
             .map(|fields| TextAutomaton::of_fields(fields))

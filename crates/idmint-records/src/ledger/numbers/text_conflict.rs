@@ -12,8 +12,6 @@ use super::text_form::TextForm;
 /// The maximum number of states that a search visits. The searches for real templates visit some
 /// hundreds.
 const STATES_MAX: usize = 1_000_000;
-/// The maximum number of readings that are compared for an example.
-const READINGS_MAX: usize = 64;
 
 /// A text that stands for two different numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +39,7 @@ impl fmt::Display for TextConflict {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextSet<'a> {
     pub(super) form: &'a TextForm,
-    pub(super) excluded: &'a [&'a [TextField]],
+    pub(super) excluded: &'a [Vec<TextField>],
 }
 
 /// Returns a text that has two readings by this template.
@@ -112,7 +110,7 @@ impl TextSet<'_> {
             let mut excluded = self.excluded.iter();
             excluded.any(|pattern| !splits(pattern, series, 1).is_empty())
         };
-        let readings = self.form.read(text, READINGS_MAX).into_iter();
+        let readings = self.form.read(text).into_iter();
         let readings = readings.filter_map(|(series, number)| match series {
             None => Some((format!("any series {}", self.form.pattern), number)),
             Some(series) => (!is_excluded(series.as_str())).then(|| (series.to_string(), number)),
@@ -250,19 +248,33 @@ impl Streams {
     /// other one. If both forms have the same pattern, each part is compared with itself. Otherwise
     /// the names are compared as a whole, for which their parts must be in order.
     fn of(forms: [&TextForm; 2]) -> Option<[Outputs; 2]> {
-        if forms.iter().any(|form| !form.has_all_parts()) {
-            return None;
-        }
         let [one, other] = forms;
-        let only = forms.map(|form| form.pattern.only());
-        if one.pattern == other.pattern {
+        if one.pattern == other.pattern && one.missing_part() == other.missing_part() {
             return Some([Outputs::of_parts(one), Outputs::of_parts(other)]);
         }
+        if !one.has_all_parts() || !other.has_all_parts() {
+            return None;
+        }
+        let only = forms.map(|form| form.pattern.only());
         match only {
             [Some(only), _] => Some([Outputs::of_only(only, other)?, Outputs::of_parts(other)]),
             [_, Some(only)] => Some([Outputs::of_parts(one), Outputs::of_only(only, one)?]),
             _ => Some([Outputs::of_name(one)?, Outputs::of_name(other)?]),
         }
+    }
+
+    /// Returns `true` if both sides go on with the same part or with the number, and neither is
+    /// ahead, so that each letter leaves them equal.
+    fn agree_at(&self, edges: [&Edge; 2]) -> bool {
+        let has_begun = match edges.map(|edge| &edge.role) {
+            [Role::Literal, Role::Literal] => true,
+            [Role::Part(one), Role::Part(other)] => {
+                one == other && self.part_count.iter().all(|count| count > one)
+            }
+            [Role::Number, Role::Number] => self.has_number == [true; 2],
+            _ => false,
+        };
+        has_begun && self.ahead.iter().all(|(_, text)| text.is_empty())
     }
 
     /// Adds what a character means for one side. Returns `false` if the sides are different.
@@ -404,9 +416,12 @@ fn shortest(
                 if !live.contains(&[one.to, other.to]) {
                     continue;
                 }
-                // Without check characters, all letters lead to the same state, unless both sides
-                // compare a letter with an earlier one.
-                let is_any = !has_checks && !matches!(state.difference, Difference::Unknown(_));
+                // Most steps lead to the same state with every letter, so one of them suffices.
+                let is_any = !has_checks
+                    && match &state.difference {
+                        Difference::Unknown(streams) => streams.agree_at(edges),
+                        Difference::Found | Difference::SamePath => true,
+                    };
                 let letters = one.letters.and(other.letters).iter();
                 for letter in letters.take(if is_any { 1 } else { usize::MAX }) {
                     if let Some(next) = state.after(edges, letter, outputs) {

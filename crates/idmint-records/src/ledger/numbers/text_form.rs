@@ -9,6 +9,10 @@ use super::series_pattern::SeriesPattern;
 use super::text_conflict::TextConflict;
 use super::text_field::{TextField, Years, splits};
 
+/// The maximum number of ways in which a text is read. A text has at most one reading for the series
+/// of a rule, but others for series to which a more specific rule applies.
+const READINGS_MAX: usize = 64;
+
 /// The texts of one template for all series of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextForm {
@@ -66,9 +70,10 @@ impl TextForm {
         Some(form)
     }
 
-    /// Reads the series and the number from a text, in at most `limit` ways. Check characters must
-    /// be correct. The series is `None` if the text does not have all parts of its name.
-    pub(super) fn read(&self, text: &str, limit: usize) -> Vec<(Option<SeriesName>, u64)> {
+    /// Reads the series and the number from a text, in all ways, but at most [`READINGS_MAX`]. Check
+    /// characters must be correct. The series is `None` if the text does not have all parts of its
+    /// name.
+    pub(super) fn read(&self, text: &str) -> Vec<(Option<SeriesName>, u64)> {
         let width = self.check.map_or(0, NumberCheck::width);
         let check_at = text.len().checked_sub(width);
         let Some((body, check)) = check_at.and_then(|at| text.split_at_checked(at)) else {
@@ -77,7 +82,7 @@ impl TextForm {
         if self.check.is_some_and(|method| method.of(body) != check) {
             return Vec::new();
         }
-        let readings = splits(&self.fields, body, limit).into_iter();
+        let readings = splits(&self.fields, body, READINGS_MAX).into_iter();
         readings
             .filter_map(|pieces| self.reading(&pieces))
             .collect()
