@@ -467,3 +467,78 @@ fn a_start_refuses_equal_texts_of_two_series_unless_numbers_have_them() {
     ];
     assert_eq!(run(idmint(&command)).out, "INV-00002\n");
 }
+
+#[test]
+fn a_text_has_parts_of_the_name_and_only_listed_periods_get_numbers() {
+    let home = Home::new();
+    let rules = "[numbers.inv]\npattern = '{company}-{year}'\ntext = 'INV {company} № {year:last2}/{n:04}'\n\
+                 years = [2000, 2099]\nformer = ['{series}:{n}']\nperiods = ['2025', '2026']";
+    let next = |service: &Service, series: &str, key: &str| {
+        let url = service.url();
+        run(idmint(&[
+            "numbers", "next", series, "--key", key, "--server", &url,
+        ]))
+    };
+    let service = Service::start(home.serve_with(rules));
+    service.wait_until_ready();
+    for (series, text) in [
+        ("acme-2026", "INV acme № 26/0001\n"),
+        ("acme-2025", "INV acme № 25/0001\n"),
+        ("other", "1\n"),
+    ] {
+        assert_eq!(next(&service, series, "a").out, text);
+    }
+    let refused = next(&service, "acme-2062", "b");
+    refused.assert(1, &["\"2062\" is not in numbers.inv.periods (2025, 2026)"]);
+    for text in ["INV%20acme%20%E2%84%96%2026%2F0001", "acme-2026:1"] {
+        let numbers = &service.get(&format!("/decode/{text}")).json()["numbers"];
+        assert_eq!(
+            (&numbers[0]["series"], &numbers[0]["number"]),
+            (&json!("acme-2026"), &json!("1"))
+        );
+    }
+    service.kill();
+
+    let later = rules.replace("'2025', '2026'", "'2027'");
+    let service = Service::start(home.serve_with(&later));
+    service.wait_until_ready();
+    assert_eq!(next(&service, "acme-2026", "a").out, "INV acme № 26/0001\n");
+    next(&service, "acme-2026", "c").assert(1, &["(2027)"]);
+    let url = service.url();
+    let listed = run(idmint(&["numbers", "list", "acme-2026", "--server", &url]));
+    listed.assert(0, &[]);
+    assert_eq!(listed.out.lines().count(), 1);
+}
+
+#[test]
+fn a_start_names_a_text_that_would_stand_for_two_numbers() {
+    for (rules, expected) in [
+        (
+            "[numbers.a]\npattern = 'a*'\ntext = '{series}{n}'",
+            [
+                "numbers.a.text",
+                "\"a11\" would be number 11 of a and number 1 of a1",
+            ],
+        ),
+        (
+            "[numbers.a]\npattern = '{shop}-{year}'\ntext = '{year}/{n}'",
+            [
+                "needs {shop}",
+                "\"1111/1\" would be number 1 of a-1111 and number 1 of b-1111",
+            ],
+        ),
+        (
+            "[numbers.a]\npattern = 'a'\ntext = 'N{n}'\n[numbers.b]\npattern = 'b'\ntext = 'N{n:02}'",
+            [
+                "numbers.b.text",
+                "\"N10\" would be number 10 of b and number 10 of a",
+            ],
+        ),
+        (
+            "[numbers.a]\npattern = '{shop}-{year}'\ntext = '{shop}/{year:last2}/{n}'",
+            ["numbers.a.text", "years = [2000, 2099]"],
+        ),
+    ] {
+        run(Home::new().serve_with(rules)).assert(78, &expected);
+    }
+}

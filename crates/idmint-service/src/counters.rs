@@ -387,6 +387,7 @@ fn outcome_of(error: &RecordError) -> &'static str {
         | RecordError::Group(_)
         | RecordError::Number(
             NumberRefusal::BeginsBelow { .. }
+            | NumberRefusal::NotAdmitted(_)
             | NumberRefusal::SeriesEnded { .. }
             | NumberRefusal::ResumesOutside { .. },
         )

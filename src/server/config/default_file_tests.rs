@@ -85,8 +85,9 @@ fn the_file_shows_every_setting_there_is() {
     for (name, keys) in [
         (
             "invoice",
-            ["pattern", "text", "start", "max", "check"].as_slice(),
+            ["pattern", "text", "former", "start", "max", "check"].as_slice(),
         ),
+        ("monthly", &["years", "periods"]),
         ("rows", &["kind", "reserve"]),
     ] {
         for key in keys {

@@ -9,8 +9,8 @@ use crate::samples::{
     NOW, at, begin, correction_plan, create, give, given_plan, plan, series, void_plan,
 };
 use idmint_records::ledger::{
-    GivenNumbers, KeyHash, NumberBounds, NumberKind, NumberKinds, NumberPlan, NumberRule,
-    NumberRules, NumberTemplate, SeriesHead, SeriesName, SeriesPattern,
+    GivenNumbers, KeyHash, NumberKinds, NumberPlan, NumberRule, NumberRules, NumberTemplate,
+    SeriesHead, SeriesName, SeriesPattern,
 };
 
 /// The number of rounds in which several writers write at the same moment.
